@@ -161,8 +161,8 @@ def integrate(model: Model, data: Values) -> Integrated:
 
 def _over_weights(model: LogConcave, data: Values) -> Integrated:
     """Integrate over the one or two parameters of a log-concave model, in units of its prior."""
+    _refuse_much(model, len(model.coords(data)["term"]), model.inputs.size(data))
     rows = model.concave(data)
-    _refuse_much(model, rows.size, model.inputs.size(data))
     mode = climb(rows.joint, rows.start())
     orders = [(0,)] if rows.size == 1 else [(0, 1), (1, 0)]
     integrands = [AboutMode(rows.joint_values, mode.x, mode.there.curvature, order) for order in orders]

@@ -58,8 +58,8 @@ class LinkedRows(ConcaveLikelihood):
         """Return the log likelihood at u, its gradient and its curvature, in time linear in the rows."""
         with np.errstate(over="ignore", invalid="ignore"):  # so far out that the density is 0
             value, slope, curvature = self.link.terms(self.eta(u), self.outcome, self.sizes)
-            weighted = self.design * curvature[:, None]
-            return Derivatives(float(value.sum()), self.design.T @ slope, self.design.T @ weighted)
+            root = self.design * np.sqrt(curvature)[:, None]
+            return Derivatives(float(value.sum()), self.design.T @ slope, root.T @ root)
 
     def values(self, points: np.ndarray) -> np.ndarray:
         """Return the log likelihood at points (P, T), some at a time."""
@@ -76,9 +76,11 @@ class LinkedRows(ConcaveLikelihood):
         """Return the ridge estimate that the rows' own predictors lead to, where it is higher than u = 0."""
         aim = self.link.start(self.outcome, self.sizes) - self.offset
         weight = self.link.terms(aim + self.offset, self.outcome, self.sizes).curvature
-        products = self.design.T @ (self.design * weight[:, None]) + np.eye(self.size)
+        root = self.design * np.sqrt(weight)[:, None]
+        products = root.T @ root + np.eye(self.size)
         u = scipy.linalg.solve(products, self.design.T @ (weight * aim), assume_a="pos")
-        return u if self.joint(u).value > self.joint(0 * u).value else 0 * u
+        ridge, origin = self.joint_values(np.array([u, 0 * u]))
+        return u if ridge > origin else 0 * u
 
     def params(self, u: np.ndarray) -> dict[str, np.ndarray]:
         """Return the weights in the user's units at u (..., T)."""

@@ -12,7 +12,7 @@ from bayeszoo.data.inputs.levels import by_feature, products
 from bayeszoo.data.read import read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
-from bayeszoo.families.linear.least_squares import Solution, identify
+from bayeszoo.families.linear.least_squares import Solution, clearly_independent, identify
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Axes, Values
@@ -150,7 +150,8 @@ class LinearTerms(Observable, family=True):
         centred = data["X"] - self.entries("center", size)
         for j, factors in products(data["feature"]).items():
             centred[:, j] = np.prod(centred[:, factors], axis=1)
-        return centred[:, used], self.entries("scale", size)[used]
+        is_all = np.array_equal(used, np.arange(size))  # then nothing is copied
+        return centred if is_all else centred[:, used], self.entries("scale", size)[used]
 
     def slopes(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
@@ -198,15 +199,21 @@ class LinearTerms(Observable, family=True):
 
     def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
         """Say which sums of weights the data identify, where not each of them, and at what weights hold."""
-        stats = self.moments(data) if stats is None else stats  # of a model that is sampled on its rows
-        sums = identify(self.equations(stats)[0], self.units(stats))
-        notes = [sums.note(self.coords(data)["term"].tolist())]
+        notes = [self._identified(stats, data)]
         if not self.intercept and np.any(np.asarray(self.center) != 0):
             of_none = f"without an intercept the {self.predicted_quantity} is 0 at center"
             notes.append(f"{of_none}; set center=0 for a line through 0")
         if products(data["feature"][self.used(data)]):
             notes.append("of features with interactions, each weight holds at the center of the others")
         return tuple(filter(None, notes))
+
+    def _identified(self, stats: FactoredMoments | None, data: Values) -> str:
+        """Say in one line which sums of weights are identified; nothing where every weight is."""
+        if stats is None:  # of a model that is sampled on its rows
+            if clearly_independent(self._with_intercept(self.slopes(data)[0])):
+                return ""
+            stats = self.moments(data)
+        return identify(self.equations(stats)[0], self.units(stats)).note(self.coords(data)["term"].tolist())
 
     def prior_in_units(
         self, stats: FactoredMoments, mean: np.ndarray, root: np.ndarray

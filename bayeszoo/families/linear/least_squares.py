@@ -257,6 +257,15 @@ class Identified:
         return f"{count}: of some weights {' and '.join([*only, *nothing])}; the prior alone says the rest"
 
 
+def clearly_independent(design: np.ndarray) -> bool:
+    """Say whether no column is nearly a sum of the others, by the sums of products alone: fast, and never too sure."""
+    products = design.T @ design
+    size = np.sqrt(np.diag(products))
+    return bool(np.all(size > 0)) and bool(
+        np.linalg.eigvalsh(products / np.outer(size, size))[:1].min(initial=1.0) > 1e-6
+    )
+
+
 def identify(design: np.ndarray, units: np.ndarray) -> Identified:
     """Find the sums of weights that are identified, from rows (R, T) with the standardized design's sums of products.
 

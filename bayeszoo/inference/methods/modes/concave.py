@@ -27,7 +27,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
             rows.refuse_unbounded()
         peak = climb(rows.derivatives if flat else rows.joint, rows.start())
         params = rows.params(peak.x)
-        likelihood = rows.derivatives(peak.x).value
+        likelihood = float(rows.values(peak.x[None])[0])
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + float(rows.log_prior(params))}
         checks = peak.certificate()
     facts = {"mode_space": SPACE, **heights, "gradient_norm": float(np.max(np.abs(peak.there.gradient), initial=0.0))}
