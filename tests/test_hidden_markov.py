@@ -246,7 +246,9 @@ def test_a_million_rows_are_exact():
 # Impossible data, bad input
 
 
-@pytest.mark.parametrize("function", [passes.forward, passes.smooth, paths.viterbi, paths.sample_paths])
+@pytest.mark.parametrize(
+    "function", [passes.forward, passes.smooth, passes.log_rows, paths.viterbi, paths.sample_paths]
+)
 def test_impossible_data_are_refused_with_the_row(function):
     log_b = np.zeros((5, 2))
     log_b[3, 0] = -np.inf

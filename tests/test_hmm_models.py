@@ -19,6 +19,7 @@ from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
+from bayeszoo.likelihoods.loops import hmm as hmm_loops
 
 pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")  # hmmlearn
 
@@ -89,6 +90,23 @@ def test_em_and_smoothed_states_are_hmmlearns_at_every_step(name):
     assert np.allclose(heights, other.monitor_.history, rtol=1e-10)
     assert np.allclose(params["transition"], other.transmat_, atol=1e-8)
     assert np.allclose(params["initial"], other.startprob_, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_many_draws_are_hmmlearns_of_each_in_one_compiled_pass(name, monkeypatch):
+    data = example(bz.find(name))
+    model, data = bz.find(name).weak(data), {**data, "sequence": np.repeat([0, 1], [40, data.rows - 40])}
+    rng, passed, compiled = np.random.default_rng(0), [], hmm_loops.log_rows
+    monkeypatch.setattr(hmm_loops, "log_rows", lambda *args: passed.append(args) or compiled(*args))
+    each = [model.start(data, rng) for _ in range(6)]
+    draws = {name: np.reshape([params[name] for params in each], (2, 3, *each[0][name].shape)) for name in each[0]}
+    terms = model.row_terms(draws, data)
+    assert terms.shape == (2, 3, len(data["y"]))
+    assert len(passed) == 1
+    for params, own in zip(each, terms.reshape(6, -1), strict=True):
+        other, X, lengths = peer(model, params, data)
+        assert own[:40].sum() == pytest.approx(other.score(X[:40]), rel=1e-12)
+        assert own.sum() == pytest.approx(other.score(X, lengths), rel=1e-12)
 
 
 def test_the_likelihood_of_the_earthquakes_is_the_books():

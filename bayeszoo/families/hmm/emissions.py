@@ -43,7 +43,7 @@ class Emissions(Part):
 
     @abstractmethod
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
-        """Log density of each row in each state, (T, K), at one point."""
+        """Log density of each row in each state, (..., T, K); leading axes of the parameters are draws."""
 
     @abstractmethod
     def expected_log_density(self, hyper: Any, y: np.ndarray) -> np.ndarray:
@@ -113,7 +113,8 @@ class Symbols(ProbabilityTable, Emissions):
         return np.asarray(y) >= 0
 
     def _rows(self, log_table: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.vstack([log_table.T, np.zeros(len(log_table))])[y]  # the mask, -1, is the last row
+        of_mask = np.zeros((*log_table.shape[:-1], 1))  # the mask, -1, is the last symbol
+        return np.take(np.swapaxes(np.concatenate([log_table, of_mask], axis=-1), -1, -2), y, axis=-2)
 
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
         """Log probability of each symbol."""
@@ -176,8 +177,8 @@ class PoissonCounts(Emissions):
 
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
         """Log Poisson mass."""
-        k = np.maximum(y, 0).astype(np.float64)[:, None]
-        return np.where(self.seen(y)[:, None], log_peak(k) - deviance(k, np.asarray(params["rates"])), 0.0)
+        k, rates = np.maximum(y, 0).astype(np.float64)[:, None], np.asarray(params["rates"])[..., None, :]
+        return np.where(self.seen(y)[:, None], log_peak(k) - deviance(k, rates), 0.0)
 
     def expected_log_density(self, hyper: tuple[np.ndarray, np.ndarray], y: np.ndarray) -> np.ndarray:
         """Return its expectation under Gamma distributions."""

@@ -270,16 +270,13 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
     def vb_row_terms(self, q: OfParts, data: Values) -> np.ndarray:
         """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
         log_b = q.emissions.expected_log_density(q.emitted, data["y"])
-        return self._row_terms(self.chain.typical(q.initial, q.transition), log_b, data)
+        return passes.log_rows(*self.chain.typical(q.initial, q.transition), log_b, starts(data["sequence"]))
 
     def row_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log density of each row given those before, (..., T); leading axes of the parameters are draws."""
-        return self._of_draws(lambda tables, log_b: self._row_terms(tables, log_b, data), params, data)
-
-    def _row_terms(self, tables: Pair, log_b: np.ndarray, data: Values) -> np.ndarray:
-        terms = passes.forward(*tables, log_b, starts(data["sequence"]))
-        with np.errstate(divide="ignore"):
-            return np.logaddexp.reduce(np.log(terms.predicted) + log_b, axis=-1)
+        own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
+        log_b = self.emissions(data).log_density(own, data["y"])
+        return passes.log_rows(*self.chain.at(own), log_b, starts(data["sequence"]))
 
     # States
 

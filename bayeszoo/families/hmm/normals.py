@@ -74,7 +74,8 @@ class Normals(Emissions):
 
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
         """Log normal density."""
-        return np.where(self.seen(y)[:, None], log_normal(y[:, None], *self._at(params)), 0.0)
+        means, variances = (values[..., None, :] for values in self._at(params))
+        return np.where(self.seen(y)[:, None], log_normal(y[:, None], means, variances), 0.0)
 
     def expected_log_density(self, hyper: Hyper, y: np.ndarray) -> np.ndarray:
         """Return its expectation; that of an inverse variance is a / b."""

@@ -66,13 +66,7 @@ class CheckedChain:
     def checked(cls, initial: Any, transition: Any, log_table: Any, codes: Any, starts: Any = None) -> CheckedChain:
         """Raise `InputError` where shapes do not fit, a table has no probabilities, or a density is infinite or NaN."""
         first = [0] * min(len(codes), 1) if starts is None else starts
-        tables = [np.ascontiguousarray(table, dtype=np.float64) for table in (initial, transition, log_table)]
-        if tables[1].shape != (len(tables[0]),) * 2 or len(tables[2]) != len(tables[0]):
-            raise InputError(f"shapes do not fit: {[table.shape for table in tables]}")
-        if not all(np.all(table >= 0) and np.all(table.sum(axis=-1) <= 1 + 1e-8) for table in tables[:2]):
-            raise InputError("initial and transition must be probabilities, of sum one or less")
-        if not np.all(tables[2] < np.inf):
-            raise InputError("log densities must be neither NaN nor infinite above")
+        tables = _checked(initial, transition, log_table)
         return cls(*tables, *(np.ascontiguousarray(numbers, dtype=np.int64) for numbers in (codes, first)))
 
     @cached_property
@@ -111,6 +105,38 @@ class CheckedChain:
             why = f"no state that can follow the rows before can give row {row}"
             raise NumericalError(f"the data are impossible: {why}")
         return logs, float(value)
+
+
+def _checked(initial: Any, transition: Any, log_table: Any) -> list[np.ndarray]:
+    """Return tables (..., K) and (..., K, K) and log densities (..., K, V) as arrays of doubles, if they fit."""
+    tables = [np.ascontiguousarray(table, dtype=np.float64) for table in (initial, transition, log_table)]
+    states = tables[0].shape[-1]
+    if tables[1].shape[-2:] != (states, states) or tables[2].shape[-2] != states:
+        raise InputError(f"shapes do not fit: {[table.shape for table in tables]}")
+    if not all(np.all(table >= 0) and np.all(table.sum(axis=-1) <= 1 + 1e-8) for table in tables[:2]):
+        raise InputError("initial and transition must be probabilities, of sum one or less")
+    if not np.all(tables[2] < np.inf):
+        raise InputError("log densities must be neither NaN nor infinite above")
+    return tables
+
+
+def log_rows(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> np.ndarray:
+    """Return the log density of each row given those before it, (..., T); leading axes of the arguments are draws."""
+    tables = _checked(initial, transition, np.swapaxes(log_b, -1, -2))
+    draws = np.broadcast_shapes(tables[0].shape[:-1], tables[1].shape[:-2], tables[2].shape[:-2])
+    with np.errstate(divide="ignore"):
+        logs = np.log(tables[0]), np.log(tables[1]), tables[2]
+    each = [
+        np.ascontiguousarray(np.broadcast_to(values, draws + values.shape[-n:])).reshape(-1, *values.shape[-n:])
+        for values, n in zip(logs, (1, 2, 2), strict=True)
+    ]
+    length = tables[2].shape[-1]
+    first = np.asarray([0] * min(length, 1) if starts is None else starts, dtype=np.int64)
+    terms = np.empty((len(each[2]), length))
+    if (draw := hmm_loops.log_rows(*each, hmm_loops.opens(first, length), terms)) < len(terms):
+        own = np.exp(each[0][draw]), np.exp(each[1][draw]), each[2][draw]
+        CheckedChain(*own, np.arange(length), first).log_predicted()  # says which row it is
+    return terms.reshape(*draws, length)
 
 
 def log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> float:

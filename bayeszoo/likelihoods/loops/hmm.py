@@ -197,6 +197,24 @@ def log_forward(log_initial, log_transition, log_b, rows, opens, pred):  # type:
 
 
 @_loops
+def log_rows(log_initial, log_transition, log_b, opens, terms):  # type: ignore[no-untyped-def]
+    """Fill in terms[d, t] = log p(row t | rows before t) of draws d, each with tables and densities of its own.
+
+    Returns the first draw under which the rows are impossible, before which it stops; if there is none, their number.
+    """
+    draws, size, length = log_b.shape
+    rows, pred, w = np.arange(length), np.empty((length, size)), np.empty(size)
+    for d in range(draws):
+        if log_forward(log_initial[d], log_transition[d], log_b[d], rows, opens, pred) == -np.inf:
+            return d
+        for t in range(length):
+            for j in range(size):
+                w[j] = pred[t, j] + log_b[d, j, t]
+            terms[d, t] = _log_sum(w)
+    return draws
+
+
+@_loops
 def _log_backward(log_transition, log_b, rows, opens, pred, d_initial, d_transition):  # type: ignore[no-untyped-def]
     """Replace pred by the log of the derivative with respect to b of each row; add to the derivatives of the tables."""
     size, ends = len(log_transition), True
