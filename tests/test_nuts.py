@@ -53,23 +53,12 @@ def test_draws_agree_with_the_exact_answer(sampled):
     assert tree.attrs["status"] == "ok"
     assert tree.attrs["sampler"].startswith(f"{name} ")
     options = {"draws": 1000, "tune": 1000, "chains": 4, "target_accept": 0.8, "sampler": name, "extend": True}
-    assert Fit(tree).options == options | {"density": "auto"}
+    assert Fit(tree).options == options
     assert tree.attrs["declared_from"] == "sufficient statistics"
     assert len(set(tree["posterior"]["theta"].isel(draw=0).to_numpy())) == 4  # each chain has its own start
     for name, exact in FUNCTIONALS.items():
         assert abs(found[name] - exact) < 4.4 * found[f"mcse_{name}"]
         assert found[f"mcse_{name}"] < 0.2 * EXACT.std()  # not passed by vagueness
-
-
-@pytest.mark.slow
-def test_an_expensive_density_is_compiled_by_nutpie_itself(births, monkeypatch):
-    monkeypatch.setattr(nuts, "_shared_function", lambda *_: pytest.fail("Python's lock would serialize the chains"))
-    monkeypatch.setattr(nuts, "LARGE_DENSITY", 0)
-    tree = bz.fit(*births, seed=1)
-    found = bz.summarize(tree)["theta"]
-    assert tree.attrs["status"] == "ok"
-    assert list(tree["posterior"].data_vars) == ["theta"]
-    assert abs(found["mean"] - EXACT.mean()) < 4.4 * found["mcse_mean"]
 
 
 def test_the_same_seed_gives_the_same_summary(sampled, births):
@@ -85,7 +74,7 @@ def test_the_same_seed_gives_the_same_summary(sampled, births):
 
 
 TUNE, ACCEPT = "tune must be a whole number >= 0, got {!r}", "target_accept must be between 0 and 1, got {!r}"
-STEPS = "method 'nuts' has no option 'steps'; it takes draws, tune, chains, target_accept, sampler, extend, density"
+STEPS = "method 'nuts' has no option 'steps'; it takes draws, tune, chains, target_accept, sampler, extend"
 WRONG = [
     ("sampler", "stan", "there is no sampler 'stan'; use nutpie or pymc"),
     ("draws", 0, "draws must be a whole number >= 1, got 0"),
@@ -110,8 +99,7 @@ def test_options_reach_the_sampler(births, sampler):
     options = {"draws": 450, "tune": 300, "chains": 5, "target_accept": 0.9}
     tree = bz.fit(*births, seed=1, sampler=sampler, extend=False, **options)
     assert dict(tree["posterior"].sizes) == {"chain": 5, "draw": 450}
-    density = {"nutpie": "shared", "pymc": "pymc"}[sampler]
-    assert Fit(tree).facts == {"attempts": 1, "tune": 300, "target_accept": 0.9, "density": density}
+    assert Fit(tree).facts == {"attempts": 1, "tune": 300, "target_accept": 0.9}
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

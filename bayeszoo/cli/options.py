@@ -263,7 +263,6 @@ class MethodOptions:
     target_accept: Annotated[float | None, _help("Target acceptance statistic (nuts).")] = None
     sampler: Annotated[Literal["nutpie", "pymc"] | None, _help("Which sampler (nuts).")] = None
     extend: Annotated[bool | None, _help("Whether to run longer when the gate fails (nuts, gibbs, smc).")] = None
-    density: Annotated[Literal["auto", "shared", "nutpie"] | None, _help("Compiled density of nutpie (nuts).")] = None
     threshold: Annotated[float | None, _help("Effective share of particles that a tempering step keeps (smc).")] = None
     thin: Annotated[int | None, _help("Sweeps between the draws of a chain (gibbs).")] = None
 

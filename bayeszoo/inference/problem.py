@@ -94,11 +94,12 @@ class Problem:
         declared = self.declared
         with self.clock.phase("compile"):
             import pytensor
+            from pytensor.link.numba.cache import NUMBA_CACHE_PATH
 
             from bayeszoo.inference.engine.density import Density, open_to_others
 
-            if warning := open_to_others(pytensor.config.compiledir):
-                self.reporter.say(warning)
+            if warnings := {open_to_others(folder) for folder in (pytensor.config.compiledir, NUMBA_CACHE_PATH)} - {""}:
+                self.reporter.say(warnings.pop())
             return Density(declared)
 
     @property

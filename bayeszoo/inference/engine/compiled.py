@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,19 @@ _TAKE_INTEGERS = (Elemwise, AdvancedSubtensor, LogDensity)
 """Operations whose integers are data; those of others may be shapes and axes, and stay constants."""
 
 
-def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Callable[[np.ndarray], Any]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Function:
+    """A compiled function, and the data that it is called with behind the point."""
+
+    function: Callable[..., Any]
+    data: Sequence[np.ndarray]
+
+    def __call__(self, x: np.ndarray) -> Any:
+        """Evaluate it at a flat point."""
+        return self.function(x, *self.data)
+
+
+def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Function:
     """Compile outputs as a function of a flat vector, or take what was compiled for a graph of the same structure."""
     entering = _entering(flat, outputs)
     values = dict(zip(entering, _evaluated(list(entering)), strict=True))
@@ -49,7 +62,7 @@ def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Callable[[np.ndarr
         np.array([np.ravel(values[v])[0] for v in scalars]),
         *(np.asarray(values[v], order="C") for v in arrays),
     ]
-    return lambda x: function(x, *arguments)
+    return Function(function, arguments)
 
 
 def _kept(inputs: Sequence[Any], graph: Sequence[Any], mode: str) -> Callable[..., Any]:

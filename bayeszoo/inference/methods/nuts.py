@@ -8,9 +8,9 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -36,14 +36,13 @@ from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import SHARE, Start, announce, starts, visit_checks
-from bayeszoo.model.capabilities import Sufficient
 
+if TYPE_CHECKING:
+    from bayeszoo.inference.engine.native import Native
+
+FLAT = "flat"
+"""The flat point, by which nutpie calls its one variable."""
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
-
-
-LARGE_DENSITY = 100_000
-"""Coordinates times numbers (about 0.2 ms a gradient) from which nutpie compiles a density of its own: Python's lock
-lets the shared one run on one core only."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,6 @@ class Settings:
     tune: int
     chains: int
     target_accept: float
-    density: str = "shared"
     begin: tuple[Start, ...] = ()  # where chains begin; empty for the known modes
 
 
@@ -74,26 +72,20 @@ def run(
     target_accept: float = 0.8,
     sampler: str = "nutpie",
     extend: bool = True,
-    density: str = "auto",
 ) -> Outcome:
     """Sample the posterior of continuous variables with ``sampler`` "nutpie" or "pymc", which differ in their checks.
 
     With ``extend`` a run that fails the gate is repeated at 2 and 4 times the length, with target acceptance 0.95 and
-    0.99. ``density`` is which compiled density nutpie calls: "shared", which all methods use, is ready at once but runs
-    on one core; "nutpie" is compiled for it; "auto" goes by the size of the problem, and the choice is recorded.
+    0.99.
     """
     if sampler not in SAMPLERS:
         raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
-    if density not in ("auto", "shared", "nutpie"):
-        raise InputError(f"there is no density {density!r}", hint="use auto, shared or nutpie")
     if sampler == "nutpie" and tune < 1:
         raise InputError(f"nutpie needs at least one draw of warmup, got tune={tune}", hint="leave tune out")
-    if sampler == "nutpie" and density == "auto":
-        density = "nutpie" if _products(problem) > LARGE_DENSITY else "shared"
     earlier: list[Run] = []
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
         begin = _ends(problem, earlier[-1].tree) if earlier else ()
-        settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), density, begin)
+        settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), begin)
         try:
             latest = SAMPLERS[sampler](problem, settings)
         except RuntimeError as error:
@@ -176,12 +168,11 @@ def _outcome(
     problem: Problem, latest: Run, checks: list[Check], settings: Settings, attempts: int, sampler: str
 ) -> Outcome:
     density, stats = problem.density, latest.tree["sample_stats"].data_vars.items()
-    facts = {"attempts": attempts, "tune": settings.tune, "target_accept": settings.target_accept}
     return Outcome(
         {name: latest.tree["posterior"][name].to_numpy() for name in density.names},
         f"{sampler} {version(sampler)}",
         checks,
-        {**facts, "density": settings.density if sampler == "nutpie" else "pymc"},
+        {"attempts": attempts, "tune": settings.tune, "target_accept": settings.target_accept},
         sample_stats={str(name): s.to_numpy() for name, s in stats if s.dtype.kind in "biuf" and s.ndim == 2},
         dims=density.dims,
         coords=density.coords,
@@ -193,7 +184,7 @@ def _with_nutpie(problem: Problem, settings: Settings) -> Run:
     """Run the chains of each start in turn: nutpie tells a chain's initial point its seed and not its number."""
     runs: list[Run] = []
     done, shares = 0, _shared_out(settings.begin or starts(problem), settings.chains)
-    cores = 1 if settings.density == "shared" else os.cpu_count() or 1
+    cores = os.cpu_count() or 1
     if not settings.begin:
         in_turn = sum(math.ceil(chains / cores) for _, chains in shares)
         announce(problem, settings.chains, settings.draws + settings.tune, in_turn)
@@ -229,12 +220,10 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
     import nutpie
 
     with problem.clock.phase("compile"):
-        shared = settings.density == "shared"
-        compiled = (_shared_function if shared else _compiled_by_nutpie)(problem, start)
-        joint = problem.density.joint
+        native, joint = problem.density.native, problem.density.joint
         if not np.isfinite(joint(start.near(0, joint))[0]):  # nutpie's threads would take the process down with them
             raise NumericalError(f"nutpie: {NOT_FINITE}")
-    # all chains at once, so that an interrupted run has something of each; they share Python's lock, so this is free
+    # all chains at once, so that an interrupted run has something of each
     each = settings.draws + settings.tune
     before, total = done * each, (done + settings.chains) * each
 
@@ -244,7 +233,7 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
     # chains run in threads: a BLAS that threads too would fight them (3 to 5 times slower)
     with problem.clock.phase("run"), threadpool_limits(1):
         background = nutpie.sample(
-            compiled,
+            _for_nutpie(native, partial(start.near, joint=joint)),
             chains=settings.chains,
             cores=settings.chains,
             draws=settings.draws,
@@ -256,7 +245,47 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
             save_warmup=False,
             blocking=False,
         )
-        return _wait(background)
+        try:
+            tree, interrupted = _wait(background)
+        except (RuntimeError, NumericalError):
+            if native.error is None:
+                raise
+            raise NumericalError(f"nutpie: {native.error}") from native.error
+        return Run(_constrained(problem.density, tree), interrupted)
+
+
+def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
+    """Return a compiled model as nutpie knows it; its one variable is the flat point.
+
+    ``beginning`` gives a point of a seed. It runs in nutpie's threads and so must not compile anything: PyTensor's
+    settings are global to the process.
+    """
+    from nutpie.compile_pymc import CompiledPyMCModel
+
+    return CompiledPyMCModel(
+        dims={},
+        compiled_logp_func=native.log_density,
+        compiled_expand_func=native.same,
+        initial_point_func=beginning,
+        shared_data={},
+        shared_var_keys={},
+        user_data=native.table,
+        n_expanded=native.size,
+        shape_info=([FLAT], [slice(native.size)], [(native.size,)]),
+        logp_func=native,  # which the sampler so keeps alive
+        expand_func=None,
+        _n_dim=native.size,
+        _shapes={FLAT: (native.size,)},
+        _coords={},
+    )
+
+
+def _constrained(density: Density, tree: xr.DataTree) -> xr.DataTree:
+    """Put the model's parameters in place of the flat point."""
+    draws = density.constrain(tree["posterior"][FLAT].to_numpy())
+    axes = {name: (f"{name}_axis_{i}" for i in range(np.ndim(values) - 2)) for name, values in draws.items()}
+    posterior = xr.Dataset({name: (("chain", "draw", *axes[name]), values) for name, values in draws.items()})
+    return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": tree["sample_stats"].to_dataset()})
 
 
 def _wait(background: Any) -> Run:
@@ -284,52 +313,6 @@ def _trim(tree: xr.DataTree) -> xr.DataTree:
     if length == 0:
         raise Interrupted("stopped before every chain had a draw; nothing was kept")
     return xr.DataTree.from_dict({name: group.isel(draw=slice(length)) for name, group in groups.items()})
-
-
-def _products(problem: Problem) -> int:
-    """Return the coordinates times the numbers that the density is computed from: a seed must not hang on a clock."""
-    size = problem.density.size
-    from_rows = problem.has_rows and not isinstance(problem.model, Sufficient)
-    return size * max(size, np.size(problem.model.inputs.outcome(problem.data)) if from_rows else 0)
-
-
-_COMPILED: WeakKeyDictionary[Problem, Any] = WeakKeyDictionary()
-"""What nutpie compiled, so that a second attempt does not wait for it again."""
-
-
-def _compiled_by_nutpie(problem: Problem, start: Start) -> Any:
-    import nutpie
-
-    if problem not in _COMPILED:
-        with strict():
-            _COMPILED[problem] = nutpie.compile_pymc_model(problem.declared)
-    return replace(_COMPILED[problem], initial_point_func=_beginning(problem.density, start))
-
-
-def _shared_function(problem: Problem, start: Start) -> Any:
-    """Let nutpie call the compiled density as a Python function: 0.4 s for a fit instead of 3.5 s of compilation."""
-    from nutpie.compiled_pyfunc import from_pyfunc
-
-    density = problem.density
-    joint, shapes = density.joint, {k: v.shape for k, v in density.constrain(density.start).items()}
-    return from_pyfunc(
-        density.size,
-        lambda: joint,
-        lambda *_: density.constrain,
-        [np.dtype(np.float64)] * len(shapes),
-        list(shapes.values()),
-        list(shapes),
-        make_initial_point_fn=_beginning(density, start),
-    )
-
-
-def _beginning(density: Density, start: Start) -> Callable[[int], np.ndarray]:
-    """Return a function of a seed that gives a point near the start.
-
-    It runs in nutpie's threads and so must not compile anything: PyTensor's settings are global to the process.
-    """
-    joint = density.joint
-    return lambda seed: start.near(seed, joint)
 
 
 def _with_pymc(problem: Problem, settings: Settings) -> Run:
