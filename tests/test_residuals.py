@@ -300,6 +300,7 @@ REFUSED = ("dirichlet_multinomial", "markov_chain", "normal_inverse_wishart", "g
 OF_COLUMNS = ("normal_inverse_wishart", "gaussian_mixture", "ppca", "bayesian_pca")
 """Whose predictive checks are of each column."""
 REFUSED += ("bayesian_pca", "multinomial_mixture", "hmm_categorical", "hmm_gaussian", "hmm_poisson")
+REFUSED += ("softmax_regression",)
 
 
 @pytest.mark.parametrize("name", quick_where(bz.names(), lambda name: not name.startswith(("robust_", "hmm_"))))

@@ -152,7 +152,7 @@ def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
     """Return the coordinate along which an outcome has several numbers, or that its codes stand for."""
     inputs = model.inputs
     if not inputs.has_outcome(data):
-        return None
+        return inputs.coded.get(inputs.name)
     outcome = inputs.outcome(data)
     names = (name for name, values in data.items() if values is outcome)
     axes = (inputs.coded.get(name) or next(iter(inputs.dims.get(name, ())), None) for name in names)

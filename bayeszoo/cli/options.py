@@ -83,6 +83,7 @@ class TableOptions:
         bool | None, Parameter(negative=(), help="Divide each column by its standard deviation (ppca, bayesian_pca).")
     ] = None
     categories: Annotated[str | None, _help("The categories in order, with commas between.")] = None
+    classes: Annotated[str | None, _help("Classes of the outcome in order, the first to compare others with.")] = None
     se: Annotated[str | None, _help("Column of the standard error of each value.")] = None
     exposure: Annotated[str | None, _help("Column of how long or how much each row was observed.")] = None
     group: Annotated[str | None, _help("Column that names the groups of a hierarchical model, all in one fit.")] = None

@@ -31,7 +31,7 @@ def is_of_levels(tree: Any) -> bool:
 
 
 def _with_levels(fit: Fit) -> dict[str, Feature]:
-    if not isinstance(fit.model, LinearTerms):
+    if not isinstance(fit.model, LinearTerms) or fit.model.dims["w"] != ("term",):  # or several linear predictors
         return {}
     return {name: feature for name, feature in features_of(fit.model, fit.like).items() if feature.levels}
 

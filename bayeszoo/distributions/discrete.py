@@ -182,6 +182,22 @@ class Categorical(ByVariance):
         return np.random.default_rng(random_state).multinomial(1, self.p, size=size[:-1])
 
 
+class LogitCategorical(Categorical):
+    """One of K categories a row, of probabilities proportional to exp(``logits``), (..., rows, K), however small."""
+
+    def __init__(self, logits: Any) -> None:
+        logits = np.asarray(logits, dtype=np.float64)
+        self.log_p = logits - scipy.special.logsumexp(logits, axis=-1, keepdims=True)
+        super().__init__(np.exp(self.log_p))
+
+    def logpmf(self, codes: Any) -> np.ndarray:
+        """Log probability of the categories ``codes``, integers of shape (rows,); of shape (..., rows)."""
+        codes = np.asarray(codes)
+        inside = (codes >= 0) & (codes < self.log_p.shape[-1])
+        rows = np.arange(self.log_p.shape[-2])
+        return np.where(inside, self.log_p[..., rows, np.where(inside, codes, 0).astype(np.int64)], -np.inf)
+
+
 class Multinomial(ByMarginals):
     """Rows of counts of K categories with the sums ``trials`` (rows,).
 

@@ -2,6 +2,7 @@
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Measured, Parsed
 from bayeszoo.data.inputs.categories import Categories
+from bayeszoo.data.inputs.classed import ClassRegression
 from bayeszoo.data.inputs.counted import BinaryRegression, CountRegression
 from bayeszoo.data.inputs.counts import Binary, Counts
 from bayeszoo.data.inputs.groups.kinds import GroupEvents, GroupMeans, Groups, GroupTrials
@@ -18,6 +19,7 @@ __all__ = [
     "Binary",
     "BinaryRegression",
     "Categories",
+    "ClassRegression",
     "Corpus",
     "CountRegression",
     "CountSeries",

@@ -257,11 +257,11 @@ class WithFeatures(Inputs):
 
     # Canonical arrays
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, Any], missing: str, options: Mapping[str, Any] | None = None) -> Parsed:
         features, outcome, notes = self._columns(arrays)
         read = [Feature(column, to_reals(column)) for column in features]
         coding = Coding([column.name for column in features])
-        checked = self._arrays(outcome, self._beside_in(arrays), read, coding, missing, None, {})
+        checked = self._arrays(outcome, self._beside_in(arrays), read, coding, missing, None, options or {})
         return replace(checked, notes=(*notes, *checked.notes))
 
     def _beside_in(self, parts: Mapping[str, Any], decimal: str = ".") -> list[Column]:

@@ -10,6 +10,8 @@ import pymc as pm
 import pytensor.tensor as pt
 import scipy
 
+from bayeszoo.families.linear.declaration import Whitened, as_data
+
 
 def BinomialByLogOdds(name: str, trials: Any, log_odds: Any, observed: Any) -> Any:
     """Declare successes of trials, one entry a row; ``pm.Binomial`` takes those of sure trials for impossible."""
@@ -66,3 +68,58 @@ def _log_normal_cdf(eta: Any) -> Any:
     root = np.float64(math.sqrt(2))
     low = pt.log(pt.erfcx(-below / root) / np.float64(2.0)) - pt.sqr(below) / np.float64(2.0)
     return pt.switch(pt.lt(eta, 0), low, pt.log1p(-pt.erfc(above / root) / np.float64(2.0)))
+
+
+class WhitenedRows(Whitened):
+    """A matrix, row after row a vector, in coordinates in which the Gaussian of a solution is standard normal."""
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        """Map the matrix to its coordinates, of the same shape."""
+        return pt.reshape(super().forward(pt.flatten(value), *inputs), value.shape)
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        """Map coordinates to the matrix."""
+        return pt.reshape(super().backward(pt.flatten(value), *inputs), value.shape)
+
+
+def GaussianRows(name: str, mean: np.ndarray, sd: np.ndarray, whitened: WhitenedRows, dims: tuple[str, ...]) -> Any:
+    """Declare independent Gaussian entries of a matrix in whitened coordinates, at whose centre chains begin."""
+
+    def log_density(value: Any, mean: Any, sd: Any, *coordinates: Any) -> Any:
+        constant = np.float64(math.log(2 * math.pi) / 2)
+        return -pt.sum(constant + pt.log(sd) + pt.sqr((value - mean) / sd) / np.float64(2.0))
+
+    def draw(mean: Any, sd: Any, *coordinates: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
+        return rng.normal(mean, sd, (*(size or ()), *np.shape(mean)))
+
+    keys = (f"{name}_whitened_{key}" for key in ("centre", "matrix", "inverse", "log_det"))
+    values = {f"{name}_mean": mean, f"{name}_sd": sd, **dict(zip(keys, whitened.numbers, strict=True))}
+    return pm.CustomDist(
+        name,
+        *as_data(**values),
+        logp=log_density,
+        random=draw,
+        signature="(r,t),(r,t),(d),(d,d),(d,d),()->(r,t)",
+        transform=whitened.from_inputs(),
+        support_point=lambda rv, size, mean, sd, centre, *rest: pt.reshape(centre, mean.shape),
+        dims=dims,
+    )
+
+
+def CategoricalByLogits(name: str, logits: Any, observed: Any) -> Any:
+    """Declare classes of rows by their logits (n, K); ``pm.Categorical`` takes improbable ones for impossible."""
+
+    def log_mass(value: Any, logits: Any) -> Any:
+        return pt.take_along_axis(pt.special.log_softmax(logits, axis=-1), value[..., None], axis=-1)[..., 0]
+
+    def draw(logits: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
+        return np.asarray(np.argmax(logits + rng.gumbel(size=np.shape(logits)), axis=-1))
+
+    return pm.CustomDist(
+        name, logits, logp=log_mass, random=draw, signature="(k)->()", observed=observed, dims="row", dtype="int64"
+    )
+
+
+def with_reference(w: Any) -> Any:
+    """Return the weights (K - 1, T) of all classes but the first, with those of the first, 0, in front of them."""
+    return pt.concatenate([pt.zeros_like(w[:1]), w])

@@ -94,7 +94,8 @@ class LinkedRows(ConcaveLikelihood):
         """Raise `NumericalError` where a combination of terms separates the outcomes, or the columns are dependent."""
         if not len(self.outcome):
             raise NumericalError("no maximum-likelihood estimate: there are no rows")
-        self._refuse_dependent()
+        if why := dependence(self.design):
+            raise NumericalError(why)
         up, down = self.link.recedes(self.outcome, self.sizes)
         direction = recession(self.design, up, down)
         if direction is None:
@@ -109,11 +110,13 @@ class LinkedRows(ConcaveLikelihood):
             why = f"{combination(moved, self.terms[first:])} {self.link.apart}{fully}, and its weight runs to infinity"
         raise NumericalError(f"no maximum-likelihood estimate: {why}; map and nuts have a prior that keeps it finite")
 
-    def _refuse_dependent(self) -> None:
-        size = np.sqrt(np.sum(np.square(self.design), axis=0))
-        scaled = self.design / np.where(size > 0, size, 1.0)
-        values = np.linalg.eigvalsh(scaled.T @ scaled)
-        rank = int(np.sum(values > DEPENDENT))
-        if rank < self.size:
-            counted = f"the data identify {rank} of {self.size} combinations of weights"
-            raise NumericalError(f"no unique maximum-likelihood estimate: {counted}; bz.identified names them")
+
+def dependence(design: np.ndarray) -> str:
+    """Say that the columns of a design (n, T) are dependent, so that no one estimate is the highest; else nothing."""
+    size = np.sqrt(np.sum(np.square(design), axis=0))
+    scaled = design / np.where(size > 0, size, 1.0)
+    rank = int(np.sum(np.linalg.eigvalsh(scaled.T @ scaled) > DEPENDENT))
+    if rank == design.shape[1]:
+        return ""
+    counted = f"the data identify {rank} of {design.shape[1]} combinations of weights"
+    return f"no unique maximum-likelihood estimate: {counted}; bz.identified names them"

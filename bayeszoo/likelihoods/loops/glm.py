@@ -83,3 +83,24 @@ def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: i
             raise ValueError("there is no link of this code")
         value += term
     return value, design.T @ slopes
+
+
+@_loops
+def softmax_value_and_gradient(w: Any, design: Any, codes: Any) -> Any:
+    """Return log likelihood and its derivatives in the weights (K, T), of rows (n, T) and their classes (n,)."""
+    if design.shape != (len(codes), w.shape[1]):
+        raise ValueError("weights, rows and classes differ in how many there are")
+    design = np.ascontiguousarray(design)
+    eta, value = design @ np.ascontiguousarray(w.T), 0.0
+    for i in range(len(eta)):
+        chosen, highest, total = eta[i, codes[i]], np.max(eta[i]), 0.0
+        for k in range(eta.shape[1]):
+            eta[i, k] = math.exp(eta[i, k] - highest)
+            total += eta[i, k]
+        value += chosen - highest - math.log(total)
+        others = 0.0
+        for k in range(eta.shape[1]):
+            eta[i, k] /= -total
+            others -= eta[i, k] if k != codes[i] else 0.0
+        eta[i, codes[i]] = others  # where 1 - p would lose its digits
+    return value, eta.T @ design

@@ -1,4 +1,4 @@
-"""Log likelihood of a regression with a link as one PyTensor operation, which has its gradient as well."""
+"""Log likelihoods of regressions with a link as PyTensor operations, which have their gradients as well."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.likelihoods.loops import glm as glm_loops
-from bayeszoo.likelihoods.loops.glm import glm_value_and_gradient
+from bayeszoo.likelihoods.loops.glm import glm_value_and_gradient, softmax_value_and_gradient
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
@@ -33,3 +33,26 @@ def glm_log_likelihood(w: Any, design: Any, outcome: Any, size: Any, link: int) 
     `bayeszoo.likelihoods.loops.glm`. Second derivatives raise NotImplementedError.
     """
     return GlmLikelihood()(w, design, outcome, size, np.array([link], dtype=np.int64))[0]
+
+
+def _softmax_by_loops(w: Any, design: Any, codes: Any) -> Any:
+    """Return value and gradient as arrays."""
+    value, gradient = softmax_value_and_gradient(w, design, codes)
+    return np.asarray(value), gradient
+
+
+class SoftmaxLikelihood(LogDensity):
+    """Weights (K, T), rows (n, T) and the classes of the rows (n,) to log likelihood and gradient."""
+
+    parameters = (2,)
+    data = ((2, "float64"), (1, "int64"))
+    sources = (glm_loops,)
+    loops = staticmethod(_softmax_by_loops)
+
+
+def softmax_log_likelihood(w: Any, design: Any, codes: Any) -> Any:
+    """Return the log probability of classes, proportional to exp of the rows of ``design @ w.T``, as a PyTensor scalar.
+
+    Second derivatives raise NotImplementedError.
+    """
+    return SoftmaxLikelihood()(w, design, codes)[0]

@@ -1,0 +1,127 @@
+"""An outcome that is one of several classes, and the features that it is explained by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Layout, Parsed
+from bayeszoo.data.inputs.counts import Outcomes
+from bayeszoo.data.inputs.labels import (
+    Alphabet,
+    Coded,
+    checked_codes,
+    checked_labels,
+    in_order,
+    label_array,
+    texts_of,
+)
+from bayeszoo.data.inputs.labels import code as coded_of
+from bayeszoo.data.inputs.levels import Coding, Feature
+from bayeszoo.data.inputs.regression import WithFeatures
+from bayeszoo.data.table.cells import MISSING
+from bayeszoo.data.table.table import Column
+
+CLASS, CLASSES = "class", "classes"
+
+
+@dataclass(frozen=True)
+class ClassRegression(WithFeatures):
+    """One column of labels, the class of each row, and columns of features, as of `WithFeatures`.
+
+    The option ``classes`` says which there are, in which order; the first is the one that others are compared with. By
+    default they are those that occur, in order. The canonical arrays are codes, `name`, and the coordinate ``class`` of
+    their labels besides those of `WithFeatures`.
+    """
+
+    options = WithFeatures.options | {CLASSES}
+    lists = WithFeatures.lists | {CLASSES}
+    kind, if_constant = np.int64, "no class is told from another but by the prior"
+    holds = (
+        "one column of labels ({0.name}, or say which with --target), the class of each row, and columns of features, "
+        "all others or some of them (--features), of real numbers or of text, which has levels (--levels)"
+    )
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Codes of the classes, and features, all of which have names."""
+        unknown = {self.features, self.axis, CLASS}
+        forms = (unknown | {self.name}, unknown)
+        return Layout((self.axis, CLASS), {self.features: (self.axis,)}, {self.name: CLASS}, forms)
+
+    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+        return Outcomes(_alphabet(options, like).coded(_without_missing(column, options)).codes)
+
+    def _arrays(
+        self,
+        outcome: list[Column],
+        beside: list[Column],
+        features: list[Feature],
+        coding: Coding,
+        missing: str,
+        like: Arrays | None,
+        options: Mapping[str, Any],
+    ) -> Parsed:
+        parsed = super()._arrays(outcome, beside, features, coding, missing, like, options)
+        alphabet = _alphabet(options, like)
+        if not outcome:
+            known = {} if alphabet.labels is None else {CLASS: label_array(alphabet.labels)}
+            return replace(parsed, arrays={**parsed.arrays, **known})
+        labels = alphabet.labels or coded_of(_without_missing(outcome[0], options)).labels
+        coded, notes = alphabet.finished(str(outcome[0]), Coded(labels, parsed.arrays[self.name].astype(np.float64)))
+        counts = np.bincount(coded.codes.astype(np.int64), minlength=len(coded.labels))
+        if alphabet.labels is None:
+            _refuse_numbers(outcome[0], len(coded.labels), len(coded.codes))
+        arrays = {self.name: coded.codes.astype(np.int64), CLASS: label_array(coded.labels)}
+        single = [] if like is not None else [coded.labels[k] for k in np.flatnonzero(counts == 1)]
+        notes = (*notes, *[f"{outcome[0]}: one row is of class {label}" for label in single[:5]])
+        return replace(
+            parsed,
+            arrays={**arrays, **{k: v for k, v in parsed.arrays.items() if k != self.name}, **{CLASS: arrays[CLASS]}},
+            notes=(*notes, *parsed.notes),
+        )
+
+    def _canonical(self, arrays: Mapping[str, Any], missing: str, options: Mapping[str, Any] | None = None) -> Parsed:
+        labels = checked_labels(CLASS, arrays[CLASS], least=2)
+        parts = {name: values for name, values in arrays.items() if name != CLASS}
+        if self.name in parts:
+            _, codes = checked_codes(self.name, parts[self.name], labels)
+            texts = ["" if np.isnan(each) else labels[int(each)] for each in codes]
+            parts[self.name] = np.array(texts, dtype=str)
+        return super()._canonical(parts, missing, {CLASSES: labels.tolist()})
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the columns under their names, the outcome as labels."""
+        if not self.has_outcome(arrays):
+            return super().table(arrays)
+        return super().table({**arrays, self.name: arrays[CLASS][arrays[self.name]]})
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Name the outcome where a feature is called as it usually is, and the classes unless they occur in order."""
+        named = super().reading(arrays)
+        if not self.has_outcome(arrays):
+            return named
+        labels = arrays[CLASS].tolist()
+        occur = in_order(arrays[CLASS][np.unique(arrays[self.name])].tolist())
+        return named if labels == occur else {**named, CLASSES: labels}
+
+
+def _alphabet(options: Mapping[str, Any], like: Arrays | None) -> Alphabet:
+    return Alphabet.of("class", CLASSES, options.get(CLASSES), (like or {}).get(CLASS))
+
+
+def _without_missing(column: Column, options: Mapping[str, Any]) -> Column:
+    """Return the column with empty cells for what stands for a missing value, unless that is named as a class."""
+    named = set(options.get(CLASSES) or ())
+    texts = [text.strip() for text in texts_of(column)]
+    return replace(column, cells=["" if text.lower() in MISSING and text not in named else text for text in texts])
+
+
+def _refuse_numbers(column: Column, classes: int, rows: int) -> None:
+    """Refuse a column that measures, or names rows: with as many classes as rows, or nearly so."""
+    if classes > 2 and 2 * classes > rows:
+        hint = "a number goes to linear_regression; if these are classes, name them with --classes"
+        raise column.error(f"has {classes} classes in {rows} rows, as numbers or names of rows have", hint=hint)
