@@ -54,7 +54,7 @@ METHODS: dict[str, Method] = {
     "advi": Method("advi:mean_field", "Density", "approximate", "best independent Gaussians, unconstrained space"),
     "fullrank_advi": Method("advi:full_rank", "Density", "approximate", "best Gaussian, unconstrained space"),
     "nuts": Method("nuts:run", "Density", "sampled", "No-U-Turn sampler"),
-    "gibbs": Method("gibbs:run", "Collapsed", "sampled", "collapsed Gibbs sampler, parameters integrated out"),
+    "gibbs": Method("gibbs:run", "Gibbs", "sampled", "Gibbs sampler, parameters integrated out where they can be"),
     "smc": Method("smc:run", "Density", "sampled", "sequential Monte Carlo, with log evidence"),
 }
 

@@ -28,11 +28,11 @@ from bayeszoo.model import (
     EM,
     Axes,
     Collapsed,
-    CollapsedChain,
     Enumerable,
     Example,
     Expectation,
     FoldIn,
+    GibbsChain,
     Posterior,
     Stochastic,
     Symmetric,
@@ -252,7 +252,7 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
         """Return log p(w, z | theta), of shape (M,) for assignments of shape (M, words)."""
         return topic_model.log_complete(params, assignments, data)
 
-    def gibbs(self, data: Values, rng: np.random.Generator) -> CollapsedChain:
+    def gibbs(self, data: Values, rng: np.random.Generator) -> GibbsChain:
         """Return a chain over the topics of the words, parameters integrated out, started at random."""
         return topic_model.TopicChain(data, *self._priors(data), rng)
 

@@ -15,18 +15,17 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import BinaryRegression
 from bayeszoo.distributions.discrete import LogitBinomial
-from bayeszoo.distributions.special import log_binomial
+from bayeszoo.families.glm.augmented import PolyaGamma
+from bayeszoo.families.glm.binomial import BIOASSAY, BinomialRegression
 from bayeszoo.families.glm.links import Logit
-from bayeszoo.families.glm.model import GeneralizedLinear
-from bayeszoo.model import Axes, Classifies, Example, Values
+from bayeszoo.model import Axes, Example, Values
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class LogisticRegression(GeneralizedLinear, Classifies):
+class LogisticRegression(BinomialRegression):
     """Outcomes of yes and no, or successes of trials, whose log odds are linear in terms with Gaussian weights.
 
     Parameters
@@ -37,18 +36,12 @@ class LogisticRegression(GeneralizedLinear, Classifies):
         Prior standard deviation of the intercept, > 0, in log odds.
     """
 
-    inputs = BinaryRegression("y")
-    link = Logit()
+    link, augmentation = Logit(), PolyaGamma()
     predicted_quantity, mean_quantity, ratio_of = "log odds", "probability", "odds"
     without_moments = ("even_odds",)
     dims: ClassVar[Axes] = {"w": ("term",), "odds_ratio": ("slope",)}
     examples = (
-        Example(
-            "bioassay.csv",
-            "deaths among five animals at each of four doses of a chemical; the dose is the log of g / ml",
-            "Racine, Grieve, Fluehler and Smith 1986; BDA3 section 3.7",
-            {"successes": "deaths", "trials": "animals", "features": ["dose"]},
-        ),
+        BIOASSAY,
         Example(
             "challenger.csv",
             "distress of O-rings on 23 flights of the space shuttle, and the temperature at launch",
@@ -60,14 +53,6 @@ class LogisticRegression(GeneralizedLinear, Classifies):
     def weak_intercept(self, data: Values) -> dict[str, Any]:
         """Return a prior of about even odds, as wide as odds of e^5."""
         return {"m0": 0.0, "s0": 5.0}
-
-    def sizes_of(self, data: Values) -> np.ndarray:
-        """Return the trials of each row."""
-        return np.asarray(data.get("trials", np.ones(self.inputs.size(data))))
-
-    def log_coefficient(self, data: Values) -> float:
-        """Return the log of how many orders the trials of all rows may have been made in."""
-        return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights from the prior, standard normal features, and ``size`` outcomes given both."""
@@ -84,11 +69,8 @@ class LogisticRegression(GeneralizedLinear, Classifies):
     def declare(self, data: Values) -> Any:
         """Declare the successes of each row."""
         with pm.Model(coords=self.coords(data)) as model:
-            w = self.declared_weights(data)
-            terms = pm.Data("terms", self.design(data), dims=("row", "term"))
-            trials = pm.Data("trials", self.sizes_of(data).astype(np.float64), dims="row")
-            outcome = pm.Data("y_data", data["y"], dims="row")
-            ours.BinomialByLogOdds("y", trials, pm.math.dot(terms, w), outcome)
+            eta, trials, outcome = self.declared_rows(data)
+            ours.BinomialByLogOdds("y", trials, eta, outcome)
         return model
 
     def likelihood(self, params: Values, data: Values) -> Any:

@@ -16,18 +16,17 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import BinaryRegression
 from bayeszoo.distributions.discrete import LogitBinomial
-from bayeszoo.distributions.special import log_binomial
-from bayeszoo.families.glm.model import GeneralizedLinear
+from bayeszoo.families.glm.augmented import NormalNoise
+from bayeszoo.families.glm.binomial import BIOASSAY, BinomialRegression
 from bayeszoo.families.glm.probit import Probit, log_odds
-from bayeszoo.model import Classifies, Example, Values
+from bayeszoo.model import Example, Values
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class ProbitRegression(GeneralizedLinear, Classifies):
+class ProbitRegression(BinomialRegression):
     """Outcomes of yes and no, or successes of trials, of a probability whose quantile is linear in terms.
 
     Parameters
@@ -38,8 +37,7 @@ class ProbitRegression(GeneralizedLinear, Classifies):
         Prior standard deviation of the intercept, > 0, in standard deviations of the noise.
     """
 
-    inputs = BinaryRegression("y")
-    link = Probit()
+    link, augmentation = Probit(), NormalNoise()
     predicted_quantity, mean_quantity = "probit", "probability"
     examples = (
         Example(
@@ -48,25 +46,12 @@ class ProbitRegression(GeneralizedLinear, Classifies):
             "Finney 1947; Pregibon 1981",
             {"target": "constricted", "features": ["log_volume", "log_rate"]},
         ),
-        Example(
-            "bioassay.csv",
-            "deaths among five animals at each of four doses of a chemical; the dose is the log of g / ml",
-            "Racine, Grieve, Fluehler and Smith 1986; BDA3 section 3.7",
-            {"successes": "deaths", "trials": "animals", "features": ["dose"]},
-        ),
+        BIOASSAY,
     )
 
     def weak_intercept(self, data: Values) -> dict[str, Any]:
         """Return a prior of about even chances, as wide as a probability of Phi(3)."""
         return {"m0": 0.0, "s0": 3.0}
-
-    def sizes_of(self, data: Values) -> np.ndarray:
-        """Return the trials of each row."""
-        return np.asarray(data.get("trials", np.ones(self.inputs.size(data))))
-
-    def log_coefficient(self, data: Values) -> float:
-        """Return the log of how many orders the trials of all rows may have been made in."""
-        return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights from the prior, standard normal features, and ``size`` signs of predictors with noise."""
@@ -77,11 +62,8 @@ class ProbitRegression(GeneralizedLinear, Classifies):
     def declare(self, data: Values) -> Any:
         """Declare the successes of each row."""
         with pm.Model(coords=self.coords(data)) as model:
-            w = self.declared_weights(data)
-            terms = pm.Data("terms", self.design(data), dims=("row", "term"))
-            trials = pm.Data("trials", self.sizes_of(data).astype(np.float64), dims="row")
-            outcome = pm.Data("y_data", self.inputs.outcome(data), dims="row")
-            ours.BinomialByLogOdds("y", trials, ours.log_odds_of_probit(pm.math.dot(terms, w)), outcome)
+            eta, trials, outcome = self.declared_rows(data)
+            ours.BinomialByLogOdds("y", trials, ours.log_odds_of_probit(eta), outcome)
         return model
 
     def likelihood(self, params: Values, data: Values) -> Any:

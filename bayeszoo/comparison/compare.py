@@ -15,6 +15,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import check_method, fit, given, methods_for
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Collapsed
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import (
@@ -126,8 +127,8 @@ def _trusted(fitted: xr.DataTree | Withheld, named: Mapping[str, xr.DataTree | W
 
 
 def usual_methods(model: type[Model]) -> list[str]:
-    """Return the methods to compare where none are named: of samplers one, which is Gibbs where it is made for it."""
-    sampler = "gibbs" if "gibbs" in methods_for(model) else "nuts"
+    """Return the methods to compare where none are named: of samplers one, which is Gibbs where it is collapsed."""
+    sampler = "gibbs" if issubclass(model, Collapsed) else "nuts"
     chosen = ("exact", "map", "vb", "laplace", "advi", sampler)
     return [method for method in methods_for(model) if method in chosen]
 

@@ -21,7 +21,15 @@ from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.ascent import Search
 from bayeszoo.inference.methods import em, enumeration, vb
 from bayeszoo.model.base import Model, Values, fields_of
-from bayeszoo.model.capabilities import EM, ClosedForm, Enumerable, Observable, Sufficient, Variational
+from bayeszoo.model.capabilities import (
+    EM,
+    ClosedForm,
+    Enumerable,
+    Observable,
+    Sufficient,
+    Variational,
+    is_integrated,
+)
 
 NO_EVIDENCE = "no closed form: give a fit by smc"
 CHAINS = 20
@@ -75,7 +83,11 @@ class Criteria:
     @property
     def has_evidence(self) -> bool:
         """Whether an evidence may be had without a fit."""
-        return self.has_latents and isinstance(self.model, Enumerable | Variational)
+        return (
+            self.has_latents
+            and isinstance(self.model, Enumerable | Variational)
+            and not is_integrated(type(self.model))
+        )
 
     def log_likelihood(self) -> tuple[float, str]:
         """Return the maximum of the log likelihood, by EM."""

@@ -38,10 +38,15 @@ class Identity(NamedTuple):
 
 OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstimates")
 EXACT = ("Exact",)
-LATENT, MIXTURE = ("EM",), ("EM", "Variational", "Enumerable")
-_HAS = {**CAPABILITIES, "Exact": is_exact}
+LATENT, MIXTURE = ("Hidden",), ("EM", "Variational", "Enumerable")
+AUGMENTED = ("LogConcave", "Variational")
+_HAS = {
+    **CAPABILITIES,
+    "Exact": is_exact,
+    "Hidden": lambda model: issubclass(model, can.EM) and not issubclass(model, can.LogConcave),
+}
 SIMULATED = {"simulator", "simulation_based", "simulated_prior", "simulated_rows"}  # which draw data from the prior
-PLAIN = ("ClosedForm", "EM")  # without either, a model is held to its declaration and its simulator alone
+PLAIN = ("ClosedForm", "Hidden")  # without either, a model is held to its declaration and its simulator alone
 
 
 def _countable(inputs: Inputs) -> bool:
@@ -87,9 +92,12 @@ IDENTITIES = (
     Identity("concave_derivatives", ("Profiled",), closed=False),
     Identity("certified_mode", ("Profiled",), closed=False),
     Identity("integrated_evidence", ("LogConcave", "Exact")),
-    Identity("em_objective", LATENT, closed=False),
-    Identity("em_map_is_stationary", LATENT, closed=False),
-    Identity("em_mle_is_stationary", LATENT, closed=False),
+    Identity("bound_of_augmented", (*AUGMENTED, "Exact")),
+    Identity("bound_of_known_weights", AUGMENTED, closed=False),
+    Identity("bound_is_stationary", AUGMENTED, closed=False),
+    Identity("em_objective", ("EM",), closed=False),
+    Identity("em_map_is_stationary", ("EM",), closed=False),
+    Identity("em_mle_is_stationary", ("EM",), closed=False),
     Identity("compiled_density", (*LATENT, "Compiled"), closed=False),
     Identity("compiled_gradient", (*LATENT, "Compiled"), closed=False),
     Identity("statistics_density", (*LATENT, "Sufficient"), closed=False),

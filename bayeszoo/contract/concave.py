@@ -1,4 +1,4 @@
-"""The identities of log-concave models: their derivatives, the certificate of their mode, and their evidence.
+"""The identities of log-concave models: derivatives, the certificate of the mode, the evidence and its bounds.
 
 Each function takes a `Case` and returns a `Check`, as in `identities`. The density is PyMC's or SciPy's, of which the
 model's own derivatives and quadrature know nothing.
@@ -7,6 +7,7 @@ model's own derivatives and quadrature know nothing.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -16,6 +17,8 @@ from bayeszoo.contract.identities import relative
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.newton import climb
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.methods import vb
 from bayeszoo.inference.methods.modes.profiled import highest
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Profiled
@@ -25,6 +28,8 @@ from bayeszoo.model.steps import ConcaveLikelihood
 REACH, WIDTHS = 9.0, 60.0
 """How far from the mode the evidence is integrated, in prior and in posterior standard deviations: a log joint density
 falls off from its mode at least as the prior does from its mean."""
+NARROW = 1e-7
+"""Prior sd at which weights are known: variances of rows are then below rounding."""
 
 
 def concave_density(case: Case) -> Check:
@@ -102,3 +107,33 @@ def integrated_evidence(case: Case) -> Check:
     result = scipy.integrate.cubature(density, peak.x - reach, peak.x + reach, rtol=1e-10, max_subdivisions=20_000)
     expected = float(np.log(result.estimate)) + peak.there.value
     return at_most("evidence by cubature of SciPy's densities", abs(case.log_evidence - expected), 1e-6)
+
+
+def bound_of_augmented(case: Case) -> Check:
+    """L5: the ELBO of variational Bayes is at most the log evidence by quadrature."""
+    elbo = vb.climbs(case.model, case.data, case.rng, restarts=2).best.objective
+    above = elbo - case.log_evidence
+    return at_most("ELBO above the exact log evidence", above, 1e-9 * max(1.0, abs(case.log_evidence)))
+
+
+def bound_of_known_weights(case: Case) -> Check:
+    """L5: under a prior of almost no width the ELBO is the log likelihood at its mean: every constant is there."""
+    known = replace(case.model, tau=NARROW, s0=NARROW)
+    elbo = vb.climbs(known, case.data, case.rng, restarts=2).best.objective
+    density, rows = Density(known.declare(case.data), mode="FAST_COMPILE"), known.concave(case.data)
+    at_mean = density.likelihood(density.unconstrain(rows.params(np.zeros(rows.size))))[0] - case.log_coefficient
+    return at_most("ELBO under a prior of no width", relative(elbo, at_mean), 1e-9)
+
+
+def bound_is_stationary(case: Case) -> Check:
+    """L6: where coordinate ascent ends the ELBO has no slope in any of q's coordinates, by central differences."""
+    model, data, step = case.model, case.data, 1e-4
+    coordinates, q = model.vb_coordinates(data), vb.climbs(case.model, case.data, case.rng, restarts=2).best.state
+    x = coordinates.to_vector(q)
+
+    def elbo(at: np.ndarray) -> float:
+        there = coordinates.from_vector(at)
+        return float(model.vb_e_step(there, data).value - model.divergence(there))
+
+    slopes = [(elbo(x + h) - elbo(x - h)) / (2 * step) for h in step * np.eye(len(x))]
+    return at_most("slope of the ELBO in coordinates of q", float(np.max(np.abs(slopes))), 1e-3)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.contract.case import case_of, closed_case, real_data
+from bayeszoo.contract.case import Case, case_of, closed_case, real_data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.fit import fit
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Conditional
+from bayeszoo.model.capabilities import Conditional, Gibbs
 from bayeszoo.results.stored import Fit
 
 MAX_Z = 4.4  # two-sided level 1e-5 for one standard normal number
@@ -41,6 +41,18 @@ def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Che
         at_most("NUTS: MCSE over its limit", _vagueness(draws, posterior), 1.0),
         at_least("power: |z| of sd x 1.1", largest_z(_distorted(exact, posterior, 1.1, 0.0), posterior), MAX_Z),
         at_least("power: |z| of mean + 0.2 sd", largest_z(_distorted(exact, posterior, 1.0, 0.2), posterior), MAX_Z),
+        *(_gibbs_checks(case, seed) if isinstance(case.model, Gibbs) else ()),
+    ]
+
+
+def _gibbs_checks(case: Case, seed: int) -> list[Check]:
+    """Compare Gibbs sampling with the closed form in the same way."""
+    tree = fit(case.model, case.data, "gibbs", seed=seed, groups=())
+    draws, failed = Fit(tree).draws(), Fit(tree).failed
+    return [
+        at_most(" ".join(["Gibbs: failed gate checks", *failed]), len(failed), 0),
+        at_most("Gibbs: largest |z|", largest_z(draws, case.posterior), MAX_Z),
+        at_most("Gibbs: |z| of the mean log density", abs(joint_z(draws, case.posterior, case.rng)), MAX_Z),
     ]
 
 

@@ -43,7 +43,7 @@ class Peak:
     @property
     def slope(self) -> float:
         """The largest component of the gradient in nats a standard deviation: its coordinate's at the curvature."""
-        return _slope(self.there)
+        return slope_of(self.there)
 
     def certificate(self) -> list[Check]:
         """Check that the point is the maximum, and the only one: a concave density that is curved there has no other.
@@ -72,7 +72,7 @@ def climb(derivatives: Callable[[np.ndarray], Derivatives], start: np.ndarray) -
         raise NumericalError("the log density is not finite at the start: can the model give these data?")
     trace = [there.value]
     for _ in range(ITERATIONS):
-        if _slope(there) <= MAX_SLOPE / 10:
+        if slope_of(there) <= MAX_SLOPE / 10:
             break
         moved = _stepped(derivatives, x, there)
         if moved is None:
@@ -102,7 +102,8 @@ def _stepped(
     return None
 
 
-def _slope(there: Derivatives) -> float:
+def slope_of(there: Derivatives) -> float:
+    """Return the largest component of the gradient, each in nats a standard deviation by its own curvature."""
     scale = np.sqrt(np.diag(there.curvature))
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.max(np.where(there.gradient == 0, 0.0, np.abs(there.gradient) / scale), initial=0.0))

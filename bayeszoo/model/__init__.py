@@ -13,6 +13,7 @@ from bayeszoo.model.capabilities import (
     Conjugate,
     Enumerable,
     FoldIn,
+    Gibbs,
     Latent,
     LogConcave,
     Observable,
@@ -25,10 +26,10 @@ from bayeszoo.model.capabilities import (
     Variational,
 )
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
-from bayeszoo.model.steps import CollapsedChain, ConcaveLikelihood, Coordinates, Expectation
+from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
 
-__all__ = ["Axes", "CollapsedChain", "Coordinates", "Example", "Expectation", "Model", "Posterior", "Stats", "Values"]
-__all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Latent"]
-__all__ += ["Atoms", "ConcaveLikelihood", "LogConcave", "Observable", "PointEstimates", "Predictive", "Profiled"]
-__all__ += ["Stochastic", "Sufficient", "Symmetric", "Variational"]
+__all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]
+__all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Gibbs"]
+__all__ += ["Atoms", "ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "Predictive"]
+__all__ += ["Profiled", "Stochastic", "Sufficient", "Symmetric", "Variational"]
 __all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

@@ -16,7 +16,7 @@ import numpy as np
 from bayeszoo.model.base import Model, Stats, Values
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, Profiled, over
 from bayeszoo.model.observable import Classifies, Observable
-from bayeszoo.model.steps import CollapsedChain, Coordinates, Expectation
+from bayeszoo.model.steps import Coordinates, Expectation, GibbsChain
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -280,12 +280,16 @@ class Enumerable(Latent):
         return self.replaced(K=1)
 
 
-class Collapsed(Model):
-    """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
+class Gibbs(Model):
+    """Latent variables can be drawn given all else, and parameters given these: Gibbs sampling."""
 
     @abstractmethod
-    def gibbs(self, data: Values, rng: np.random.Generator) -> CollapsedChain:
+    def gibbs(self, data: Values, rng: np.random.Generator) -> GibbsChain:
         """Return a chain, started at random; everything that it draws is from ``rng``."""
+
+
+class Collapsed(Gibbs):
+    """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
 
 
 class Atoms(Model):
@@ -346,10 +350,8 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable, Classifies),
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
-    **_named(
-        LogConcave, Profiled, EM, Variational, Stochastic, Latent, Enumerable, Collapsed, FoldIn, Conditional, Symmetric
-    ),
-    **_named(Atoms),
+    **_named(LogConcave, Profiled, EM, Variational, Stochastic, Latent, Enumerable, Gibbs, Collapsed, FoldIn),
+    **_named(Conditional, Symmetric, Atoms),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
 

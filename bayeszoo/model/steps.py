@@ -38,21 +38,21 @@ class Coordinates(NamedTuple):
     from_vector: Callable[[np.ndarray], Any]
 
 
-class CollapsedChain(Protocol):
-    """A Markov chain over latent variables, parameters integrated out."""
+class GibbsChain(Protocol):
+    """A Markov chain over latent variables, or over these and the parameters in turn."""
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw every latent variable given all others, so many times over, from probabilities to a power of at most 1.
+        """Draw everything given all else, so many times over, from probabilities to a power of at most 1.
 
-        Powers below 1 flatten the posterior, for warmup.
+        Powers below 1 flatten the posterior, for warmup; a chain whose posterior has one mode need not heed them.
         """
 
     def draw(self) -> dict[str, np.ndarray]:
-        """Draw the parameters given the latent variables."""
+        """Draw the parameters given the latent variables, or return those of the chain."""
 
     @property
     def log_joint(self) -> float:
-        """Log p(y, z) of the ordered rows and their latent variables, with every constant."""
+        """Log density of the ordered rows and of what the chain is over, with every constant: p(y, z), or p(y, w)."""
 
 
 class ConcaveLikelihood(ABC):

@@ -117,9 +117,13 @@ class LinkedTerms(LinearTerms, family=True):
     def solution_about(self, rows: LinkedRows, mode: np.ndarray) -> Solution:
         """Return the Gaussian at a mode with the curvature there, of weights in the user's units."""
         curvature = rows.link.terms(rows.eta(mode), rows.outcome, rows.sizes).curvature
-        root = triangular(rows.design * np.sqrt(curvature)[:, None])
+        return self.solution_weighted(rows, mode, curvature)
+
+    def solution_weighted(self, rows: LinkedRows, mean: np.ndarray, precision: np.ndarray) -> Solution:
+        """Return the Gaussian about a mean given the precision of each row, of weights in the user's units."""
+        root = triangular(rows.design * np.sqrt(precision)[:, None])
         gaussian = solve(root, np.zeros(len(root)), np.zeros(rows.size), np.eye(rows.size))
-        return replace(gaussian, mean=mode).in_units(1 / rows.sd, rows.origin)
+        return replace(gaussian, mean=mean).in_units(1 / rows.sd, rows.origin)
 
     @abstractmethod
     def laplace_solution(self, data: Values) -> Solution:

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.newton import slope_of
+from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM
+from bayeszoo.model.capabilities import EM, LogConcave
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.steps import Expectation
 
@@ -44,7 +47,17 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
         facts = {"mode_space": SPACE, **heights, **search.facts}
     draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in search.best.state.items()}
-    return Outcome(draws, "EM", search.checks, facts, optimization={"objective": search.best.trace})
+    checks = [*search.checks, *_slope_checks(model, problem.sample, search.best.state, flat)]
+    return Outcome(draws, "EM", checks, facts, optimization={"objective": search.best.trace})
+
+
+def _slope_checks(model: EM, data: Any, params: Values, flat: bool) -> list[Check]:
+    """Check by the gradient, where the model has it, that the climb is at the maximum: its last steps may be tiny."""
+    if not isinstance(model, LogConcave):
+        return []
+    rows = model.concave(data)
+    there = (rows.derivatives if flat else rows.joint)(rows.place(params))
+    return [at_most("slope at the mode, in nats a standard deviation", slope_of(there), MAX_DISTANCE)]
 
 
 def climbs(
@@ -55,7 +68,12 @@ def climbs(
     restarts: int = RESTARTS,
     reporter: Reporter | None = None,
 ) -> Search:
-    """Climb from many starts, with ``flat`` without the prior; the steps are given ``data``, rows or statistics."""
+    """Climb from many starts, with ``flat`` without the prior; the steps are given ``data``, rows or statistics.
+
+    Raises `NumericalError` where it is known before that the likelihood has no maximum.
+    """
+    if flat and isinstance(model, LogConcave):
+        model.concave(data).refuse_unbounded()
 
     def evaluate(params: Values) -> tuple[float, Expectation]:
         expectation = model.e_step(params, data)

@@ -1,7 +1,8 @@
-"""Collapsed Gibbs sampling: chains over the latent variables alone, run on until they agree.
+"""Gibbs sampling: chains over latent variables, and over parameters in turn or not at all, run on until they agree.
 
-Parameters are integrated out (Liu 1994, JASA 89, 958-966) and drawn given the latent variables whenever a draw is kept,
-so that draws are of the posterior as soon as the chain is.
+Where parameters can be integrated out the chain is collapsed (Liu 1994, JASA 89, 958-966): they are drawn given the
+latent variables whenever a draw is kept, so that draws are of the posterior as soon as the chain is. Where they cannot,
+latent variables and parameters are drawn in turn (Tanner and Wong 1987, JASA 82, 528-540).
 
 A chain that moves one latent variable at a time seldom leaves a mode, and from random starts chains end in different
 ones. Chains are therefore annealed while they warm up (Kirkpatrick, Gelatt and Vecchi 1983, Science 220, 671-680):
@@ -24,8 +25,8 @@ from bayeszoo.foundation.gate import APART, Check, check_draws, failures, longer
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Atoms, Collapsed
-from bayeszoo.model.steps import CollapsedChain
+from bayeszoo.model.capabilities import Atoms, Collapsed, Gibbs
+from bayeszoo.model.steps import GibbsChain
 
 ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw or, if it is annealed, in warmup
 LEAST_POWER = 0.3  # at which warmup begins
@@ -43,7 +44,7 @@ def run(
     Three quarters of the warmup anneal the chain. With ``extend`` chains that fail the gate go on, each time with twice
     as many sweeps for a draw; those that are far apart are annealed again instead, each time twice as slowly.
     """
-    model = problem.model_as(Collapsed)
+    model = problem.model_as(Gibbs)
     with problem.clock.phase("run"):
         samplers = [model.gibbs(problem.data, np.random.default_rng(problem.seed())) for _ in range(chains)]
         kept, warmup, before = _room(samplers[0], (chains, draws)), tune, tune
@@ -58,7 +59,8 @@ def run(
             tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # of what is apart more draws would be of no use
             before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
     lp, facts = {"lp": shortened.pop(LP)}, {"attempts": attempt, "tune": before, "thin": thin}
-    return Outcome(shortened, "collapsed Gibbs", checks, facts, sample_stats=lp, interrupted=length < draws)
+    sampler = "collapsed Gibbs" if isinstance(model, Collapsed) else "Gibbs"
+    return Outcome(shortened, sampler, checks, facts, sample_stats=lp, interrupted=length < draws)
 
 
 def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
@@ -86,7 +88,7 @@ def _ties_broken(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.where(values == 0, near * rng.standard_normal(values.shape), values)
 
 
-def _room(chain: CollapsedChain, size: tuple[int, int]) -> dict[str, np.ndarray]:
+def _room(chain: GibbsChain, size: tuple[int, int]) -> dict[str, np.ndarray]:
     """Make room for so many chains and draws of a chain, or raise `InputError` if they need too much memory."""
     shapes = {name: np.shape(values) for name, values in chain.draw().items()}
     bytes_of_draw = 8 * sum(map(math.prod, shapes.values()))
@@ -100,7 +102,7 @@ def _room(chain: CollapsedChain, size: tuple[int, int]) -> dict[str, np.ndarray]
     return {**{name: np.empty((*size, *shape)) for name, shape in shapes.items()}, LP: np.empty(size)}
 
 
-def _sample(chains: list[CollapsedChain], kept: dict[str, np.ndarray], tune: int, thin: int, reporter: Reporter) -> int:
+def _sample(chains: list[GibbsChain], kept: dict[str, np.ndarray], tune: int, thin: int, reporter: Reporter) -> int:
     """Go on with each chain in a thread of its own, annealed in a warmup, until every draw is kept, or until Ctrl-C.
 
     Return how many draws every chain has; raise `Interrupted` where one has none.

@@ -15,9 +15,10 @@ import numpy as np
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most, coverage_checks, importance_gaps, pareto_k
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
+from bayeszoo.inference.engine.gaps import gaps, sureness_checks
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Sufficient, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import EM, LogConcave, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.steps import Expectation
 
@@ -47,6 +48,8 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
     weights = [math.exp(other.objective - search.best.objective) for other in search.distinct[1:2]]
     rival = at_most("weight of the next optimum beside the best, by the ELBO", sum(weights), MAX_RIVAL)
     checks = [*search.checks, rival, *coverage_checks(about)]
+    if isinstance(problem.model, LogConcave):
+        checks += sureness_checks(about["sd_ratio_least"])
     return Outcome(sample, "coordinate ascent", checks, facts | about, optimization={"elbo": search.best.trace})
 
 
@@ -108,7 +111,11 @@ def coverage(problem: Problem, q: Any) -> dict[str, Any]:
     while draws < MAX_DRAWS and not pareto_k(weights) <= MAX_K_HAT:
         draws *= 4
         points, weights = _weighed(problem, q, draws)
-    return {"k_hat": pareto_k(weights), "k_hat_draws": draws, **importance_gaps(points, weights)}
+    facts = {"k_hat": pareto_k(weights), "k_hat_draws": draws}
+    if isinstance(problem.model, LogConcave):
+        q_weights = problem.model_as(Variational).vb_posterior(q)
+        return facts | gaps(problem.model.concave(problem.data), q_weights, problem.rng)
+    return facts | importance_gaps(points, weights)
 
 
 def _weighed(problem: Problem, q: Any, draws: int) -> tuple[np.ndarray, np.ndarray]:

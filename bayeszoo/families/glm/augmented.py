@@ -1,0 +1,286 @@
+"""Regressions whose rows are Gaussian in the linear predictor given latent variables: EM, variational Bayes and Gibbs.
+
+Given its latent variables the log density of a row is a parabola in the linear predictor eta,
+``linear eta - precision eta^2 / 2`` but for what does not depend on eta, so that the weights are Gaussian (Tanner and
+Wong 1987). Of a logit link the latent variables are Polya-Gamma (Polson, Scott and Windle 2013), and mean field with
+these has the bound of Jaakkola and Jordan 2000 (Durante and Rigon 2019); of a probit link they are normal (Albert and
+Chib 1993; Consonni and Marin 2007).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.glm.model import GeneralizedLinear
+from bayeszoo.families.glm.probit import hazard
+from bayeszoo.families.glm.rows import LinkedRows
+from bayeszoo.families.linear.least_squares import gaussian
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import EM, Gibbs, Variational
+from bayeszoo.model.steps import Coordinates, Expectation
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
+
+MOST_TRIALS = 1_000_000
+"""Trials of all rows together of which each has a latent variable to draw."""
+FLAT = 1e-4
+"""Predictor about 0 within which tanh is taken from its series."""
+
+
+class Parabola(NamedTuple):
+    """Of each row ``linear eta - precision eta^2 / 2``, shape (n,)."""
+
+    linear: np.ndarray
+    precision: np.ndarray
+
+
+class Augmentation(ABC):
+    """The latent variables of rows, given which the log density of each is a parabola in its linear predictor."""
+
+    @abstractmethod
+    def expected(
+        self, eta: np.ndarray, variance: np.ndarray | float, outcome: np.ndarray, size: np.ndarray
+    ) -> tuple[Parabola, np.ndarray]:
+        """Return the expected parabola under the best q of the latent variables, and the log normalizer of each.
+
+        The predictors have means ``eta`` and variances under q(weights). Where these are 0 the normalizer is the log
+        density of the row at ``eta``.
+        """
+
+    @abstractmethod
+    def drawn(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray, rng: np.random.Generator) -> Parabola:
+        """Return the parabola of latent variables drawn given predictors; outcomes and sizes are whole numbers."""
+
+
+class PolyaGamma(Augmentation):
+    """A Polya-Gamma variable PG(trials, eta) of each row, by which a logit link is Gaussian."""
+
+    def expected(
+        self, eta: np.ndarray, variance: np.ndarray | float, outcome: np.ndarray, size: np.ndarray
+    ) -> tuple[Parabola, np.ndarray]:
+        """Return means trials tanh(c / 2) / (2 c), c^2 = E[eta^2], and the bound of Jaakkola and Jordan."""
+        c, linear = np.sqrt(np.square(eta) + variance), outcome - size / 2
+        far = np.maximum(c, FLAT)
+        precision = size * np.where(c < FLAT, 0.25 - np.square(c) / 48, np.tanh(far / 2) / (2 * far))
+        return Parabola(linear, precision), linear * eta - size * (c / 2 + np.log1p(np.exp(-c)))
+
+    def drawn(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray, rng: np.random.Generator) -> Parabola:
+        """Draw the variable of each row, a sum over its trials."""
+        precision = np.empty(len(eta))
+        loops.polya_gamma(size, eta, precision, rng)
+        return Parabola(outcome - size / 2, precision)
+
+
+class NormalNoise(Augmentation):
+    """Of each trial eta plus standard normal noise, which is above 0 in a success and below it in a failure."""
+
+    def expected(
+        self, eta: np.ndarray, variance: np.ndarray | float, outcome: np.ndarray, size: np.ndarray
+    ) -> tuple[Parabola, np.ndarray]:
+        """Return the sums of the means of truncated normals, and their log probabilities less half the variance."""
+        lost = size - outcome
+        linear = size * eta + outcome * hazard(eta) - lost * hazard(-eta)
+        value = outcome * scipy.special.log_ndtr(eta) + lost * scipy.special.log_ndtr(-eta) - size * variance / 2
+        return Parabola(linear, size), value
+
+    def drawn(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray, rng: np.random.Generator) -> Parabola:
+        """Draw the sum of the variables of each row's trials."""
+        linear = np.empty(len(eta))
+        loops.latent_normals(outcome, size, eta, linear, rng)
+        return Parabola(linear, size.astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianWeights:
+    """A Gaussian of the weights in units of the prior, of the mean (T,) and the lower root of the precision (T, T).
+
+    ``weight`` (n,) is the precision that each row adds to that of the prior.
+    """
+
+    rows: LinkedRows
+    weight: np.ndarray
+    mean: np.ndarray
+    root: np.ndarray
+
+    @classmethod
+    def given(cls, rows: LinkedRows, parabola: Parabola, flat: bool = False) -> GaussianWeights:
+        """Return the Gaussian given the parabola of each row; ``flat`` without the prior."""
+        linear, weight = parabola
+        root = _root(rows, weight, flat)
+        mean = scipy.linalg.cho_solve((root, True), rows.design.T @ (linear - weight * rows.offset))
+        return cls(rows, weight, np.asarray(mean), root)
+
+    @cached_property
+    def variance(self) -> np.ndarray:
+        """The variance of the linear predictor of each row, shape (n,)."""
+        spread = scipy.linalg.solve_triangular(self.root, self.rows.design.T, lower=True)
+        return np.asarray(np.sum(np.square(spread), axis=0))
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw weights in units of the prior, shape (T,)."""
+        noise = rng.standard_normal(self.rows.size)
+        return np.asarray(self.mean + scipy.linalg.solve_triangular(self.root.T, noise))
+
+    @property
+    def divergence(self) -> float:
+        """KL divergence from the prior N(0, I), in nats."""
+        inverse = scipy.linalg.solve_triangular(self.root, np.eye(self.rows.size), lower=True)
+        squares = float(np.sum(np.square(inverse)) + self.mean @ self.mean)
+        return (squares - self.rows.size) / 2 + float(np.sum(np.log(np.diag(self.root))))
+
+    @property
+    def vector(self) -> np.ndarray:
+        """Mean and logs of the weights of the rows, shape (T + n,)."""
+        return np.concatenate([self.mean, np.log(self.weight)])
+
+    @classmethod
+    def at(cls, rows: LinkedRows, vector: np.ndarray) -> GaussianWeights:
+        """Return the Gaussian that has this vector."""
+        mean, weight = vector[: rows.size], np.exp(vector[rows.size :])
+        return cls(rows, weight, mean, _root(rows, weight))
+
+
+def _root(rows: LinkedRows, weight: np.ndarray, flat: bool = False) -> np.ndarray:
+    precision = rows.design.T @ (rows.design * weight[:, None]) + (0 if flat else np.eye(rows.size))
+    try:
+        return np.asarray(np.linalg.cholesky(precision))
+    except np.linalg.LinAlgError:
+        raise NumericalError("the data do not determine all weights") from None
+
+
+class WeightsChain:
+    """Gibbs sampling: latent variables of the rows given the weights, then the weights given these.
+
+    The posterior has one mode, so that nothing is annealed: a chain moves by the probabilities themselves whatever the
+    power.
+    """
+
+    def __init__(self, start: GaussianWeights, augmentation: Augmentation, rng: np.random.Generator) -> None:
+        rows = start.rows
+        if (trials := float(rows.sizes.sum())) > MOST_TRIALS:
+            refused = (
+                f"Gibbs sampling draws a latent variable for each of {trials:,.0f} trials, more than {MOST_TRIALS:,}"
+            )
+            raise InputError(refused, hint="use nuts, whose cost does not grow with the trials of a row")
+        self._rows, self._augmentation, self._rng = rows, augmentation, rng
+        self._counts = rows.outcome.astype(np.int64), rows.sizes.astype(np.int64)
+        self._u = start.draw(rng)
+
+    def sweep(self, times: int, power: float = 1.0) -> None:
+        """Draw latent variables and weights, so many times over."""
+        for _ in range(times):
+            parabola = self._augmentation.drawn(self._rows.eta(self._u), *self._counts, self._rng)
+            self._u = GaussianWeights.given(self._rows, parabola).draw(self._rng)
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """Return the weights."""
+        return self._rows.params(self._u)
+
+    @property
+    def log_joint(self) -> float:
+        """Log p(y, w) of the ordered rows, latent variables integrated out, with every constant."""
+        likelihood = self._rows.values(self._u[None])[0]
+        return float(likelihood + self._rows.log_prior(self._rows.params(self._u)))
+
+
+@dataclass(frozen=True)
+class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
+    """A regression with a link whose rows are Gaussian given latent variables, its ``augmentation``.
+
+    EM climbs to the mode that Newton's method finds at once. Variational Bayes takes latent variables and weights for
+    independent, and is too sure of the weights.
+    """
+
+    augmentation: ClassVar[Augmentation]
+
+    def _expected(self, rows: LinkedRows, u: np.ndarray, variance: np.ndarray | float) -> tuple[Parabola, np.ndarray]:
+        return self.augmentation.expected(rows.eta(u), variance, rows.outcome, rows.sizes)
+
+    def _dispersed(self, data: Values) -> GaussianWeights:
+        """Return a wide Gaussian about where the posterior is: that given what is expected at weights of 0."""
+        rows = self.concave(data)
+        return GaussianWeights.given(rows, self._expected(rows, np.zeros(rows.size), 0.0)[0])
+
+    # EM
+
+    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw weights from a wide Gaussian."""
+        start = self._dispersed(data)
+        return start.rows.params(start.draw(rng))
+
+    def e_step(self, params: Values, data: Values) -> Expectation:
+        """Return the expected parabola of each row and the log likelihood."""
+        rows = self.concave(data)
+        parabola, value = self._expected(rows, rows.place(params), 0.0)
+        return Expectation((rows, parabola), math.fsum(value))
+
+    def m_step(self, stats: tuple[LinkedRows, Parabola], flat: bool = False) -> dict[str, Any]:
+        """Return the mode of the weights given the parabolas: a regression with weighted rows."""
+        return stats[0].params(GaussianWeights.given(*stats, flat).mean)
+
+    def log_prior(self, params: Values, data: Values) -> Any:
+        """Return the log density of the Gaussian prior; leading axes of the weights are draws."""
+        return self.concave(data).log_prior(params)
+
+    def free_parameters(self, stats: Values) -> int:
+        """Return how many weights there are."""
+        return len(self.coords(stats)["term"])
+
+    def coordinates(self, data: Values) -> Coordinates:
+        """Return weights in units of the prior."""
+        rows = self.concave(data)
+        return Coordinates(rows.place, rows.params)
+
+    # Variational Bayes
+
+    def vb_start(self, data: Values, rng: np.random.Generator) -> GaussianWeights:
+        """Return q(weights) given the latent variables that weights drawn at random let expect."""
+        start = self._dispersed(data)
+        return GaussianWeights.given(start.rows, self._expected(start.rows, start.draw(rng), 0.0)[0])
+
+    def vb_e_step(self, q: GaussianWeights, data: Values) -> Expectation:
+        """Return the expected parabola of each row, and the sum of the log normalizers."""
+        parabola, value = self._expected(q.rows, q.mean, q.variance)
+        return Expectation((q.rows, parabola), math.fsum(value))
+
+    def vb_m_step(self, stats: tuple[LinkedRows, Parabola]) -> GaussianWeights:
+        """Return the Gaussian of the weights given the parabolas."""
+        return GaussianWeights.given(*stats)
+
+    def vb_row_terms(self, q: GaussianWeights, data: Values) -> np.ndarray:
+        """Return the log normalizer of each row's latent variables."""
+        return self._expected(q.rows, q.mean, q.variance)[1]
+
+    def divergence(self, q: GaussianWeights) -> float:
+        """Return KL(q(weights) || prior) in nats."""
+        return q.divergence
+
+    def vb_posterior(self, q: GaussianWeights) -> Posterior:
+        """Return the Gaussian of the weights in the user's units."""
+        return gaussian("w", self.solution_weighted(q.rows, q.mean, q.weight))
+
+    def vb_log_density(self, q: GaussianWeights, params: Mapping[str, Any]) -> Any:
+        """Return its log density; leading axes of the weights are draws."""
+        return self.vb_posterior(q).logpdf(params)
+
+    def vb_coordinates(self, data: Values) -> Coordinates:
+        """Return the mean of the weights, and the logs of the precisions that rows add."""
+        rows = self.concave(data)
+        return Coordinates(lambda q: q.vector, partial(GaussianWeights.at, rows))
+
+    # Gibbs sampling
+
+    def gibbs(self, data: Values, rng: np.random.Generator) -> WeightsChain:
+        """Return a chain over the weights, started at random from a wide Gaussian."""
+        return WeightsChain(self._dispersed(data), self.augmentation, rng)

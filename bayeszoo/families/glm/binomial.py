@@ -1,0 +1,50 @@
+"""Regressions of outcomes of yes and no, or of successes of trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import BinaryRegression
+from bayeszoo.data.read import Example
+from bayeszoo.distributions.special import log_binomial
+from bayeszoo.families.glm.augmented import AugmentedLinear
+from bayeszoo.model.base import Values
+from bayeszoo.model.observable import Classifies
+
+pm = lazy_loader.load("pymc")
+
+BIOASSAY = Example(
+    "bioassay.csv",
+    "deaths among five animals at each of four doses of a chemical; the dose is the log of g / ml",
+    "Racine, Grieve, Fluehler and Smith 1986; BDA3 section 3.7",
+    {"successes": "deaths", "trials": "animals", "features": ["dose"]},
+)
+
+
+@dataclass(frozen=True)
+class BinomialRegression(AugmentedLinear, Classifies, family=True):
+    """Outcomes of yes and no, or successes of trials, whose probability depends on a linear predictor by a link.
+
+    ``declare`` begins with ``eta, trials, outcome = self.declared_rows(data)`` inside of a ``pm.Model``.
+    """
+
+    inputs = BinaryRegression("y")
+
+    def sizes_of(self, data: Values) -> np.ndarray:
+        """Return the trials of each row."""
+        return np.asarray(data.get("trials", np.ones(self.inputs.size(data))))
+
+    def log_coefficient(self, data: Values) -> float:
+        """Return the log of how many orders the trials of all rows may have been made in."""
+        return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
+
+    def declared_rows(self, data: Values) -> tuple[Any, Any, Any]:
+        """Declare the weights; return the linear predictor of each row, its trials and its outcome."""
+        w = self.declared_weights(data)
+        terms = pm.Data("terms", self.design(data), dims=("row", "term"))
+        trials = pm.Data("trials", self.sizes_of(data).astype(np.float64), dims="row")
+        return pm.math.dot(terms, w), trials, pm.Data("y_data", self.inputs.outcome(data), dims="row")
