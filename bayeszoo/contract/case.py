@@ -12,7 +12,6 @@ from pytensor.graph.traversal import applys_between
 
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.newton import climb
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.base import Model
@@ -115,7 +114,7 @@ class Case:
     def _about_the_one_mode(self, rng: np.random.Generator) -> list[dict[str, Any]]:
         """Return points of the prior, and of the Gaussian with the curvature at the mode of a log-concave density."""
         rows = self.model.concave(self.data)
-        mode = climb(rows.joint, rows.start())
+        mode = rows.highest()
         root = np.linalg.cholesky(np.linalg.inv(mode.there.curvature))
         noise = rng.standard_normal((2, POINTS, rows.size))
         return [rows.params(u) for u in (*noise[0], *(mode.x + noise[1] @ root.T))]

@@ -25,8 +25,10 @@ class AboutMode(Integrand):
     hangs on the first z alone, so that the marginal distribution of that is its own.
     """
 
-    def __init__(self, log_density: LogDensity, mode: np.ndarray, curvature: np.ndarray, order: Sequence[int]) -> None:
-        self._log_density, self._mode, self._order = log_density, mode, list(order)
+    def __init__(
+        self, log_density: LogDensity, mode: np.ndarray, curvature: np.ndarray, order: Sequence[int], finer: int = 1
+    ) -> None:
+        self._log_density, self._mode, self._order, self.finer = log_density, mode, list(order), finer
         self.names = tuple(map(str, order))
         covariance = np.linalg.inv(curvature)[np.ix_(self._order, self._order)]
         self._root = np.linalg.cholesky((covariance + covariance.T) / 2)

@@ -36,6 +36,8 @@ class Integrand(ABC):
     names: tuple[str, ...]
     low: np.ndarray
     high: np.ndarray
+    finer: int = 1
+    """How many times as many points as `INTERVALS` it may need, where it has corners."""
 
     @abstractmethod
     def log_density(self, points: np.ndarray) -> np.ndarray:
@@ -174,7 +176,7 @@ def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 
     The first grid has `INTERVALS`, so many ``times``; of a density that is 0 everywhere it is returned.
     """
     centre, scale = integrand.highest()
-    intervals, most = times * INTERVALS[len(integrand.low)][0], INTERVALS[len(integrand.low)][1]
+    intervals, most = times * INTERVALS[len(integrand.low)][0], integrand.finer * INTERVALS[len(integrand.low)][1]
     while True:
         ends = zip(integrand.low, integrand.high, centre, scale, strict=True)
         rules = [Rule.between(*axis, intervals) for axis in ends]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ class Peak:
     x: np.ndarray
     there: Derivatives
     trace: np.ndarray
+    method: str = field(default="Newton's method", kw_only=True)
 
     @property
     def slope(self) -> float:

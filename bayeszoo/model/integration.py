@@ -17,7 +17,6 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.grid import Grid, Integrand, combinations, enclosing, refined
-from bayeszoo.foundation.newton import climb
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm, LogConcave
@@ -35,6 +34,8 @@ DEPTH, LEAST_DEPTH = 50.0, 30.0
 """Nats below its highest at which a density is cut off, and at which it must be cut off."""
 MOST_WEIGHTS, MOST_ROWS = 2, 10_000
 """Parameters of a log-concave model, and rows, up to which they are integrated over."""
+FINER_AT_CORNERS = 4
+"""How many times as many points of each axis a density with corners may take as a smooth one."""
 NEGLIGIBLE = 1e-20
 """Probability of a point of the grid below which it is left out of averages over the posterior."""
 MOST_NUMBERS = 2_000_000
@@ -163,9 +164,10 @@ def _over_weights(model: LogConcave, data: Values) -> Integrated:
     """Integrate over the one or two parameters of a log-concave model, in units of its prior."""
     _refuse_much(model, len(model.coords(data)["term"]), model.inputs.size(data))
     rows = model.concave(data)
-    mode = climb(rows.joint, rows.start())
+    mode = rows.highest()
     orders = [(0,)] if rows.size == 1 else [(0, 1), (1, 0)]
-    integrands = [AboutMode(rows.joint_values, mode.x, mode.there.curvature, order) for order in orders]
+    finer = FINER_AT_CORNERS if rows.has_corners else 1
+    integrands = [AboutMode(rows.joint_values, mode.x, mode.there.curvature, order, finer) for order in orders]
     grids = [refined(integrand, _is_fine) for integrand in integrands]
     first, evidence = integrands[0], grids[0].log_integral
     marginals = [FirstMarginal(*pair) for pair in zip(integrands, grids, strict=True)]

@@ -6,11 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from bayeszoo.foundation.newton import Derivatives
+from bayeszoo.foundation.newton import Derivatives, Peak, climb
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,8 @@ class ConcaveLikelihood(ABC):
     """D, the number of coordinates."""
     log_volume: float
     """Log determinant of the derivative of the parameters with respect to the coordinates."""
+    has_corners: ClassVar[bool] = False
+    """Whether the log likelihood has corners, at which it has no gradient: its maximum may be on one."""
 
     @abstractmethod
     def derivatives(self, u: np.ndarray) -> Derivatives:
@@ -89,6 +91,10 @@ class ConcaveLikelihood(ABC):
     @abstractmethod
     def refuse_unbounded(self) -> None:
         """Raise `NumericalError` where the likelihood has no maximum, or not a single one, and say along what."""
+
+    def highest(self, flat: bool = False) -> Peak:
+        """Return the maximum of the log joint density, or with ``flat`` of the likelihood, with its certificate."""
+        return climb(self.derivatives if flat else self.joint, self.start())
 
     def joint(self, u: np.ndarray) -> Derivatives:
         """Return the log joint density of data and u at u, its gradient and its curvature."""

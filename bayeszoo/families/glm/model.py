@@ -15,7 +15,6 @@ from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.families.linear.least_squares import Solution, solve
 from bayeszoo.families.statistics.factored import triangular
-from bayeszoo.foundation.newton import climb
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import positive
@@ -157,7 +156,7 @@ class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
     def laplace_solution(self, data: Values) -> Solution:
         """Return the Gaussian at the mode with the curvature there, of weights in the user's units."""
         rows = self.concave(data)
-        return self.solution_about(rows, climb(rows.joint, rows.start()).x)
+        return self.solution_about(rows, rows.highest().x)
 
     def compiled(self, data: Values) -> Any:
         """Declare the same density on the compiled likelihood of all links, whose gradient is linear in the rows."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayeszoo.foundation.newton import climb
 from bayeszoo.foundation.optimize import require_few
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.problem import Outcome, Problem
@@ -25,11 +24,11 @@ def run(problem: Problem, flat: bool) -> Outcome:
         require_few(rows.size, "Newton's method")
         if flat:
             rows.refuse_unbounded()
-        peak = climb(rows.derivatives if flat else rows.joint, rows.start())
+        peak = rows.highest(flat)
         params = rows.params(peak.x)
         likelihood = float(rows.values(peak.x[None])[0])
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + float(rows.log_prior(params))}
         checks = peak.certificate()
     facts = {"mode_space": SPACE, **heights, "gradient_norm": float(np.max(np.abs(peak.there.gradient), initial=0.0))}
     draws = {name: np.asarray(value)[None, None] for name, value in params.items()}
-    return Outcome(draws, "Newton's method", checks, facts, optimization={"objective": peak.trace})
+    return Outcome(draws, peak.method, checks, facts, optimization={"objective": peak.trace})

@@ -1,0 +1,51 @@
+"""The log likelihood of rows with eps-insensitive noise, in units of the prior, and its highest point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import numpy as np
+
+from bayeszoo.families.glm.rows import LinkedRows
+from bayeszoo.families.support_vectors.mode import LIMIT, Tube, flat_mode, mode
+from bayeszoo.families.support_vectors.noise import Insensitive
+from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.newton import Derivatives, Peak
+
+
+@dataclass(frozen=True, eq=False)
+class Corner(Peak):
+    """A maximum at a corner, where no gradient vanishes: it meets the conditions of Karush, Kuhn and Tucker.
+
+    The gradient is the slope nearest to 0 of those that meet there, the curvature the expected one.
+    """
+
+    violation: float
+
+    def certificate(self) -> list[Check]:
+        """Check the conditions of a maximum, which in a concave density are enough."""
+        return [at_most("violation of the KKT conditions, in nats a standard deviation", self.violation, LIMIT)]
+
+
+@dataclass(frozen=True, eq=False)
+class InsensitiveRows(LinkedRows):
+    """Rows whose outcomes have eps-insensitive noise about their linear predictor."""
+
+    has_corners: ClassVar[bool] = True
+
+    def tube(self, flat: bool = False) -> Tube:
+        """Return what is minimized: minus the log joint density, or with ``flat`` minus the log likelihood."""
+        noise = cast(Insensitive, self.link)
+        information = noise.information(self.outcome)
+        curvature = self.design.T @ (self.design * information[:, None]) + (not flat) * np.eye(self.size)
+        return Tube(self.design, self.outcome - self.offset, noise.eps, noise.rate, curvature, has_prior=not flat)
+
+    def highest(self, flat: bool = False) -> Corner:
+        """Return the mode, or with ``flat`` the maximum of the likelihood."""
+        tube = self.tube(flat)
+        u = flat_mode(tube) if flat else mode(tube)
+        value = (self.derivatives(u) if flat else self.joint(u)).value
+        there = Derivatives(value, tube.least_slope(u), tube.curvature)
+        method = "linear program" if flat else "active set of corners"
+        return Corner(u, there, np.array([value]), method=method, violation=tube.violation(u))
