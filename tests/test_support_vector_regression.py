@@ -208,7 +208,7 @@ def test_a_wrong_mode_is_seen_by_its_certificate_and_by_pymc(monkeypatch):
 
 def test_a_wrong_normalizer_is_seen(monkeypatch):
     data = bz.read(SVR, {"y": [0.1, 1.2, 1.9, 4.0], "x": [0.0, 1.0, 2.0, 3.0]}, target="y")
-    case = Case(SVR(eps=0.3), data)
+    case = Case(SVR(intercept=False, eps=0.3), data)
     assert concave.integrated_evidence(case).passed
     monkeypatch.setattr(Insensitive, "log_height", property(lambda self: math.log(self.rate / 2)))
     assert not concave.concave_density(case).passed
