@@ -37,7 +37,7 @@ class Insensitive(Link):
         return Terms(self.log_density(eta, outcome, size), slope, np.zeros_like(slope))
 
     def information(self, outcome: np.ndarray) -> np.ndarray:
-        """Return the expected curvature of each row, the mean square of the slope: what corners amount to in many rows."""
+        """Return the expected curvature of each row: the mean square of its slope."""
         return np.full(len(outcome), self.rate / (self.eps + 1 / self.rate))
 
     def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
