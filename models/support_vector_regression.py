@@ -88,13 +88,13 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
 
     def concave(self, data: Values) -> InsensitiveRows:
         """Return the log likelihood of the rows in units of the prior."""
-        linked = self.linked(Insensitive(float(self.eps), float(self.rate)), data)
+        linked = self.linked(Insensitive(self.eps, self.rate), data)
         return InsensitiveRows(**vars(linked))
 
     def laplace_solution(self, data: Values) -> Solution:
         """Return the Gaussian at the mode with the expected curvature, of weights in the user's units."""
         rows = self.concave(data)
-        information = Insensitive(float(self.eps), float(self.rate)).information(rows.outcome)
+        information = Insensitive(self.eps, self.rate).information(rows.outcome)
         return self.solution_weighted(rows, rows.highest().x, information)
 
     def declare(self, data: Values) -> Any:
@@ -108,4 +108,4 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's distribution about the line; parameters of shape (..., own shape) give (..., rows)."""
-        return InsensitiveNoise(self.mean(params, data), float(self.eps), float(self.rate))
+        return InsensitiveNoise(self.mean(params, data), self.eps, self.rate)

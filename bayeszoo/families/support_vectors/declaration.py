@@ -11,14 +11,14 @@ import pytensor.tensor as pt
 from bayeszoo.families.support_vectors.noise import InsensitiveNoise
 
 
-def InsensitiveOutcome(name: str, location: Any, eps: Any, rate: Any, observed: Any) -> Any:
+def InsensitiveOutcome(name: str, location: Any, eps: np.float64, rate: np.float64, observed: Any) -> Any:
     """Declare outcomes about their locations, one entry a row."""
+    log_height = -np.log(2 * (eps + 1 / rate))
 
-    def log_density(value: Any, location: Any, eps: Any, rate: Any) -> Any:
-        excess = pt.maximum(pt.abs(value - location) - eps, np.float64(0.0))
-        return -rate * excess - pt.log(np.float64(2.0) * (eps + np.float64(1.0) / rate))
+    def log_density(value: Any, location: Any) -> Any:
+        return log_height - rate * pt.maximum(pt.abs(value - location) - eps, np.float64(0.0))
 
-    def draw(location: Any, eps: Any, rate: Any, rng: np.random.Generator, size: Any = None) -> Any:
-        return InsensitiveNoise(np.broadcast_to(location, size), float(eps), float(rate)).rvs(random_state=rng)
+    def draw(location: Any, rng: np.random.Generator, size: Any = None) -> Any:
+        return InsensitiveNoise(np.broadcast_to(location, size), eps, rate).rvs(random_state=rng)
 
-    return pm.CustomDist(name, location, eps, rate, logp=log_density, random=draw, observed=observed, dims="row")
+    return pm.CustomDist(name, location, logp=log_density, random=draw, observed=observed, dims="row")
