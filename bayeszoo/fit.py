@@ -6,9 +6,10 @@ import importlib
 import inspect
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -127,23 +128,38 @@ def fit(
     >>> float(tree["exact"]["theta"].sel(statistic="mean").round(4))
     0.5097
     """
+    reporter = reporter or (ProgressLine() if progress else Reporter())
+    tree = fit_sharing({}, model, data, method, seed, reporter, groups, options)
+    warn(tree)
+    return tree
+
+
+def fit_sharing(
+    shared: dict[Hashable, Any],
+    model: Model | type[Model],
+    data: Any,
+    method: str,
+    seed: int | np.random.Generator | None,
+    reporter: Reporter,
+    groups: Sequence[str] | None,
+    options: Mapping[str, Any],
+) -> xr.DataTree:
+    """Fit as `fit` does, without a warning; what other methods need too is taken from ``shared``, or added to it."""
     kind = model if isinstance(model, type) else type(model)
     if not issubclass(kind, Model):
         raise InputError(f"fit needs a model, got {kind.__name__}", hint="write bz.find(name), or bz.find(name)(...)")
     run, effective = _function(kind, method), options_of(kind, method, options)
     seed = as_seed(seed)
     model, checked = _with_prior(model, data)
-    rng = stream(seed, model.name, fields_of(model), checked.digest, method)
-    problem = Problem(model, checked, rng, reporter or (ProgressLine() if progress else Reporter()))
+    streams = partial(stream, seed, model.name, fields_of(model), checked.digest)
+    problem = Problem(model, checked, streams(method), reporter, streams, shared)
     with closing(problem.reporter):
         outcome = with_inner(problem, run(problem, **options), METHODS[method].kind)
         problem.reporter.phase("checking the fit")
         how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
         tree = assemble(problem, outcome, how, effective)
         problem.reporter.phase("log likelihood and replicates (groups of ArviZ)")
-        tree = extend_while_small(tree) if groups is None else extend(tree, groups)
-    warn(tree)
-    return tree
+        return extend_while_small(tree) if groups is None else extend(tree, groups)
 
 
 def given(model: Model, data: Any) -> Data | Accumulated:

@@ -9,10 +9,11 @@ import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.comparison import criteria
+from bayeszoo.comparison.compare import fit_each
 from bayeszoo.contract.latent import _largest_z
 from bayeszoo.inference.labels.align import inverse, permute
 from bayeszoo.inference.labels.symmetry import label_free, labelled
-from bayeszoo.inference.methods import vb
+from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.methods.nuts import Settings, _initial_points, _shared_out
 from bayeszoo.inference.problem import Problem
@@ -45,6 +46,20 @@ def fits():
     """Old Faithful by four methods."""
     model = GAUSSIAN.weak(FAITHFUL)
     return {method: bz.fit(model, FAITHFUL, method, seed=1, groups=()) for method in ("map", "vb", "advi", "nuts")}
+
+
+def test_methods_beside_each_other_search_and_declare_once_and_give_what_each_gives_alone(monkeypatch):
+    climbed, declared = [], []
+    climbs, declare = em.climbs, GAUSSIAN.compiled
+    monkeypatch.setattr(em, "climbs", lambda *args, **options: climbed.append(args) or climbs(*args, **options))
+    monkeypatch.setattr(GAUSSIAN, "compiled", lambda model, data: declared.append(data) or declare(model, data))
+    beside = fit_each(PRIOR, TWO_WAYS, ["map", "laplace", "advi"], seed=1)
+    assert (len(climbed), len(declared)) == (1, 1)
+    for tree in beside:
+        alone = bz.fit(PRIOR, TWO_WAYS, tree.attrs["method"], seed=1)
+        for name, draws in draws_of(alone).items():
+            np.testing.assert_array_equal(draws_of(tree)[name], draws)
+    assert (len(climbed), len(declared)) == (4, 3)  # MAP declares nothing
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ import numpy as np
 
 from bayeszoo.answers.leave_out import NoScore, of_fit
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.fit import check_method, fit, given, methods_for
+from bayeszoo.fit import check_method, fit_sharing, given, methods_for
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Collapsed
+from bayeszoo.results.caveats import warn
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import (
@@ -148,17 +149,22 @@ def named_methods(model: type[Model], names: str | None) -> list[str]:
 def fit_each(
     model: Model, data: Any, methods: Sequence[str], seed: int | None = None, reporter: Reporter | None = None
 ) -> list[xr.DataTree | Withheld]:
-    """Fit by each method in turn; one without a finite answer, or with too many rows, is withheld with its reason."""
+    """Fit by each method in turn; one without a finite answer, or with too many rows, is withheld with its reason.
+
+    Each fit is the one that `fit` gives; what several need, as the modes that they begin at, is computed once.
+    """
     for method in methods:
         check_method(type(model), method)
     data = given(model, data)
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed  # one for all, so that one command gives all again
     reporter = reporter or Reporter()
     fits: list[xr.DataTree | Withheld] = []
+    shared: dict[Hashable, Any] = {}
     for method in methods:
         reporter.say(f"{model.name}: {method}")
         try:
-            fits.append(fit(model, data, method, seed=seed, reporter=reporter))
+            fits.append(tree := fit_sharing(shared, model, data, method, seed, reporter, None, {}))
+            warn(tree)
         except (InputError, NumericalError) as error:
             if isinstance(error, InputError) and method != "enumerate":  # whose rows may be too many
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,14 +26,36 @@ if TYPE_CHECKING:
     from bayeszoo.inference.engine.density import Density
 
 
+Streams = Callable[..., np.random.Generator]
+"""Gives the random numbers of one purpose, of a model, its data and a seed: the same whenever it is asked."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, its data (or their statistics, when the rows were not kept) and a source of randomness."""
+    """A model, its data (or their statistics, when the rows were not kept) and a source of randomness.
+
+    ``shared`` holds what does not depend on the method, as the compiled density and the modes that chains begin at:
+    problems of the same model, data and seed may have one, and then each is computed once. Its random numbers are of
+    ``streams``, so that a fit is the same alone and beside others.
+    """
 
     model: Model
     given: Data | Accumulated
-    rng: np.random.Generator  # all randomness of the fit comes from here
+    rng: np.random.Generator  # all other randomness of the fit comes from here
     reporter: Reporter = field(default_factory=Reporter)
+    streams: Streams | None = None
+    shared: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once[T](self, name: Hashable, compute: Callable[[], T]) -> T:
+        """Compute what all methods share, unless one has done so."""
+        if name not in self.shared:
+            self.shared[name] = compute()
+        value: T = self.shared[name]
+        return value
+
+    def stream(self, *purpose: str | int) -> np.random.Generator:
+        """Return the random numbers of what all methods share."""
+        return self.rng.spawn(1)[0] if self.streams is None else self.streams("shared", *purpose)
 
     @cached_property
     def clock(self) -> Clock:
@@ -55,32 +77,40 @@ class Problem:
         """The data, or when their rows were not kept none of them: names, types and labels are the same."""
         return like_of(self.given)
 
-    @cached_property
+    @property
     def stats(self) -> Any:
         """Sufficient statistics of the data, or None when the model has none."""
-        return stats_of(self.model, self.given) if isinstance(self.model, Sufficient) else None
+        if not isinstance(model := self.model, Sufficient):
+            return None
+        return self.once("stats", lambda: stats_of(model, self.given))
 
     @property
     def sample(self) -> Any:
         """What the steps of EM and variational Bayes are given: sufficient statistics if there are any, else rows."""
         return self.stats if isinstance(self.model, Sufficient) else self.data
 
-    @cached_property
+    @property
     def integrated(self) -> Integrated:
         """The posterior and evidence by quadrature; `NumericalError` where there are too many coordinates."""
+        return self.once("integrated", self._integrate)
+
+    def _integrate(self) -> Integrated:
         with self.clock.phase("run"):
             return integrate(self.model, self.data)
 
-    @cached_property
+    @property
     def posterior(self) -> Posterior:
         """The exact posterior; `NumericalError` where it has none of these data."""
         if is_integrated(type(self.model)):
             return self.integrated.posterior
-        return self.model_as(ClosedForm).posterior(self.stats)
+        return self.once("posterior", lambda: self.model_as(ClosedForm).posterior(self.stats))
 
-    @cached_property
+    @property
     def declared(self) -> pm.Model:
         """The PyMC model that is sampled: on sufficient statistics where there are any, else on the rows."""
+        return self.once("declared", self._declare)
+
+    def _declare(self) -> pm.Model:
         with self.clock.phase("build"), blaming_its_file(type(self.model)):
             if isinstance(self.model, Sufficient):
                 return self.model.compressed(self.stats)
@@ -88,9 +118,12 @@ class Problem:
                 return self.model.marginalized(self.data)
             return self.model.compiled(self.data)
 
-    @cached_property
+    @property
     def density(self) -> Density:
         """The compiled log density of ``declared``."""
+        return self.once("density", self._compile)
+
+    def _compile(self) -> Density:
         declared = self.declared
         with self.clock.phase("compile"):
             import pytensor

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy
@@ -98,11 +97,13 @@ def visits(starts: list[Start], points: np.ndarray) -> float:
 
 
 def starts(problem: Problem) -> list[Start]:
-    """Return the places to begin from, the one with the largest mass first; each problem is searched once."""
-    if problem not in _STARTS:
+    """Return the places to begin from, the one with the largest mass first; the methods of a command share them."""
+
+    def timed() -> list[Start]:
         with problem.clock.phase("compile"):
-            _STARTS[problem] = _searched(problem)
-    return _STARTS[problem]
+            return _searched(problem)
+
+    return problem.once("starts", timed)
 
 
 def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> None:
@@ -125,10 +126,6 @@ def _first_answer(problem: Problem) -> str:
     few = {name: value for name, value in values.items() if value.ndim < 3 and value.size <= MOST_SAID}
     rounded = np.vectorize(lambda value: float(f"{value:.3g}"))
     return "; ".join(f"{name} {text(plain(rounded(value)))}" for name, value in few.items())
-
-
-_STARTS: WeakKeyDictionary[Problem, list[Start]] = WeakKeyDictionary()
-"""The starts of the problems that are still in use."""
 
 
 def _searched(problem: Problem) -> list[Start]:
@@ -168,7 +165,7 @@ def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
     """Yield draws of the parameters from the model's simulator, or where its shapes are others from the declaration."""
     import pymc as pm
 
-    rng, density = problem.rng.spawn(1)[0], problem.density  # the chains' own numbers stay as they are
+    rng, density = problem.stream("prior"), problem.density
     shapes = {name: np.shape(value) for name, value in density.constrain(density.start).items()}
     free = problem.declared.free_RVs
     with contextlib.suppress(NotImplementedError, NumericalError):  # of an improper prior
@@ -193,11 +190,10 @@ def _modes(problem: Problem) -> list[Any]:
     """Return parameters at the distinct maxima of EM; where the density has none, means at the optima of the ELBO."""
     model = problem.model_as(EM)
     if isinstance(model, Variational) and model.unbounded(problem.sample):
-        search = vb.climbs(model, problem.sample, problem.rng, reporter=problem.reporter)
+        search = vb.searched(problem)
         each = (model.vb_posterior(climb.state) for climb in search.distinct[:MOST])
         return [{name: np.asarray(marginal.mean()) for name, marginal in q.items()} for q in each]
-    search = em.climbs(model, problem.sample, problem.rng, flat=False, reporter=problem.reporter)
-    return [climb.state for climb in search.distinct[:MOST]]
+    return [climb.state for climb in em.searched(problem).distinct[:MOST]]
 
 
 def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:

@@ -40,7 +40,7 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
     if not flat and (reason := model.unbounded(problem.sample)):
         raise NumericalError(f"the posterior density has no maximum: {reason}")
     with problem.clock.phase("run"):
-        search = climbs(model, problem.sample, problem.rng, flat, restarts, problem.reporter)
+        search = searched(problem, flat, restarts)
         if why := model.undetermined(search.best.state, problem.sample, flat):
             raise NumericalError(f"the maximum is not a single point: {why}")
         likelihood, log_prior = search.best.expectation.value, float(model.log_prior(search.best.state, problem.sample))
@@ -58,6 +58,16 @@ def _slope_checks(model: EM, data: Any, params: Values, flat: bool) -> list[Chec
     rows = model.concave(data)
     there = (rows.derivatives if flat else rows.joint)(rows.place(params))
     return [at_most("slope at the mode, in nats a standard deviation", slope_of(there), MAX_DISTANCE)]
+
+
+def searched(problem: Problem, flat: bool = False, restarts: int = RESTARTS) -> Search:
+    """Climb from many starts; what asks for the same climbs again, as MAP and the chains of NUTS do, shares them."""
+    model, purpose = problem.model_as(EM), ("EM", int(flat), restarts)
+
+    def climbed() -> Search:
+        return climbs(model, problem.sample, problem.stream(*purpose), flat, restarts, problem.reporter)
+
+    return problem.once(purpose, climbed)
 
 
 def climbs(

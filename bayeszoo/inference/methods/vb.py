@@ -39,7 +39,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
     """
     model = problem.model_as(Variational)
     with problem.clock.phase("run"):
-        search = climbs(model, problem.sample, problem.rng, restarts, problem.reporter)
+        search = searched(problem, restarts)
         facts = {**search.facts, "elbo": search.best.objective, "elbo_se": 0.0}
         occupied = model.occupied(search.best.state)
         facts |= {} if occupied is None else {"occupied_components": occupied}
@@ -70,6 +70,16 @@ def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[st
         why = f"of {size} coordinates importance weights are too unequal to say how well q covers the posterior"
         return sample, {**facts, "k_hat": None, "k_hat_withheld": why}
     return sample, {**facts, **coverage(problem, q)}
+
+
+def searched(problem: Problem, restarts: int = RESTARTS) -> Search:
+    """Climb the ELBO from many starts; what asks for the same climbs again shares them."""
+    model, purpose = problem.model_as(Variational), ("VB", restarts)
+
+    def climbed() -> Search:
+        return climbs(model, problem.sample, problem.stream(*purpose), restarts, problem.reporter)
+
+    return problem.once(purpose, climbed)
 
 
 def climbs(
