@@ -239,10 +239,13 @@ def document_statistics(weights: Any, topics: Any, counts: Any, columns: Any, st
             if not 0 <= word < V:
                 return np.nan, documents, words
             if count != 0.0:  # 0 times log 0 is 0
-                _add(joint, count, log_topics[word])
+                for k in range(K):  # a row as an array of its own would cost more than the sum
+                    joint[k] += count * log_topics[word, k]
         value += _responsibilities(joint)
         for k in range(K):
             documents[k] += joint[k]
         for cell in range(starts[n], starts[n + 1]):
-            _add(words[columns[cell]], counts[cell], joint)
+            word, count = columns[cell], counts[cell]
+            for k in range(K):
+                words[word, k] += count * joint[k]
     return value, documents, words
