@@ -386,10 +386,10 @@ def test_the_command_refuses_in_a_line(run, saved, words, line):
     assert err.count("\n") == 1
 
 
-def test_the_report_of_a_classifier_shows_its_decisions_on_the_rows_of_the_fit(one_weight, tmp_path):
-    page = bz.report([one_weight], tmp_path / "report.html").read_text(encoding="utf-8")
+def test_the_report_of_a_classifier_shows_its_decisions_on_the_rows_of_the_fit(point, tmp_path):
+    page = bz.report([point], tmp_path / "report.html").read_text(encoding="utf-8")
     section = page[page.index('id="classes"') :]
-    frame = bz.classify(one_weight)
+    frame = bz.classify(point)
     assert "which it knows better than new ones" in section
     assert f"{frame.attrs['brier_score_of_one']:.4g}" in section
     assert "calibration and ROC curve" in section

@@ -17,7 +17,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import LogConcave, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density, row_likelihood
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ MOST_CELLS = 2_000_000
 """Draws times rows that are computed at a time."""
 MAX_SINGLE = 5_000_000
 """K-fold deals out single observations; above this many it is withheld rather than slow."""
+
+PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
+"""What predictions of rows that are left out rest on."""
+_OUTSKIRTS, _MOST_BEYOND = 1e-17, 1e-9
+"""Mass of points of a quadrature given all rows that are the last before the grid ends, and how much of the mass given
+all rows but one these may have."""
 
 
 class Score(NamedTuple):
@@ -98,8 +104,34 @@ def by_quadrature(model: LogConcave, data: Values | Accumulated) -> Score:
     rows, weights = _observations(model, data)
     known = integrate(model, _kept(data))
     log_p = log_density(model.likelihood(known.points, rows), model.inputs.outcome(rows))
-    terms, of_half = (-log_sum_exp(-log_p, b=mass[:, None], axis=0) for mass in (known.mass, known.halved))
-    return _weighted(terms, weights, mcse=abs(float(np.mean(terms - of_half))))
+    log_masses = [masses_without(mass, log_p) for mass in (known.mass, known.halved)]
+    terms, of_half = (log_sum_exp(each + log_p, axis=0) for each in log_masses)
+    for i in np.flatnonzero(np.isnan(terms) & (weights > 0)).tolist():
+        rest = given_the_others(model, rows, weights, i)
+        row = model.inputs.reordered(rows, np.array([i]))
+        each = log_density(model.likelihood(rest.points, row), model.inputs.outcome(row))[:, 0]
+        terms[i], of_half[i] = (log_sum_exp(each, b=mass) for mass in (rest.mass, rest.halved))
+    return _weighted(terms, weights, mcse=abs(float(np.mean((terms - of_half)[weights > 0]))))
+
+
+def given_the_others(model: LogConcave, rows: Values, weights: np.ndarray, i: int) -> Integrated:
+    """Integrate over the parameters given observations that occur ``weights`` (M,) times, but for one of the i-th."""
+    kept = np.repeat(np.arange(len(weights)), weights - (np.arange(len(weights)) == i))
+    return integrate(model, model.inputs.reordered(rows, kept))
+
+
+def masses_without(mass: np.ndarray, log_p: np.ndarray) -> np.ndarray:
+    """Return the log masses of points (P,) of a quadrature given all rows but each one, shape (P, rows).
+
+    ``log_p``, of that shape, are the log densities of the rows. Points far out are left out of the grid: where the
+    masses given the other rows have not fallen off before it ends, they are NaN, and `given_the_others` has a grid of
+    their own. As the density is log-concave, what lies beyond the last points is about what they have, or less.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_masses = np.log(mass)[:, None] - log_p
+        log_masses = log_masses - log_sum_exp(log_masses, axis=0)
+        beyond = np.sum(np.exp(log_masses[mass < _OUTSKIRTS]), axis=0)
+    return np.where(beyond <= _MOST_BEYOND, log_masses, np.nan)
 
 
 def _leave_one_out(

@@ -18,7 +18,16 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.assign import by_row
-from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one, importance
+from bayeszoo.answers.leave_out import (
+    MAX_DISTINCT,
+    MOST_CELLS,
+    PSIS,
+    QUADRATURE,
+    all_but_one,
+    given_the_others,
+    importance,
+    masses_without,
+)
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
@@ -29,8 +38,9 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Observable, Predictive
+from bayeszoo.model.capabilities import LogConcave, Observable, Predictive
 from bayeszoo.model.density import log_density, row_likelihood
+from bayeszoo.model.integration import integrate
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -39,7 +49,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LEFT_OUT = "leave-one-out, closed form"
-PSIS = "leave-one-out, PSIS"
 IN_SAMPLE = "in sample"
 PLUG_IN = "in sample, plug-in"
 WITHHELD = "withheld: k-hat"
@@ -98,11 +107,11 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         derivative of the row's posterior mean by its own outcome, which is the diagonal of the hat matrix (NaN for
         other models, and for the MLE); ``k_hat`` of the importance weights; ``basis``.
 
-        ``basis`` says what ``standardized``, ``pit`` and ``normal_score`` rest on. An exact fit: the closed-form
-        predictive of the other rows. Draws: Pareto-smoothed importance weights that take the row out; where their
-        k-hat is above 0.5, their variance is infinite, and these figures are withheld (NaN). More than `MAX_DISTINCT`
-        distinct rows: in sample. A point estimate: plugged into the likelihood, in sample. In sample, residuals are
-        too small.
+        ``basis`` says what ``standardized``, ``pit`` and ``normal_score`` rest on. An exact fit: the predictive of the
+        other rows, in closed form or by quadrature. Draws: Pareto-smoothed importance weights that take the row out;
+        where their k-hat is above 0.5, their variance is infinite, and these figures are withheld (NaN). More than
+        `MAX_DISTINCT` distinct rows: in sample. A point estimate: plugged into the likelihood, in sample. In sample,
+        residuals are too small.
 
         ``attrs`` name the model and the fit, and hold ``basis`` (each with how many rows), ``randomized``,
         ``plotting_positions``, ``band``, ``band_pointwise_level``, ``band_from``, ``outside`` (how many rows) and
@@ -195,6 +204,8 @@ def _without(model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray) ->
         with suppress(NumericalError):  # the closed form does not hold without some row
             without = _joined(_closed_forms(model, data, y, place), place)
             return without, np.full(len(y), LEFT_OUT, dtype=object)
+    if tree.attrs["method"] == "exact" and isinstance(model, LogConcave):
+        return _joined(_by_quadrature(model, data, y, rows), place), np.full(len(y), QUADRATURE, dtype=object)
     without = _joined(_averaged(model, tree, data, y, rows, leave_out=True), place)
     # measured on rows of high leverage: PITs are off by at most 0.02 at k-hat <= 0.5, and by up to 0.25 at <= 0.7
     return without, np.where(without.k_hat <= GOOD_K_HAT, PSIS, WITHHELD).astype(object)
@@ -215,6 +226,24 @@ def _closed_forms(model: Predictive[Any], data: Data, y: np.ndarray, place: np.n
     with one_thread():
         for i, rest in all_but_one(model, data, groups, model.statistics(nothing)):
             yield _of(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])
+
+
+def _by_quadrature(model: Any, data: Data, y: np.ndarray, rows: np.ndarray) -> Iterator[Predicted]:
+    """Predict rows, each given all others, with the one or two weights integrated out by quadrature."""
+    known, each = integrate(model, data), np.ones(len(y), dtype=np.int64)
+    for at in range(0, len(rows), step := max(1, MOST_CELLS // len(known.mass))):
+        some = rows[at : at + step]
+        likelihood = model.likelihood(known.points, model.inputs.reordered(data, some))
+        log_masses = masses_without(known.mass, log_density(likelihood, y[some]))
+        unknown = np.isnan(log_masses)
+        predicted = _mixture(likelihood, y[some], np.where(unknown, -np.inf, log_masses), np.full(len(some), np.nan))
+        for j in np.flatnonzero(unknown.any(axis=0)).tolist():
+            rest, row = given_the_others(model, data, each, some[j]), some[[j]]
+            likelihood = model.likelihood(rest.points, model.inputs.reordered(data, row))
+            alone = _mixture(likelihood, y[row], np.log(rest.mass)[:, None], np.array([np.nan]))
+            for whole, part in zip(predicted, alone, strict=True):
+                whole[j] = part[0]
+        yield predicted
 
 
 def _averaged(

@@ -12,6 +12,7 @@ from bayeszoo.answers.assign import assign
 from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.scores import confusion
 from bayeszoo.answers.group_estimates import group_estimates, has_group_estimates
+from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm.model import HiddenMarkovModel
@@ -37,7 +38,7 @@ from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
-from bayeszoo.report.classes import ABOUT_FITTED, ABOUT_PLUGGED_IN, confusion_rows, score_rows
+from bayeszoo.report.classes import ABOUT_PLUGGED_IN, about_rows, confusion_rows, score_rows
 from bayeszoo.report.one_by_one import hero
 from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.tables import number, topic_rows
@@ -189,15 +190,22 @@ def path(tree: xr.DataTree) -> Section:
 
 
 def classes(tree: xr.DataTree) -> Section:
-    """Draw whether the probabilities of the classes came true in the rows of the fit, and count the decisions."""
-    frame = classify(tree)
-    drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", "Of the rows of the fit.", wide=True)
-    said = [Words(ABOUT_FITTED, "note")]
-    said += [Words(ABOUT_PLUGGED_IN, "note")] * (tree.attrs["kind"] == "point estimate")
+    """Draw whether the probabilities of the classes came true, and count the decisions, each row left out where it can.
+
+    Rows are not left out of a point estimate, nor one by one where there are many.
+    """
+    fit, said = Fit(tree), list[Any]()
+    can_leave_out = fit.kind != "point estimate" and fit.data.rows <= MAX_DISTINCT
+    frame = classify(tree, leave_one_out=can_leave_out)
+    if can_leave_out and frame.attrs["withheld"] == len(frame):
+        frame = classify(tree)
+    of_rows = "left out one by one" if frame.attrs["rows_are"] == "left out" else "of the fit"
+    drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", f"Of the rows {of_rows}.", wide=True)
+    attributes = {str(name): value for name, value in frame.attrs.items()}
+    said += [Words(line, "note") for line in about_rows(attributes, len(frame))]
+    said += [Words(ABOUT_PLUGGED_IN, "note")] * (fit.kind == "point estimate")
     decided = table(*confusion_rows(confusion(frame)), "True classes by decision, where every mistake costs the same")
-    scores = table(
-        *score_rows({str(name): value for name, value in frame.attrs.items()}), "Scores of one trial", sortable=False
-    )
+    scores = table(*score_rows(attributes), "Scores of one trial", sortable=False)
     return Section("classes", "Classes", [drawn, decided, scores, *said])
 
 

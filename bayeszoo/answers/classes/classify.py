@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 
 from bayeszoo.answers.assign import by_row, labelled
+from bayeszoo.answers.classes.averages import Average, LeftOut, averaging
 from bayeszoo.answers.classes.scores import scored
-from bayeszoo.answers.predict import log_mean
+from bayeszoo.answers.leave_out import MAX_DISTINCT, PSIS, QUADRATURE, given_the_others
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Classifies, LogConcave
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.capabilities import Classifies
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 
 REJECT = "reject"
 """The decision not to decide."""
+WITHHELD = "withheld"
+"""In place of a decision on a row without which the fit says too little."""
 _CELLS = 2**22
 """Draws times rows times classes that are computed at a time."""
-_ROUNDING = 1e-14
-"""Relative differences of draws that are none."""
 _ERRORS = 2.0
 """Monte Carlo errors by which another decision must be worse, or the decision is not settled."""
 
@@ -41,7 +40,7 @@ class Decisions:
     """What is known of the classes of some rows, in order: probabilities (rows, K), and one number a row.
 
     ``log_p`` and ``log_p_mcse`` are the log of each probability and its error, NaN where no trial had that class, or so
-    few draws carry the mean that it says nothing.
+    few draws carry the mean that it says nothing. ``k_hat`` and ``is_known`` are as of `LeftOut`.
     """
 
     p: np.ndarray
@@ -52,10 +51,18 @@ class Decisions:
     settled: np.ndarray
     log_p: np.ndarray
     log_p_mcse: np.ndarray
+    k_hat: np.ndarray
+    is_known: np.ndarray
 
 
 def classify(
-    tree: xr.DataTree, new_data: Any = None, *, loss: Any = None, reject: float | None = None, **options: Any
+    tree: xr.DataTree,
+    new_data: Any = None,
+    *,
+    loss: Any = None,
+    reject: float | None = None,
+    leave_one_out: bool = False,
+    **options: Any,
 ) -> pd.DataFrame:
     """Decide which class each row is of, by the class probabilities of a fit and what wrong decisions cost.
 
@@ -70,6 +77,10 @@ def classify(
         ``attrs["classes"]``. By default 0 where right and 1 where wrong.
     reject : float, optional
         What it costs not to decide. Rows whose least expected loss is larger are rejected.
+    leave_one_out : bool
+        Decide on each row of the fit by what all the others say of it: by Pareto-smoothed importance sampling of the
+        draws, or of an exact fit of one or two weights by its quadrature. A row of several trials is left out as a
+        whole.
     **options
         Of `read`.
 
@@ -87,6 +98,10 @@ def classify(
         ``attrs`` has the ``classes``, the ``loss`` and, where outcomes are known, the means of one trial
         ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
         ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others.
+        Of rows left out also ``k_hat``, the Pareto shape of the weights of draws. Above `k_hat_limit` the draws do not
+        say what is known without the row: its decision is ``withheld``, its numbers are NaN, and so are the means over
+        all trials and the areas; tables and pictures leave it out. ``attrs`` has the ``basis``, and how many rows are
+        ``withheld``.
 
     Notes
     -----
@@ -101,7 +116,8 @@ def classify(
     Untrustworthy
         When the fit failed its gate.
     InputError
-        When the model has no classes, the loss does not suit them, or the new data do not suit the model.
+        When the model has no classes, the loss does not suit them, or the new data do not suit the model; when rows are
+        to be left out of a point estimate, or more than `MAX_DISTINCT`.
 
     Examples
     --------
@@ -114,20 +130,59 @@ def classify(
     classes = model.classes(fit.like)
     losses, actions = losses_of(loss, reject, classes), [*classes, *([] if reject is None else [REJECT])]
     data = _rows(fit, new_data, options)
+    if leave_one_out:
+        _refuse_left_out(fit, new_data, classes)
     counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
-    average, draws = _averaging(fit)
-    parts = _probabilities(model, draws, data, len(classes))
-    known = _together([decided(p, losses, None if counts is None else counts[i], average) for i, p in parts])
-    columns = {"decision": np.array(actions, dtype=object)[known.action], "expected_loss": known.expected_loss}
+    average, draws = averaging(fit)
+    efficiency = diagnostics.relative_efficiency(draws.values()) if leave_one_out and average.mass is None else 1.0
+    parts = list[Decisions]()
+    for some, log_p in _probabilities(model, draws, data, len(classes)):
+        seen = None if counts is None else counts[some]
+        mean = average.without(log_p, seen, efficiency) if leave_one_out and seen is not None else average
+        parts.append(decided(log_p, losses, seen, mean))
+    known, basis = _together(parts), (PSIS if average.mass is None else QUADRATURE) if leave_one_out else ""
+    if basis == QUADRATURE and counts is not None:
+        _integrate_again(known, fit, losses, counts)
+    frame = _framed(known, actions, classes, data, basis)
+    rows = "new" if new_data is not None else "left out" if leave_one_out else "fitted"
+    frame.attrs |= {"classes": classes, "loss": losses.tolist(), "rows_are": rows}
+    return frame if counts is None else scored(frame, counts, (known.log_p, known.log_p_mcse), "trials" in data)
+
+
+def _integrate_again(known: Decisions, fit: Fit, losses: np.ndarray, counts: np.ndarray) -> None:
+    """Decide on rows without which the weights are where the quadrature given all rows does not reach."""
+    model: Any = fit.model
+    for i in np.flatnonzero(~known.is_known).tolist():
+        rest = given_the_others(model, fit.data, np.ones(len(counts), dtype=np.int64), i)
+        points = {name: values[None] for name, values in rest.points.items()}
+        log_p = model.log_class_probabilities(points, model.inputs.reordered(fit.data, np.array([i])))
+        alone = decided(log_p, losses, counts[[i]], Average(fit.kind, rest.mass, rest.halved))
+        for name in Decisions.__dataclass_fields__:
+            getattr(known, name)[i] = getattr(alone, name)[0]
+
+
+def _framed(known: Decisions, actions: Sequence[str], classes: Sequence[str], data: Data, basis: str) -> pd.DataFrame:
+    """Make a table of decisions; of rows that were left out it says on what they rest, and how many are withheld."""
+    decision = np.where(known.is_known, np.array(actions, dtype=object)[known.action], WITHHELD)
+    columns = {"decision": decision, "expected_loss": known.expected_loss}
     columns |= {"mcse_expected_loss": known.mcse_expected_loss, "settled": known.settled}
     columns |= labelled("p", classes, known.p) | labelled("mcse", classes, known.mcse)
-    frame = by_row(columns, data)
-    frame.attrs |= {
-        "classes": classes,
-        "loss": losses.tolist(),
-        "rows_are": "new" if new_data is not None else "fitted",
-    }
-    return frame if counts is None else scored(frame, counts, (known.log_p, known.log_p_mcse), "trials" in data)
+    frame = by_row(columns | ({"k_hat": known.k_hat} if basis == PSIS else {}), data)
+    if basis:
+        frame.attrs |= {"basis": basis, "withheld": int(np.sum(~known.is_known))}
+    return frame
+
+
+def _refuse_left_out(fit: Fit, new_data: Any, classes: Sequence[str]) -> None:
+    if new_data is not None:
+        raise InputError("rows are left out of the fit, and others are given", hint="leave out the table")
+    if fit.kind == "point estimate":
+        problem = f"a point estimate is not refitted without each row, and this one is by {fit.method}"
+        raise InputError(problem, hint="fit by nuts or laplace, or of one or two weights by exact")
+    if fit.data.rows > MAX_DISTINCT:
+        raise InputError(f"{fit.data.rows} rows are to be left out one by one, {MAX_DISTINCT} is the most")
+    if WITHHELD in classes:
+        raise InputError(f"a class is called {WITHHELD}", hint="rename it to leave rows out")
 
 
 def _classifier(model: Model) -> Classifies:
@@ -179,54 +234,6 @@ def _counts(model: Classifies, data: Values, classes: int) -> np.ndarray:
     return (outcome[:, None] == np.arange(classes)).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Average:
-    """How means over the posterior are taken of values (chain, draw, ...): over draws, or by quadrature.
-
-    The points of a quadrature stand for the draws of one chain, and each has its ``mass``, and one on half the grid.
-    """
-
-    kind: str
-    mass: np.ndarray | None = None
-    halved: np.ndarray | None = None
-
-    def mean(self, values: np.ndarray) -> np.ndarray:
-        """Return the mean."""
-        return values.mean((0, 1)) if self.mass is None else np.tensordot(self.mass, values[0], 1)
-
-    def error(self, values: np.ndarray) -> np.ndarray:
-        """Return the Monte Carlo error of the mean, or what halving the grid changes; NaN of a point estimate."""
-        if self.mass is not None and self.halved is not None:
-            return np.abs(np.tensordot(self.mass - self.halved, values[0], 1))
-        if self.kind == "point estimate":
-            return np.full(values.shape[2:], np.nan)
-        alike = np.ptp(values, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(values), axis=(0, 1))
-        return np.where(alike, 0.0, diagnostics.mcse(values))
-
-    def log_means(self, log_p: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the log of the mean probabilities of the classes that occurred, and its error, shape (rows, K)."""
-        value, error, seen = np.full(counts.shape, np.nan), np.full(counts.shape, np.nan), counts > 0
-        if self.mass is None:
-            value[seen], error[seen] = log_mean(log_p[:, :, seen])
-        else:
-            each = [scipy.special.logsumexp(log_p[0][:, seen], b=mass, axis=0) for mass in self._masses()]
-            value[seen], error[seen] = each[0], np.abs(each[0] - each[1])
-        return value, error
-
-    def _masses(self) -> list[np.ndarray]:
-        return [mass[:, None] for mass in (self.mass, self.halved) if mass is not None]
-
-
-def _averaging(fit: Fit) -> tuple[Average, Mapping[str, np.ndarray]]:
-    """Return how means over a fit are taken, and the parameters over which, with axes (chain, draw)."""
-    if fit.method == "exact" and isinstance(fit.model, LogConcave):
-        known = integrate(fit.model, fit.data)
-        return Average(fit.kind, known.mass, known.halved), {
-            name: values[None] for name, values in known.points.items()
-        }
-    return Average(fit.kind), fit.draws()
-
-
 def _probabilities(
     model: Classifies, draws: Mapping[str, np.ndarray], data: Data, classes: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -240,7 +247,7 @@ def _probabilities(
         yield some, log_p
 
 
-def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, average: Average) -> Decisions:
+def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, average: Average | LeftOut) -> Decisions:
     """Average probabilities, take the decision of least expected loss, and ask whether it is settled."""
     p = np.exp(log_p)
     risks = p @ losses
@@ -252,7 +259,7 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
     error = np.nan_to_num(average.error(risks - best), nan=-1.0 if average.kind == "point estimate" else np.inf)
     far = risk - least[:, None] > _ERRORS * error
     unknown = np.full(p.shape[2:], np.nan)
-    return Decisions(
+    known = Decisions(
         average.mean(p),
         average.error(p),
         action,
@@ -260,7 +267,20 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
         average.error(best[..., 0]),
         np.all(far | ~is_other, axis=-1),
         *((unknown, unknown) if counts is None else average.log_means(log_p, counts)),
+        unknown[:, 0],
+        np.ones(len(p[0, 0]), dtype=bool),
     )
+    return known if isinstance(average, Average) else _withheld(known, average)
+
+
+def _withheld(known: Decisions, average: LeftOut) -> Decisions:
+    """Return the decisions with NaN in place of the numbers of rows of which the average says nothing."""
+    names = ("p", "mcse", "expected_loss", "mcse_expected_loss", "log_p", "log_p_mcse")
+    values = {name: getattr(known, name).copy() for name in names}
+    for each in values.values():
+        each[~average.is_known] = np.nan
+    settled = known.settled & average.is_known
+    return replace(known, **values, settled=settled, k_hat=average.k_hat, is_known=average.is_known)
 
 
 def _together(parts: Sequence[Decisions]) -> Decisions:

@@ -57,13 +57,20 @@ def _squared(p: np.ndarray) -> np.ndarray:
 
 
 def _losses(frame: pd.DataFrame) -> np.ndarray:
-    """Return what the decision costs a trial of each class, shape (rows, K)."""
-    return np.asarray(frame.attrs["loss"])[:, _actions(frame)].T
+    """Return what the decision costs a trial of each class, shape (rows, K); NaN where it is withheld."""
+    losses = np.asarray(frame.attrs["loss"])
+    return np.column_stack([losses, np.full(len(losses), np.nan)])[:, _actions(frame)].T
+
+
+def _columns(frame: pd.DataFrame) -> list[str]:
+    """Name the decisions: the classes, and where it is an option, to reject."""
+    classes = frame.attrs["classes"]
+    return [*classes, *["reject"] * (len(frame.attrs["loss"][0]) > len(classes))]
 
 
 def _actions(frame: pd.DataFrame) -> np.ndarray:
-    """Return the place of each decision among the classes; after them that of rejecting."""
-    places = {label: place for place, label in enumerate(frame.attrs["classes"])}
+    """Return the place of each decision among those that there are; after them where it is withheld."""
+    places = {label: place for place, label in enumerate(_columns(frame))}
     return frame["decision"].map(lambda label: places.get(label, len(places))).to_numpy(dtype=np.int64)
 
 
@@ -95,6 +102,15 @@ def _known(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return _probabilities(frame), (frame["observed"].to_numpy()[:, None] == np.array(classes, dtype=object)).astype(int)
 
 
+def _decided(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same of the rows that are not withheld, or raise `InputError` where there is none."""
+    p, counts = _known(frame)
+    shown = np.isfinite(p).all(axis=1)
+    if not shown.any():
+        raise InputError("the probabilities of all rows are withheld", hint="fit by nuts with more draws")
+    return p[shown], counts[shown]
+
+
 def confusion(frame: pd.DataFrame) -> pd.DataFrame:
     """Count how many trials of each class got which decision.
 
@@ -106,7 +122,8 @@ def confusion(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row a true class, a column a decision; the last one is ``reject`` where that was an option.
+        A row a true class, a column a decision; then ``reject`` where that was an option, and ``withheld`` where it is
+        of some row that was left out.
 
     Raises
     ------
@@ -114,7 +131,7 @@ def confusion(frame: pd.DataFrame) -> pd.DataFrame:
         When the outcomes are not known.
     """
     counts, classes = _known(frame)[1], frame.attrs["classes"]
-    columns = [*classes, *["reject"] * (len(frame.attrs["loss"][0]) > len(classes))]
+    columns = [*_columns(frame), *["withheld"] * bool(frame.attrs.get("withheld", 0))]
     decided = _actions(frame)[:, None] == np.arange(len(columns))
     index, names = pd.Index(classes, name="observed"), pd.Index(columns, name="decision")
     return pd.DataFrame(counts.T @ decided, index=index, columns=names)
@@ -144,7 +161,7 @@ def calibration(frame: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     """
     if bins < 1:
         raise InputError(f"the number of bins must be >= 1, got {bins}")
-    p, counts = _known(frame)
+    p, counts = _decided(frame)
     parts = [
         _reliability(p[:, k], counts[:, k], counts.sum(axis=1), bins) for k, _ in _one_by_one(frame.attrs["classes"])
     ]
@@ -188,7 +205,7 @@ def roc(frame: pd.DataFrame) -> pd.DataFrame:
     InputError
         When the outcomes are not known.
     """
-    p, counts = _known(frame)
+    p, counts = _decided(frame)
     parts = []
     for k, label in _one_by_one(frame.attrs["classes"]):
         threshold, hits, alarms = _curve(p[:, k], counts[:, k], counts.sum(axis=1))
@@ -206,7 +223,9 @@ def _curve(p: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> tuple[np.ndar
 
 
 def _area(p: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> float:
-    """Return the area under the ROC curve; NaN where no trial, or every one, was of the class."""
+    """Return the area under the ROC curve; NaN where no trial, or every one, was of the class, or one is withheld."""
+    if np.isnan(p).any():
+        return math.nan
     _, true, false = _curve(p, hits, trials)
     if not (true[-1] and false[-1]):
         return math.nan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.classes.classify import classify
+from bayeszoo.answers.classes.classify import WITHHELD, classify
 from bayeszoo.answers.classes.scores import calibration, confusion
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
@@ -17,7 +17,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import listed
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.classes import plot_classes
-from bayeszoo.report.classes import ABOUT_FITTED, ABOUT_PLUGGED_IN, calibration_rows, confusion_rows, score_rows
+from bayeszoo.report.classes import ABOUT_PLUGGED_IN, about_rows, calibration_rows, confusion_rows, score_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +34,7 @@ def classify_command(
     *,
     loss: str | None = None,
     reject: float | None = None,
+    leave_one_out: opt.Flag = False,
     plot: Path | None = None,
     output: opt.RowsFile = None,
     append: opt.Flag = False,
@@ -52,6 +53,8 @@ def classify_command(
         What decisions cost, as JSON: a row for each true class, a number for each decision; 0 and 1 by default.
     reject
         What it costs not to decide; rows with a larger expected loss are rejected.
+    leave_one_out
+        Judge each row of the fit by what all others say of it; rows where the draws do not say so are withheld.
     plot
         Where outcomes are known, draw calibration and the ROC curve here (.png, .svg or .pdf).
     append
@@ -64,7 +67,7 @@ def classify_command(
     saved.probe(output, plot, overwrite)
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
-    frame = classify(tree, new, loss=_matrix(loss), reject=reject)
+    frame = classify(tree, new, loss=_matrix(loss), reject=reject, leave_one_out=leave_one_out)
     in_full = saved.appended(frame, data, table, [new]) if append and data is not None and new is not None else frame
     whole = saved.about(tree)
     if "trials" in frame.attrs:
@@ -84,8 +87,9 @@ def _matrix(loss: str | None) -> Any:
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the decisions, those marked that Monte Carlo error leaves open, and what they were worth."""
-    console, open_rows = terminal.out(), frame.index[~frame["settled"]] - 1
-    decided = frame["decision"] + np.where(frame["settled"], "", " ?")
+    is_open = ~frame["settled"] & (frame["decision"] != WITHHELD)
+    console, open_rows = terminal.out(), frame.index[is_open] - 1
+    decided = frame["decision"] + np.where(is_open, " ?", "")
     zero = whole["classes"][0]
     first = [f"p[{zero}]", f"mcse[{zero}]"] * (len(whole["classes"]) == 2)  # of two, the second says it
     shown = frame.assign(decision=decided).drop(columns=["settled", *first])
@@ -102,7 +106,7 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
         terminal.show_table(*score_rows(whole, digits))
         columns, rows_of = calibration_rows(calibration(frame), digits)
         terminal.show_table(columns, rows_of, title="probabilities, and how often they came true")
-    if whole["rows_are"] == "fitted":
-        console.print(ABOUT_FITTED)
+    for line in about_rows(whole, len(frame)):
+        console.print(line)
     if whole["kind"] == "point estimate":
         console.print(ABOUT_PLUGGED_IN)

@@ -1,0 +1,230 @@
+"""Rows that are left out one by one: decisions and residuals against fits without the row, and what is withheld."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy
+
+import bayeszoo as bz
+from bayeszoo.answers import leave_out
+from bayeszoo.answers.classes import classify as module
+from bayeszoo.answers.classes.averages import Average
+from bayeszoo.answers.leave_out import masses_without
+from bayeszoo.results.stored import Fit
+
+LOGISTIC = bz.find("logistic_regression")
+BIOASSAY = {"dose": [-0.86, -0.3, -0.05, 0.73], "successes": [0, 1, 3, 5], "trials": [5, 5, 5, 5]}
+
+
+def challenger():
+    data = bz.example(LOGISTIC, "challenger")
+    return data["X"][:, 0], data["y"]
+
+
+def fit(x, y, method="exact"):
+    return bz.fit(LOGISTIC(tau=0.5, s0=3.0, center=70.0), {"x": x, "y": y}, method, seed=1)
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return fit(*challenger())
+
+
+@pytest.fixture(scope="module")
+def drawn(exact):
+    """The same posterior by its draws."""
+    tree = exact.copy()
+    tree.attrs = {**exact.attrs, "method": "nuts", "kind": "sampled"}
+    return tree
+
+
+def without(i):
+    """Return the probability of distress on a flight by a fit to all others."""
+    x, y = challenger()
+    return bz.classify(fit(np.delete(x, i), np.delete(y, i)), {"x": [x[i]]})["p[1]"].iloc[0]
+
+
+HOT = int(np.argmax(np.where(challenger()[1] == 1, challenger()[0], 0)))
+"""The warmest flight with distress, which the others foretell the least."""
+
+
+# Against fits without the row
+
+
+def test_quadrature_is_that_of_a_fit_without_each_row(exact):
+    frame = bz.classify(exact, leave_one_out=True)
+    assert frame.attrs["basis"] == "leave-one-out, quadrature"
+    assert frame.attrs["rows_are"] == "left out"
+    assert frame.attrs["withheld"] == 0
+    for i in (0, 10, HOT):
+        assert frame["p[1]"].iloc[i] == pytest.approx(without(i), rel=1e-6)
+    in_sample = bz.classify(exact)["p[1]"].iloc[HOT]
+    assert in_sample - without(HOT) > 0.03  # which the comparison would see
+
+
+def test_draws_agree_within_their_errors(exact, drawn):
+    frame, known = (bz.classify(tree, leave_one_out=True) for tree in (drawn, exact))
+    assert frame.attrs["basis"] == "leave-one-out, PSIS"
+    assert (frame["k_hat"] < 0.7).all()
+    z = (frame["p[1]"] - known["p[1]"]) / frame["mcse[1]"]
+    assert z.abs().max() < 5
+    assert frame["mcse[1]"].max() < 0.02
+    assert ((bz.classify(exact)["p[1]"] - known["p[1]"]) / frame["mcse[1]"]).abs().max() > 5
+
+
+def test_means_are_the_leave_one_out_scores_of_compare(exact, drawn):
+    for tree in (exact, drawn):
+        frame, score = bz.classify(tree, leave_one_out=True), leave_out.of_fit(tree)
+        np.testing.assert_allclose(frame["log_score"], score.terms, rtol=1e-9)
+        assert frame.attrs["log_score_of_one"] == pytest.approx(score.mean, rel=1e-9)
+    assert frame["mcse_log_score"].max() < 0.1
+
+
+def test_scores_are_those_of_the_probabilities_without_the_row(exact):
+    frame, y = bz.classify(exact, leave_one_out=True), challenger()[1]
+    p = frame["p[1]"].to_numpy()
+    assert frame.attrs["brier_score_of_one"] == pytest.approx(np.mean((p - y) ** 2))
+    np.testing.assert_allclose(frame["log_score"], np.log(np.where(y == 1, p, 1 - p)), rtol=1e-6)
+    right = bz.confusion(frame).to_numpy()
+    assert np.trace(right) == np.sum((p > 0.5) == y)
+
+
+def test_trials_of_a_row_are_left_out_together():
+    model = LOGISTIC(tau=3.0, s0=3.0)
+    frame = bz.classify(bz.fit(model, BIOASSAY, "exact", seed=1), leave_one_out=True)
+    for i in range(4):
+        rest = {name: np.delete(values, i) for name, values in BIOASSAY.items()}
+        one = bz.classify(bz.fit(model, rest, "exact", seed=1), {"dose": [BIOASSAY["dose"][i]]})
+        assert frame["p[1]"].iloc[i] == pytest.approx(one["p[1]"].iloc[0], rel=1e-5)
+
+
+def test_three_classes_without_a_row_are_a_dirichlets():
+    alpha, counts = np.array([1.0, 2.0, 0.5]), np.array([4, 1, 7])
+    p = np.random.default_rng(1).dirichlet(alpha + counts, (4, 5000))
+    log_p = np.log(np.repeat(p[:, :, None], 3, axis=2))
+    mean = Average("sampled").without(log_p, np.eye(3, dtype=int), 1.0)
+    known = module.decided(log_p, 1 - np.eye(3), np.eye(3, dtype=int), mean)
+    rest = alpha + counts - np.eye(3)
+    exact = rest / rest.sum(axis=1, keepdims=True)
+    assert known.is_known.all()
+    assert np.max(np.abs(known.p - exact) / known.mcse) < 5
+    assert np.max(known.mcse) < 0.01
+    kept = (alpha + counts) / np.sum(alpha + counts)
+    assert np.max(np.abs(kept - exact) / known.mcse) > 10
+    np.testing.assert_allclose(np.diag(known.log_p), np.log(np.diag(known.p)), rtol=1e-12)
+    np.testing.assert_allclose(known.expected_loss, 1 - known.p.max(axis=1), rtol=1e-12)
+
+
+def test_residuals_of_an_exact_fit_rest_on_its_quadrature(exact):
+    frame, left = bz.residuals(exact, seed=1), bz.classify(exact, leave_one_out=True)
+    assert frame.attrs["basis"] == {"leave-one-out, quadrature": 23}
+    np.testing.assert_allclose(frame["mean_without"], left["p[1]"], rtol=1e-9)
+    assert frame["k_hat"].isna().all()
+    pooled = bz.fit(LOGISTIC(), BIOASSAY, "exact", seed=1)
+    assert bz.residuals(pooled).attrs["basis"] == {"leave-one-out, quadrature": 4}
+
+
+# What is withheld
+
+
+def outlying():
+    """Return rows of which the first is where all others say that it cannot be."""
+    rng = np.random.default_rng(3)
+    x = np.append(9.0, rng.standard_normal(40))
+    return x, np.append(0, (x[1:] + 0.3 * rng.standard_normal(40) > 0).astype(int))
+
+
+@pytest.fixture(scope="module")
+def outlier():
+    x, y = outlying()
+    tree = bz.fit(LOGISTIC(tau=10.0), {"x": x, "y": y}, "laplace", seed=1)
+    tree.attrs |= {"status": "ok"}
+    return tree
+
+
+def test_a_row_without_which_the_draws_say_nothing_is_withheld(outlier):
+    frame = bz.classify(outlier, leave_one_out=True)
+    hidden = frame["decision"] == "withheld"
+    assert hidden.iloc[0]
+    assert frame.attrs["withheld"] == hidden.sum() < 10
+    assert (frame["k_hat"][hidden] > 0.7).all()
+    assert (frame["k_hat"][~hidden] <= 0.7).all()
+    numbers = ["p[0]", "p[1]", "mcse[1]", "expected_loss", "log_score", "brier_score"]
+    assert frame.loc[hidden, numbers].isna().all(axis=None)
+    assert frame.loc[~hidden, numbers].notna().all(axis=None)
+    assert not frame["settled"][hidden].any()
+    whole = [frame.attrs[name] for name in ("loss_of_one", "log_score_of_one", "brier_score_of_one")]
+    assert np.isnan([*whole, frame.attrs["auc"]["1"]]).all()
+    table = bz.confusion(frame)
+    assert table["withheld"].sum() == hidden.sum()
+    assert table.to_numpy().sum() == 41
+    assert bz.calibration(frame)["trials"].sum() == (~hidden).sum()
+    assert len(bz.roc(frame)) <= (~hidden).sum() + 1
+
+
+def test_the_command_says_what_is_left_out_and_what_is_withheld(run, exact, outlier, tmp_path):
+    path = bz.save(outlier, tmp_path / "far.nc")
+    code, out, _ = run("classify", path, "--leave-one-out")
+    assert code == 0
+    assert "Each row is judged by what all others say of it (leave-one-out, PSIS)." in out
+    assert "rows are withheld" in out
+    assert "fit by nuts with more draws" in " ".join(out.split())
+    whole = json.loads(run("classify", path, "--leave-one-out", "--json")[1])
+    assert whole["rows"][0]["decision"] == "withheld"
+    assert whole["rows"][0]["p[1]"] is None
+    out = run("classify", bz.save(exact, tmp_path / "exact.nc"), "--leave-one-out")[1]
+    assert "(leave-one-out, quadrature)" in out
+    assert "withheld" not in out
+
+
+def test_masses_that_the_grid_does_not_reach_are_not_known():
+    points = np.linspace(-9, 9, 2001)
+    mass = scipy.special.softmax(-(points**2) / 2)
+    kept = mass > 1e-20
+    near, far = (np.stack([-slope * points[kept]], axis=1) for slope in (1.0, 9.0))
+    moved = masses_without(mass[kept], near)
+    assert np.exp(moved[:, 0]) @ points[kept] == pytest.approx(1.0, abs=1e-9)
+    assert np.isnan(masses_without(mass[kept], far)).all()
+
+
+def test_rows_that_the_quadrature_does_not_reach_without_have_one_of_their_own(exact, monkeypatch):
+    frame, score, rest = bz.classify(exact, leave_one_out=True), leave_out.of_fit(exact), bz.residuals(exact)
+    monkeypatch.setattr(leave_out, "_MOST_BEYOND", 0.0)
+    again = bz.classify(exact, leave_one_out=True)
+    np.testing.assert_allclose(again["p[1]"], frame["p[1]"], rtol=1e-6)
+    np.testing.assert_allclose(leave_out.of_fit(exact).terms, score.terms, rtol=1e-6)
+    np.testing.assert_allclose(bz.residuals(exact)["mean_without"], rest["mean_without"], rtol=1e-6)
+
+
+def test_an_outlier_moves_the_weights_beyond_the_grid_and_is_foretold_all_the_same():
+    x, y, model = *outlying(), LOGISTIC(tau=10.0)
+    tree = bz.fit(model, {"x": x, "y": y}, "exact", seed=1)
+    rest = bz.fit(model, {"x": x[1:], "y": y[1:]}, "exact", seed=1)
+    known = bz.classify(rest, {"x": x[:1], "y": y[:1]})
+    frame = bz.classify(tree, leave_one_out=True)
+    assert frame["p[0]"].iloc[0] == pytest.approx(known["p[0]"].iloc[0], rel=1e-4)
+    assert frame["log_score"].iloc[0] == pytest.approx(known["log_score"].iloc[0], rel=1e-4)
+    assert leave_out.of_fit(tree).terms[0] == pytest.approx(known["log_score"].iloc[0], rel=1e-4)
+    assert bz.residuals(tree)["mean_without"].iloc[0] == pytest.approx(known["p[1]"].iloc[0], rel=1e-4)
+
+
+def test_what_cannot_be_left_out_is_refused(exact, monkeypatch):
+    x, y = challenger()
+    with pytest.raises(bz.InputError, match="a point estimate is not refitted without each row"):
+        bz.classify(fit(x, y, "map"), leave_one_out=True)
+    with pytest.raises(bz.InputError, match="rows are left out of the fit, and others are given"):
+        bz.classify(exact, {"x": [60.0]}, leave_one_out=True)
+    monkeypatch.setattr(module, "MAX_DISTINCT", 22)
+    with pytest.raises(bz.InputError, match="23 rows are to be left out one by one, 22 is the most"):
+        bz.classify(exact, leave_one_out=True)
+
+
+def test_a_report_leaves_rows_out_and_of_a_point_estimate_says_that_it_does_not(exact, tmp_path):
+    pages = {}
+    for tree in (exact, fit(*challenger(), "map")):
+        page = bz.report([tree], tmp_path / f"{Fit(tree).method}.html").read_text(encoding="utf-8")
+        pages[Fit(tree).method] = page[page.index('id="classes"') :]
+    assert "Each row is judged by what all others say of it (leave-one-out, quadrature)." in pages["exact"]
+    assert f"{bz.classify(exact, leave_one_out=True).attrs['brier_score_of_one']:.4g}" in pages["exact"]
+    assert "which it knows better than new ones" in pages["map"]
