@@ -160,7 +160,7 @@ def test_names_that_differ_in_case_only_are_said(coins):
     assert "column 'variant': 'A', 'a' are taken for different groups" in whole.notes
     with pytest.raises(bz.InputError, match="no group 'C'"):
         bz.contrasts(coins, against="C")
-    with pytest.raises(bz.InputError, match="fits by group are needed"):
+    with pytest.raises(bz.InputError, match="this fit has no groups to compare"):
         bz.contrasts(coins["fits"]["A"])
 
 

@@ -204,3 +204,9 @@ def test_the_contract_holds_of_levels_and_interactions():
     data = bz.read(Linear, cars(60), target="mpg", interactions="weight:origin,weight:gears")
     checks = bz.check(Linear, data, sampler=False)
     assert [check.name for check in checks if not check.passed] == []
+
+
+def test_rows_that_are_asked_for_are_named_by_the_columns_of_the_table(crossed):
+    with pytest.raises(bz.InputError) as error:
+        bz.predict(crossed)
+    assert error.value.hint == "give a table with the columns weight, origin, gears"

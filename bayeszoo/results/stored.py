@@ -57,7 +57,8 @@ def is_by_group(tree: Any) -> bool:
 def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     """Return the fit of each group by its name, in the order of the groups."""
     if not is_by_group(tree):
-        raise InputError("fits by group are needed", hint="give what bz.fit_by returned")
+        hint = "fit again with --by COLUMN, in Python by bz.fit_by"
+        raise InputError("this fit has no groups to compare, and no levels with one weight each", hint=hint)
     fits = {str(fit.attrs["group"]): fit for fit in tree[FITS].children.values()}
     return {label: fits[label] for label in json.loads(tree.attrs["groups"])}
 
