@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
+import pyarrow
 import pytest
 
 import bayeszoo as bz
@@ -19,7 +20,6 @@ from bayeszoo.errors import Interrupted
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.progress import PHASES, Reporter
 from bayeszoo.inference.methods import nuts
-from bayeszoo.inference.problem import Problem
 from bayeszoo.results.summary import HEADLINE
 from tests.quick import quick_first
 
@@ -213,14 +213,32 @@ def test_stopped_while_draws_are_converted():
         nuts._wait(finished)
 
 
-def test_chains_are_cut_to_the_shortest():
-    problem = Problem(bz.find("beta_bernoulli")(), BIRTHS, np.random.default_rng(1))
-    tree = nuts._with_nutpie(problem, nuts.Settings(100, 100, 4, 0.8)).tree
-    for group, name in (("posterior", "theta"), ("sample_stats", "energy")):
-        tree[group][name][2, 40:] = np.nan
-    cut = nuts._trim(tree)
-    assert dict(cut["posterior"].sizes) == {"chain": 4, "draw": 40}
-    assert np.isfinite(cut["posterior"]["theta"]).all()
+def batches(warmup, length):
+    """Return what nutpie has of a chain after so many draws of warmup and so many others."""
+    rows = np.arange(warmup + length)
+    flat = pyarrow.array([[float(row), row + 0.5] for row in rows], pyarrow.list_(pyarrow.float64()))
+    missing = pyarrow.array([None] * len(rows), pyarrow.uint64())
+    stats = {"tuning": rows < warmup, "energy": 1.0 * rows, "divergence_draw": missing, "divergence_start": flat}
+    return pyarrow.record_batch({nuts.FLAT: flat}), pyarrow.record_batch(stats)
+
+
+def trace_of(*lengths):
+    return Mock(**{"get_arrow_trace.return_value": tuple(zip(*(batches(3, n) for n in lengths), strict=True))})
+
+
+def test_chains_lose_their_warmup_and_are_cut_to_the_shortest():
+    tree = nuts._tree(trace_of(5, 2), {"theta": (), "of_group": (1,), "nothing": (0, 2)})
+    assert tree["posterior"]["theta"].to_numpy().tolist() == [[3, 4], [3, 4]]
+    assert tree["posterior"]["of_group"].to_numpy().tolist() == [[[3.5], [4.5]]] * 2
+    assert tree["posterior"]["nothing"].shape == (2, 2, 0, 2)
+    assert tree["sample_stats"]["energy"].to_numpy().tolist() == [[3, 4], [3, 4]]
+    assert tree["sample_stats"]["divergence_draw"].to_numpy().tolist() == [[0, 0], [0, 0]]
+    assert set(tree["sample_stats"].data_vars) == {"energy", "divergence_draw"}
+
+
+def test_nothing_is_kept_while_a_chain_has_no_draw():
+    with pytest.raises(Interrupted, match="stopped before every chain had a draw; nothing was kept"):
+        nuts._tree(trace_of(5, 0), {"theta": (), "of_group": (1,)})
 
 
 def interrupting(at):

@@ -48,6 +48,15 @@ def called(code, x):
     return kind(code.log_density.address)(len(x), *pointers, code.table.ctypes.data), value[0], gradient
 
 
+def expanded(code, x):
+    """Let it give the parameters as nutpie does, and return them side by side."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, NUMBERS, NUMBERS, ctypes.c_void_p)
+    out = np.full(code.expanded, np.nan)
+    pointers = (array.ctypes.data_as(NUMBERS) for array in (x, out))
+    assert kind(code.expand.address)(len(x), len(out), *pointers, code.table.ctypes.data) == 0
+    return out
+
+
 def points(density, count, spread=0.3):
     return density.start + np.random.default_rng(2).normal(0, spread, (count, density.size))
 
@@ -61,6 +70,21 @@ def test_value_and_gradient_are_those_of_python(name):
         assert code == 0
         assert ours == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(slopes, gradient, rtol=1e-12)
+        parameters = np.concatenate([np.ravel(values) for values in density.constrain(x).values()])
+        np.testing.assert_allclose(expanded(density.native, x), parameters, rtol=1e-12)
+
+
+def test_parameters_of_any_shape_and_kind_are_given_side_by_side():
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=(2, 3))
+        pm.Deterministic("turned", x.T)
+        pm.Deterministic("is_positive", x > 0)
+        pm.Deterministic("largest", x.max())
+        pm.Deterministic("shares", pt.special.softmax(x, axis=1)[:, :2])
+    density, values = Density(model), np.arange(6.0) - 2.5
+    shares = np.exp(values.reshape(2, 3)) / np.exp(values.reshape(2, 3)).sum(axis=1, keepdims=True)
+    parts = values, values.reshape(2, 3).T.ravel(), values > 0, [2.5], shares[:, :2].ravel()
+    np.testing.assert_allclose(expanded(density.native, values), np.concatenate(parts), rtol=1e-12)
 
 
 def test_other_data_of_the_same_shape_compile_nothing_and_have_their_own_density():
@@ -107,7 +131,8 @@ def normal_below_one(check):
 def sampled(density):
     compiled = nuts._for_nutpie(density.native, lambda seed: Start(density.start).near(seed, density.joint))
     options = {"chains": 2, "draws": 500, "tune": 200, "seed": 1, "progress_bar": False, "blocking": False}
-    return nuts._wait(nutpie.sample(compiled, **options)).tree
+    trace, _ = nuts._wait(nutpie.sample(compiled, **options, return_raw_trace=True))
+    return nuts._tree(trace, density.shapes)
 
 
 def test_a_parameter_out_of_its_range_is_a_divergence_and_no_draw():
@@ -117,7 +142,7 @@ def test_a_parameter_out_of_its_range_is_a_divergence_and_no_draw():
     assert called(density.native, np.array([np.nan]))[0] == native.RECOVERABLE
     tree = sampled(density)
     assert tree["sample_stats"]["diverging"].sum() > 10
-    assert tree["posterior"][nuts.FLAT].max() < 1  # 160 of 1,000 draws of N(0, 1) are not
+    assert tree["posterior"]["x"].max() < 1  # 160 of 1,000 draws of N(0, 1) are not
     assert density.native.error is None
 
 

@@ -136,10 +136,16 @@ class Density:
 
     @cached_property
     def native(self) -> Native:
-        """The log joint density of the unconstrained coordinates as nutpie calls it, without Python."""
+        """The log joint density of the unconstrained coordinates, and `constrain`, as nutpie calls them."""
         from bayeszoo.inference.engine.native import Native
 
-        return Native(self._joint, self.joint, self.size)
+        expanded = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        return Native(self._joint, self._constrain, self.joint, self.size, expanded)
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each reported variable."""
+        return {name: np.shape(value) for name, value in self.constrain(self.start).items()}
 
     @cached_property
     def constrained_joint(self) -> Gradient:
@@ -186,12 +192,12 @@ class Density:
         return [*self.model.free_RVs, *self.model.deterministics]
 
     @cached_property
-    def _constrain(self) -> Callable[[np.ndarray], Any]:
+    def _constrain(self) -> Function:
         return self._compile(self.model.replace_rvs_by_values(self._reported))
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Map flat points, shape (..., D), to the model's parameters, each of shape (..., *parameter shape)."""
-        if np.ndim(points) == 1:  # as nutpie asks once a draw
+        if np.ndim(points) == 1:
             point = self._constrain(np.ascontiguousarray(points, dtype=np.float64))
             return {name: np.array(value) for name, value in zip(self.names, point, strict=True)}
         rows = np.ascontiguousarray(points, dtype=np.float64).reshape(-1, self.size)

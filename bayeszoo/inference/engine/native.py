@@ -1,8 +1,8 @@
-"""A compiled function of a flat vector and its gradient at an address in memory, where nutpie calls it without Python.
+"""A compiled log density and the parameters at addresses in memory, where nutpie calls them without Python.
 
-numba compiles the callback that nutpie asks for once for each list of types of the data, and PyTensor's folder of
-compiled code keeps it. Which function it calls, and of which data, it reads from a table of addresses: so it holds for
-all models, and no function is compiled twice.
+numba compiles the callbacks that nutpie asks for once for each list of types of the data, and PyTensor's folder of
+compiled code keeps them. Which function they call, and of which data, they read from a table of addresses: so they hold
+for all models, and no function is compiled twice.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _EXPAND = types.int64(types.uint64, types.uint64, _POINTER, _POINTER, _TABLE)
 _Raised = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_double))
 RECOVERABLE, FATAL = 1, -1
 """What nutpie is told: above 0 the step diverges, below 0 the chain ends."""
-_SOURCE = """
-def log_density(size, x, gradient_out, value_out, table):
-    value, gradient = call(x, table, (numba.carray(x, (size,)), {arrays}))
+_OF_LOG_DENSITY = """
+def callback(size, x, gradient_out, value_out, table):
+    value, gradient = call(x, table, ({arguments}))
     value_out[0] = {value}
     is_finite = np.isfinite(value_out[0])
     for i in range(size):
@@ -42,35 +42,38 @@ def log_density(size, x, gradient_out, value_out, table):
         is_finite &= np.isfinite(gradient_out[i])
     return 0 if is_finite else RECOVERABLE
 """
-_SAME = """
-def same(size, expanded, x, out, table):
-    for i in range(size):
-        out[i] = x[i]
+_OF_EXPAND = """
+def callback(size, expanded, x, out, table):
+    values, at = call(x, table, ({arguments})), 0
+    {copies}
     return 0
+"""
+_COPY = """
+    for value in {each}:
+        out[at] = 1.0 * value
+        at += 1
 """
 
 
 class Native:
-    """A jitted log density with its gradient, of a point of shape (size,), at an address.
+    """A log density with its gradient, and the parameters, jitted functions of a point of shape (size,), at addresses.
 
-    Where the jitted function raises, ``again`` is called, which is the same in Python. If that raises too, the chain
-    ends, and ``error`` is what was raised; else the step diverges.
+    The parameters are ``expanded`` numbers, side by side. Where a jitted function raises, ``again`` is called, which is
+    the log density in Python. If that raises too, the chain ends, and ``error`` is what was raised; else the step
+    diverges.
     """
 
-    def __init__(self, function: Function, again: Callable[[np.ndarray], Any], size: int) -> None:
-        self._function, self._again, self.size = function, again, size
+    def __init__(
+        self, log_density: Function, parameters: Function, again: Callable[[np.ndarray], Any], size: int, expanded: int
+    ) -> None:
+        self._functions, self._again, self.size, self.expanded = (log_density, parameters), again, size, expanded
         self.error: Exception | None = None
-        jitted: Any = function.function
-        kinds = [numba.typeof(array) for array in (np.zeros(size), *function.data)]
-        _, _, folded, _ = jitted.get_call_template(kinds, {})
-        of_kinds = jitted.overloads[folded]
-        entry = of_kinds.library.get_pointer_to_function(of_kinds.fndesc.llvm_func_name)
         self._raised = _Raised(self._on_error)
-        raised = ctypes.cast(self._raised, ctypes.c_void_p).value
-        arrays = [number for array in function.data for number in (array.ctypes.data, *array.shape)]
-        self.table = np.array([entry, raised, *arrays], dtype=np.intp)
-        self.log_density = _log_density(of_kinds.signature)
-        self.same = _cfunc(_EXPAND, _SAME, "same", {})
+        first, second = (_entry(function, size) for function in self._functions)
+        rows = [ctypes.cast(self._raised, ctypes.c_void_p).value, *_addresses(first, log_density)]
+        self.log_density = _of_log_density(first.signature)
+        self.expand = _of_parameters(second.signature, len(rows))
+        self.table = np.array([*rows, *_addresses(second, parameters)], dtype=np.intp)
 
     def _on_error(self, x: Any) -> int:
         try:
@@ -81,24 +84,50 @@ class Native:
         return RECOVERABLE
 
 
+def _entry(function: Function, size: int) -> Any:
+    """Return what numba compiled for such points and data."""
+    jitted: Any = function.function
+    kinds = [numba.typeof(array) for array in (np.zeros(size), *function.data)]
+    _, _, folded, _ = jitted.get_call_template(kinds, {})
+    return jitted.overloads[folded]
+
+
+def _addresses(entry: Any, function: Function) -> list[int]:
+    """Return the address of a function, then address and shape of each of its data."""
+    arrays = (number for array in function.data for number in (array.ctypes.data, *array.shape))
+    return [entry.library.get_pointer_to_function(entry.fndesc.llvm_func_name), *arrays]
+
+
 @cache
-def _log_density(signature: Any) -> Any:
-    """Return the callback for functions of one signature."""
-    arrays, at = [], 2
-    for kind in signature.args[0].types[1:]:
-        shape = "".join(f"table[{at + 1 + i}], " for i in range(kind.ndim))
-        arrays.append(f"numba.carray(_pointer(table[{at}], {kind.dtype}), ({shape}))")
-        at += 1 + kind.ndim
+def _of_log_density(signature: Any) -> Any:
     value = "value[()]" if isinstance(signature.return_type[0], types.Array) else "value"
-    source = _SOURCE.format(arrays=", ".join(arrays), value=value)
-    names = {str(kind.dtype): kind.dtype for kind in signature.args[0].types}
-    return _cfunc(_LOG_DENSITY, source, "log_density", {"call": _caller(signature), **names}, repr(signature))
+    return _callback(_LOG_DENSITY, _OF_LOG_DENSITY, signature, 1, value=value)
 
 
-def _cfunc(kind: Any, source: str, name: str, names: dict[str, Any], signature: str = "") -> Any:
-    """Compile a callback, or take it from the disk: PyTensor's locator finds it by its key."""
-    key = sha256("\n".join((inspect.getsource(sys.modules[__name__]), source, signature)).encode()).hexdigest()
-    function = compile_numba_function_src(source, name, globals() | names, cache_key=key)
+@cache
+def _of_parameters(signature: Any, at: int) -> Any:
+    copies = (
+        _COPY.format(each=f"values[{i}].flat" if kind.ndim else f"(values[{i}][()],)")
+        for i, kind in enumerate(signature.return_type)
+    )
+    return _callback(_EXPAND, _OF_EXPAND, signature, at, copies="".join(copies))
+
+
+def _callback(kind: Any, source: str, signature: Any, at: int, **code: str) -> Any:
+    """Compile a callback of a function that is in the table at ``at``, or take it from the disk.
+
+    PyTensor's locator finds it by its key, so that it lies where PyTensor's own compiled code does.
+    """
+    kinds, arguments, next_at = signature.args[0].types, ["numba.carray(x, (size,))"], at + 1
+    for array in kinds[1:]:
+        shape = "".join(f"table[{next_at + 1 + i}], " for i in range(array.ndim))
+        arguments.append(f"numba.carray(_pointer(table[{next_at}], {array.dtype}), ({shape}))")
+        next_at += 1 + array.ndim
+    source = source.format(arguments=", ".join([*arguments, ""]), **code)
+    key = "\n".join((inspect.getsource(sys.modules[__name__]), source, repr(signature)))
+    names = {str(array.dtype): array.dtype for array in kinds} | {"call": _caller(signature, at)}
+    known = {"cache_key": sha256(key.encode()).hexdigest(), "global_env": globals() | names}
+    function = compile_numba_function_src(source, "callback", **known)
     return numba.cfunc(kind, cache=pytensor.config.numba__cache)(function)
 
 
@@ -111,17 +140,17 @@ def _pointer(context: Any, address: Any, of: Any) -> Any:
     )
 
 
-def _caller(signature: Any) -> Any:
-    """Return a jitted call of the function whose address a table begins with.
+def _caller(signature: Any, at: int) -> Any:
+    """Return a jitted call of the function whose address a table has at ``at``.
 
-    Where that raises, the caller returns at once what the table's second function makes of the point.
+    Where that raises, the caller returns at once what the table's first function makes of the point.
     """
 
     @intrinsic
     def call(context: Any, x: Any, table: Any, arguments: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
             x, table, packed = values
-            entry, raised = (builder.load(builder.gep(table, [ir.IntType(64)(i)])) for i in range(2))
+            raised, entry = (builder.load(builder.gep(table, [ir.IntType(64)(i)])) for i in (0, at))
             convention = context.call_conv
             kind = convention.get_function_type(signature.return_type, signature.args).as_pointer()
             each = [builder.extract_value(packed, i) for i in range(len(signature.args[0].types))]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import lazy_loader
 import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
@@ -32,7 +32,7 @@ from bayeszoo.foundation.gate import (
 )
 from bayeszoo.foundation.optimize import NOT_FINITE
 from bayeszoo.inference.engine.cost import announce_again
-from bayeszoo.inference.engine.density import Density, strict
+from bayeszoo.inference.engine.density import strict
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import SHARE, Start, announce, starts, visit_checks
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from bayeszoo.inference.engine.native import Native
 
 FLAT = "flat"
-"""The flat point, by which nutpie calls its one variable."""
+"""What nutpie calls its one variable, all parameters side by side."""
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
 
 
@@ -217,6 +217,7 @@ def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
 
 def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
     """Run chains that begin near one start; ``done`` chains were run before."""
+    lazy_loader.load("arviz")  # nutpie imports it with all of its plots, and then has no use for it
     import nutpie
 
     with problem.clock.phase("compile"):
@@ -242,20 +243,20 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
             target_accept=settings.target_accept,
             progress_bar=False,
             progress_callback=progress,
-            save_warmup=False,
+            return_raw_trace=True,
             blocking=False,
         )
         try:
-            tree, interrupted = _wait(background)
+            trace, interrupted = _wait(background)
         except (RuntimeError, NumericalError):
             if native.error is None:
                 raise
             raise NumericalError(f"nutpie: {native.error}") from native.error
-        return Run(_constrained(problem.density, tree), interrupted)
+        return Run(_tree(trace, problem.density.shapes), interrupted)
 
 
 def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
-    """Return a compiled model as nutpie knows it; its one variable is the flat point.
+    """Return a compiled model as nutpie knows it.
 
     ``beginning`` gives a point of a seed. It runs in nutpie's threads and so must not compile anything: PyTensor's
     settings are global to the process.
@@ -265,54 +266,68 @@ def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
     return CompiledPyMCModel(
         dims={},
         compiled_logp_func=native.log_density,
-        compiled_expand_func=native.same,
+        compiled_expand_func=native.expand,
         initial_point_func=beginning,
         shared_data={},
         shared_var_keys={},
         user_data=native.table,
-        n_expanded=native.size,
-        shape_info=([FLAT], [slice(native.size)], [(native.size,)]),
+        n_expanded=native.expanded,
+        shape_info=([FLAT], [slice(native.expanded)], [(native.expanded,)]),
         logp_func=native,  # which the sampler so keeps alive
         expand_func=None,
         _n_dim=native.size,
-        _shapes={FLAT: (native.size,)},
+        _shapes={FLAT: (native.expanded,)},
         _coords={},
     )
 
 
-def _constrained(density: Density, tree: xr.DataTree) -> xr.DataTree:
-    """Put the model's parameters in place of the flat point."""
-    draws = density.constrain(tree["posterior"][FLAT].to_numpy())
-    axes = {name: (f"{name}_axis_{i}" for i in range(np.ndim(values) - 2)) for name, values in draws.items()}
-    posterior = xr.Dataset({name: (("chain", "draw", *axes[name]), values) for name, values in draws.items()})
-    return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": tree["sample_stats"].to_dataset()})
+def _tree(trace: Any, shapes: Mapping[str, tuple[int, ...]]) -> xr.DataTree:
+    """Return parameters and statistics of the draws after warmup, all chains cut to the shortest."""
+    chains = [_columns(*batches) for batches in zip(*trace.get_arrow_trace(), strict=True)]
+    if not (length := min(len(columns[FLAT]) for columns in chains)):
+        raise Interrupted("stopped before every chain had a draw; nothing was kept")
+    stats = {name: np.stack([columns[name][:length] for columns in chains]) for name in chains[0]}
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
+    parts = zip(shapes.items(), np.split(stats.pop(FLAT), ends, axis=-1), strict=True)
+    posterior = {name: part.reshape(*part.shape[:2], *shape) for (name, shape), part in parts}
+    return xr.DataTree.from_dict({"posterior": _dataset(posterior), "sample_stats": _dataset(stats)})
 
 
-def _wait(background: Any) -> Run:
-    """Wait for nutpie's threads; on Ctrl-C keep what every chain has."""
-    with signals.keeping(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Found chain dimension to be longer")  # so few draws fail the gate anyway
+def _dataset(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
+    names = {k: ("chain", "draw", *(f"{k}_axis_{i}" for i in range(v.ndim - 2))) for k, v in arrays.items()}
+    return xr.Dataset({name: (names[name], values) for name, values in arrays.items()})
+
+
+def _columns(draws: Any, stats: Any) -> dict[str, np.ndarray]:
+    """Return what one chain has after its warmup: the parameters, and statistics of one number a draw."""
+    import pyarrow
+
+    arrays = {name: pyarrow.array(stats.column(name)) for name in stats.column_names}
+    columns = {name: _numbers(array) for name, array in arrays.items() if pyarrow.types.is_primitive(array.type)}
+    flat = pyarrow.array(draws.column(FLAT)).flatten().to_numpy().reshape(draws.num_rows, -1)
+    kept = slice(np.count_nonzero(columns.pop("tuning")), None)
+    return {name: values[kept] for name, values in {FLAT: flat, **columns}.items()}
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """Return a statistic; a whole number that a draw does not have is 0, a real one NaN."""
+    return np.asarray((column.fill_null(0) if "int" in str(column.type) else column).to_numpy(zero_copy_only=False))
+
+
+def _wait(background: Any) -> tuple[Any, bool]:
+    """Wait for nutpie's threads; on Ctrl-C keep what every chain has, and say that it was cut short."""
+    with signals.keeping():
         try:
-            return Run(background.wait())
+            return background.wait(), False
         except KeyboardInterrupt:
             try:
-                return Run(_trim(background.abort()), interrupted=True)
-            except ValueError:  # its threads had finished and their draws were being converted
+                return background.abort(), True
+            except ValueError:  # its threads had finished and their draws were being taken
                 raise Interrupted("stopped while the draws were collected; nothing was kept") from None
         except BaseException as error:
             if type(error).__name__ != "PanicException":  # which nutpie's Rust raises past `except Exception`
                 raise
             raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}") from error
-
-
-def _trim(tree: xr.DataTree) -> xr.DataTree:
-    """Cut all chains to the shortest: nutpie pads unfinished ones with NaN."""
-    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats") if name in tree.children}
-    stats = groups.get("sample_stats", xr.Dataset())
-    length = int(np.isfinite(stats["energy"].to_numpy()).sum(axis=1).min()) if "energy" in stats else 0
-    if length == 0:
-        raise Interrupted("stopped before every chain had a draw; nothing was kept")
-    return xr.DataTree.from_dict({name: group.isel(draw=slice(length)) for name, group in groups.items()})
 
 
 def _with_pymc(problem: Problem, settings: Settings) -> Run:
