@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
+
+from bayeszoo.foundation.importing import without_stack
 
 _AXES = {"chain_axis": 0, "draw_axis": 1}
 _TAILS = (0.05, 0.95)
@@ -17,6 +21,14 @@ _MIN_DRAWS = 4
 _MOST_KEPT = 100_000
 _KEPT: OrderedDict[tuple[str, bytes], float] = OrderedDict()
 """Diagnostics of single quantities by a digest of their draws: the gate and the summary ask for the same ones."""
+
+
+@cache
+def _arviz() -> Any:
+    """Return ArviZ's functions of arrays."""
+    with without_stack():
+        from arviz_stats.base import array_stats
+    return array_stats
 
 
 def _once(name: str, draws: np.ndarray, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -41,8 +53,7 @@ def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> 
     """
     if draws.shape[1] < _MIN_DRAWS:
         return np.full(draws.shape[2:], np.nan)
-    from arviz_stats.base import array_stats
-
+    array_stats = _arviz()
     options = {} if prob is None else {"prob": prob}
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(array_stats.mcse(draws, method=method, **options, **_AXES))
@@ -50,8 +61,7 @@ def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> 
 
 def ess(draws: np.ndarray, method: str = "bulk") -> np.ndarray:
     """Return the effective sample size for "bulk", "tail" (the quantiles 0.05 and 0.95) or "mean"."""
-    from arviz_stats.base import array_stats
-
+    array_stats = _arviz()
     options = {"prob": _TAILS} if method == "tail" else {}
     with np.errstate(divide="ignore", invalid="ignore"):  # of constant chains
         return _once(f"ess {method}", draws, lambda new: array_stats.ess(new, method=method, **options, **_AXES))
@@ -59,8 +69,7 @@ def ess(draws: np.ndarray, method: str = "bulk") -> np.ndarray:
 
 def r_hat(draws: np.ndarray) -> np.ndarray:
     """Return rank-normalized R-hat, the larger of bulk and folded; NaN for constant chains."""
-    from arviz_stats.base import array_stats
-
+    array_stats = _arviz()
     with np.errstate(divide="ignore", invalid="ignore"):
         return _once("r_hat", draws, lambda new: array_stats.rhat(new, method="rank", **_AXES))
 
@@ -80,8 +89,7 @@ def relative_efficiency(draws: Iterable[np.ndarray]) -> float:
 
 def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat."""
-    from arviz_stats.base import array_stats
-
+    array_stats = _arviz()
     log_weights, k_hat = array_stats.psislw(log_likelihood, r_eff=efficiency)
     return np.asarray(log_weights), np.asarray(k_hat)
 
@@ -92,8 +100,7 @@ def tail_shape(draws: np.ndarray) -> np.ndarray:
     Moments of order m exist where it is below 1 / m. Far out is eight interquartile ranges from the median, which tails
     of shape 1/2 and more pass in a thousand draws.
     """
-    from arviz_stats.base import array_stats
-
+    array_stats = _arviz()
     first, middle, third = np.quantile(draws, [0.25, 0.5, 0.75], axis=(0, 1))
     shape = np.full(draws.shape[2:], -np.inf)
     for i in np.argwhere(np.max(np.abs(draws - middle), axis=(0, 1)) > _FAR * (third - first)):

@@ -11,7 +11,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import lazy_loader
 import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
@@ -30,6 +29,7 @@ from bayeszoo.foundation.gate import (
     quantities,
     recorded_log_density,
 )
+from bayeszoo.foundation.importing import later
 from bayeszoo.foundation.optimize import NOT_FINITE
 from bayeszoo.inference.engine.cost import announce_again
 from bayeszoo.inference.engine.density import strict
@@ -217,8 +217,8 @@ def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
 
 def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
     """Run chains that begin near one start; ``done`` chains were run before."""
-    lazy_loader.load("arviz")  # nutpie imports it with all of its plots, and then has no use for it
-    import nutpie
+    with later("arviz"):  # all plots of which nutpie would import, to make a tree of the draws
+        import nutpie
 
     with problem.clock.phase("compile"):
         native, joint = problem.density.native, problem.density.joint
