@@ -307,6 +307,24 @@ def test_exact_answers_do_not_wait_for_slow_libraries_and_pipes_get_no_colours(a
     assert max(map(len, done.stdout.splitlines() or [""])) <= terminal.WIDE
 
 
+NOT_OF_NUTS = """
+import sys
+from bayeszoo.cli.app import main
+try: main()
+except SystemExit: pass
+unused = {'arviz', 'arviz_plots', 'matplotlib', 'sklearn.base', 'formulaic.formula', 'nutpie'}
+print(sorted(unused & set(sys.modules)), file=sys.stderr)
+import nutpie
+print(nutpie.sample.__globals__['arviz'].from_dict.__name__, file=sys.stderr)
+"""
+
+
+def test_nuts_does_not_wait_for_libraries_that_it_does_not_use():
+    command = [sys.executable, "-c", NOT_OF_NUTS, *EXACT_FIT[:-1], "nuts", "--seed", "1", "--draws", "50"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-2:] == ["['nutpie']", "from_dict"]  # which ArviZ still finds when it is called
+
+
 # Wrong usage: one line that says what to do, and nothing on stdout
 
 FIT = ["fit", "beta_bernoulli", "coins.csv"]
