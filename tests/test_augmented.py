@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from sklearn.linear_model import LogisticRegression as SklearnRegression
 import bayeszoo as bz
 from bayeszoo.contract import concave, latent
 from bayeszoo.contract.case import Case
+from bayeszoo.families.glm import augmented
 from bayeszoo.families.glm.augmented import NormalNoise, Parabola, PolyaGamma
 from bayeszoo.foundation.gate import MAX_SD_RATIO
 from bayeszoo.inference.engine.ascent import AscentError
@@ -85,6 +88,7 @@ def used_by(function):
     return [each for each in every if each is not function]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "change", "c"),
     [
@@ -287,7 +291,7 @@ def z_of(tree, posterior):
 
 
 @BOTH
-@pytest.mark.parametrize("rows", [False, True], ids=["trials", "rows"])
+@pytest.mark.parametrize("rows", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["trials", "rows"])
 def test_gibbs_draws_from_the_posterior(kind, rows):
     model, data = kind(tau=1.5, s0=2.0, m0=0.5), bioassay(kind, rows)
     tree = bz.fit(model, data, "gibbs", seed=1, draws=1000, thin=4)
@@ -302,16 +306,43 @@ def test_gibbs_draws_from_the_posterior(kind, rows):
     assert lp == pytest.approx(np.sum(data["y"] * law(eta) + (trials - data["y"]) * law(-eta)) + prior)
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_wrong_draw_of_latent_variables_would_be_seen(kind, monkeypatch):
     model, data = kind(tau=1.5, s0=2.0, m0=0.5), bioassay(kind)
     right = kind.augmentation.drawn
 
-    def narrower(eta, outcome, size, rng):
-        linear, precision = right(eta, outcome, size, rng)
-        return Parabola(linear, precision * 1.1)
+    def moved(*given):
+        weights = right(*given)
+        return replace(weights, mean=weights.mean * 0.95)
 
-    monkeypatch.setattr(kind.augmentation, "drawn", narrower)
+    monkeypatch.setattr(kind.augmentation, "drawn", moved)
+    tree = bz.fit(model, data, "gibbs", seed=1, draws=1000, thin=4)
+    assert z_of(tree, integrate(model, data).posterior) > 5
+
+
+@pytest.mark.slow
+def test_normal_variables_that_are_moved_together_let_chains_mix(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 2))
+    y = (X[:, 0] > 0).astype(int)
+    y[0] = 1 - y[0]  # nearly separated
+
+    def effective_draws():
+        tree = bz.fit(PROBIT(tau=10.0), (X, y), "gibbs", seed=1, extend=False, draws=400, tune=500, thin=5)
+        return json.loads(tree.attrs["gate"])["checks"]["ess_bulk"]["value"]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bz.Caution)
+        moved = effective_draws()
+        monkeypatch.setattr(augmented, "replace", lambda given, mean: given)
+        assert effective_draws() < moved / 3
+
+
+@pytest.mark.slow
+def test_a_move_too_far_would_be_seen(monkeypatch):
+    model, data = PROBIT(tau=1.5, s0=2.0, m0=0.5), bioassay(PROBIT)
+    monkeypatch.setattr(augmented, "replace", lambda given, mean: replace(given, mean=2 * mean - given.mean))
     tree = bz.fit(model, data, "gibbs", seed=1, draws=1000, thin=4)
     assert z_of(tree, integrate(model, data).posterior) > 5
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,6 +38,10 @@ FLAT = 1e-4
 """Predictor about 0 within which tanh is taken from its series."""
 
 
+Counts = tuple[np.ndarray, np.ndarray]
+"""Outcomes and trials of the rows, as whole numbers."""
+
+
 class Parabola(NamedTuple):
     """Of each row ``linear eta - precision eta^2 / 2``, shape (n,)."""
 
@@ -59,8 +63,8 @@ class Augmentation(ABC):
         """
 
     @abstractmethod
-    def drawn(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray, rng: np.random.Generator) -> Parabola:
-        """Return the parabola of latent variables drawn given predictors; outcomes and sizes are whole numbers."""
+    def drawn(self, rows: LinkedRows, eta: np.ndarray, counts: Counts, rng: np.random.Generator) -> GaussianWeights:
+        """Return the Gaussian of the weights given latent variables that are drawn given the predictors."""
 
 
 class PolyaGamma(Augmentation):
@@ -75,11 +79,11 @@ class PolyaGamma(Augmentation):
         precision = size * np.where(c < FLAT, 0.25 - np.square(c) / 48, np.tanh(far / 2) / (2 * far))
         return Parabola(linear, precision), linear * eta - size * (c / 2 + np.log1p(np.exp(-c)))
 
-    def drawn(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray, rng: np.random.Generator) -> Parabola:
+    def drawn(self, rows: LinkedRows, eta: np.ndarray, counts: Counts, rng: np.random.Generator) -> GaussianWeights:
         """Draw the variable of each row, a sum over its trials."""
-        precision = np.empty(len(eta))
+        (outcome, size), precision = counts, np.empty(len(eta))
         loops.polya_gamma(size, eta, precision, rng)
-        return Parabola(outcome - size / 2, precision)
+        return GaussianWeights.given(rows, Parabola(outcome - size / 2, precision))
 
 
 class NormalNoise(Augmentation):
@@ -94,11 +98,27 @@ class NormalNoise(Augmentation):
         value = outcome * scipy.special.log_ndtr(eta) + lost * scipy.special.log_ndtr(-eta) - size * variance / 2
         return Parabola(linear, size), value
 
-    def drawn(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray, rng: np.random.Generator) -> Parabola:
-        """Draw the sum of the variables of each row's trials."""
-        linear = np.empty(len(eta))
-        loops.latent_normals(outcome, size, eta, linear, rng)
-        return Parabola(linear, size.astype(np.float64))
+    def drawn(self, rows: LinkedRows, eta: np.ndarray, counts: Counts, rng: np.random.Generator) -> GaussianWeights:
+        """Draw the sum of the variables of each row's trials, then how far from 0 they all are, weights integrated out.
+
+        Without the second step chains creep where the data nearly determine the outcomes (Liu and Wu 1999). Along a ray
+        of latent variables z, R = sqrt(z' M z) with M the precision of z: its density is that of chi with as many
+        degrees of freedom as trials, times exp(slope R), where the slope is that of the offset. A draw of chi is
+        accepted by the latter (Liu and Sabatti 2000).
+        """
+        (outcome, size), sums = counts, np.empty(len(eta))
+        squares = loops.latent_normals(outcome, size, eta, sums, rng)
+        given, shift = GaussianWeights.given(rows, Parabola(sums, size.astype(np.float64))), size * rows.offset
+        if not squares:  # there is no trial
+            return given
+        pull, back = rows.design.T @ sums, rows.design.T @ shift
+        solved = scipy.linalg.cho_solve((given.root, True), pull)
+        radius = math.sqrt(max(squares - float(pull @ solved), np.finfo(np.float64).tiny))
+        slope = (rows.offset * float(sums.sum()) - float(back @ solved)) / radius
+        other = math.sqrt(rng.chisquare(size.sum()))
+        if math.log(1.0 - rng.random()) >= slope * (other - radius):
+            return given
+        return replace(given, mean=given.mean + (other / radius - 1) * solved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +200,8 @@ class WeightsChain:
     def sweep(self, times: int, power: float = 1.0) -> None:
         """Draw latent variables and weights, so many times over."""
         for _ in range(times):
-            parabola = self._augmentation.drawn(self._rows.eta(self._u), *self._counts, self._rng)
-            self._u = GaussianWeights.given(self._rows, parabola).draw(self._rng)
+            eta = self._rows.eta(self._u)
+            self._u = self._augmentation.drawn(self._rows, eta, self._counts, self._rng).draw(self._rng)
 
     def draw(self) -> dict[str, np.ndarray]:
         """Return the weights."""

@@ -149,6 +149,9 @@ def _weighed(problem: Problem, q: Any, draws: int) -> tuple[np.ndarray, np.ndarr
 
 def _log_joint(problem: Problem, sample: Values) -> np.ndarray:
     """Return log p(y, theta) at draws with one leading axis: by the model's own densities, or by those of PyMC."""
+    if isinstance(problem.model, LogConcave):
+        rows = problem.model.concave(problem.data)
+        return rows.joint_values(rows.place(sample)) - rows.log_volume
     likelihood = _log_likelihood(problem, sample)
     if likelihood is None or not isinstance(problem.model, EM):
         points = ({name: values[i] for name, values in sample.items()} for i in range(_length(sample)))

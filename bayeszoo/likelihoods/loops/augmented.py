@@ -113,11 +113,17 @@ def _above(eta: float, rng) -> float:  # type: ignore[no-untyped-def]
 
 @_loops
 def latent_normals(successes, trials, eta, drawn, rng):  # type: ignore[no-untyped-def]
-    """Draw the sum of N(eta, 1) over the trials of each row, above 0 of the successes and below of the others."""
+    """Draw the sum of N(eta, 1) over the trials of each row, above 0 of the successes and below of the others.
+
+    Return the sum of the squares of all.
+    """
+    squares = 0.0
     for i in range(len(trials)):
         total = 0.0
-        for _ in range(successes[i]):
-            total += _above(eta[i], rng)
-        for _ in range(trials[i] - successes[i]):
-            total -= _above(-eta[i], rng)
+        for trial in range(trials[i]):
+            sign = 1.0 if trial < successes[i] else -1.0
+            x = _above(sign * eta[i], rng)
+            total += sign * x
+            squares += x * x
         drawn[i] = total
+    return squares
