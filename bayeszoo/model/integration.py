@@ -163,7 +163,8 @@ def integrate(model: Model, data: Values) -> Integrated:
 
 def _over_weights(model: LogConcave, data: Values) -> Integrated:
     """Integrate over the one or two parameters of a log-concave model, in units of its prior."""
-    _refuse_much(model, len(model.coords(data)["term"]), model.inputs.size(data))
+    if why := beyond_quadrature(model, data):
+        raise NumericalError(why)
     rows = model.concave(data)
     mode = rows.highest()
     orders = [(0,)] if rows.size == 1 else [(0, 1), (1, 0)]
@@ -211,17 +212,15 @@ def _points(
     return params(places), mass.ravel()[seen], halved.ravel()[seen]
 
 
-def _refuse_much(model: LogConcave, weights: int, rows: int) -> None:
+def beyond_quadrature(model: LogConcave, data: Values) -> str:
+    """Say why a log-concave model is not integrated over its weights, as of too many; nothing where it is."""
+    weights, rows = len(model.coords(data)["term"]), model.inputs.size(data)
+    by = f"{model.name}: exact answers are by quadrature, of at most"
     if weights > MOST_WEIGHTS or not weights:
-        counted = f"of at most {MOST_WEIGHTS} weights, and there are {weights}"
-        raise NumericalError(
-            f"{model.name}: exact answers are by quadrature, {counted}; nuts samples, smc has evidence"
-        )
+        return f"{by} {MOST_WEIGHTS} weights, and there are {weights}; nuts samples, smc has evidence"
     if rows > MOST_ROWS:
-        counted = f"of at most {MOST_ROWS:,} rows, and there are {rows:,}"
-        raise NumericalError(
-            f"{model.name}: exact answers are by quadrature, {counted}; laplace is close to exact there"
-        )
+        return f"{by} {MOST_ROWS:,} rows, and there are {rows:,}; laplace is close to exact there"
+    return ""
 
 
 def _is_fine(grid: Grid) -> bool:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
-from bayeszoo.model.capabilities import Atoms, Collapsed, Variational, is_exact
+from bayeszoo.model.capabilities import Atoms, Collapsed, LogConcave, Variational, is_exact
+from bayeszoo.model.integration import beyond_quadrature
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ def _mending(fit: Fit, failed: set[str], unbounded: bool) -> list[str]:
 def _other_methods(fit: Fit) -> list[str]:
     """Return other methods that the model has: after an approximation first those that draw."""
     model = fit.model
-    exact, gibbs, vb = is_exact(type(model)), isinstance(model, Collapsed), isinstance(model, Variational)
+    gibbs, vb = isinstance(model, Collapsed), isinstance(model, Variational)
+    exact = is_exact(type(model)) and not (isinstance(model, LogConcave) and beyond_quadrature(model, fit.data))
     samplers = ["gibbs"] * gibbs + ["nuts"]
     others = ["vb"] * vb + samplers + ["smc"] if fit.kind == "sampled" else samplers + ["vb"] * vb
     if isinstance(model, Atoms):  # there is no density to follow

@@ -142,9 +142,13 @@ def _moments_that_exist(
 
 
 def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
-    """Return the Pareto shapes of the tails of draws from the posterior whose numbers are shown, else None."""
+    """Return the Pareto shapes of the tails of draws whose numbers are shown, else None.
+
+    Of the parameters of an approximation they are not looked at: these have a distribution that is chosen to be simple.
+    """
     fit = Fit(tree)
-    if fit.kind not in ("sampled", "exact") or not fit.is_shown:
+    is_looked_at = fit.kind in ("sampled", "exact") or (fit.kind == "approximate" and group == "derived")
+    if not (is_looked_at and fit.is_shown):
         return None
     if name in fit.model.without_moments:
         return np.full(np.shape(fit.draws(group)[name])[2:], np.inf)
