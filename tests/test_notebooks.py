@@ -42,7 +42,7 @@ def test_a_claim_that_does_not_hold_stops_it(tmp_path):
 
 
 def test_there_is_one_of_each_family():
-    families = {"conjugate", "groups", "regression", "mixtures", "hmm_dice", "lda", "ppca"}
+    families = {"conjugate", "groups", "regression", "classification", "mixtures", "hmm_dice", "lda", "ppca"}
     assert families | {"map_or_full_bayes", "when_advi_lies", "own_model"} <= {*NAMES}
 
 
