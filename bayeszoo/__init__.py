@@ -14,6 +14,7 @@ from bayeszoo.answers.assign import assign
 from bayeszoo.answers.bootstrap import bootstrap
 from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.scores import calibration, confusion, roc
+from bayeszoo.answers.classes.svm import svm
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.answers.group_estimates import group_estimates
@@ -81,7 +82,7 @@ __all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
 __all__ += ["contrasts", "fit_by", "fit_many", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
-__all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa"]
+__all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "svm"]
 # Pictures and the page.
 __all__ += ["plot_calibration", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]

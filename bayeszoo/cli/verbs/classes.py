@@ -1,4 +1,4 @@
-"""Decisions between classes: ``bayeszoo classify``."""
+"""Decisions between classes: ``bayeszoo classify`` and ``svm``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import numpy as np
 
 from bayeszoo.answers.classes.classify import WITHHELD, classify
 from bayeszoo.answers.classes.scores import calibration, confusion
+from bayeszoo.answers.classes.svm import svm
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.groups import by_group
+from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import listed
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN, about_rows, calibration_rows, confusion_rows, score_rows
+from bayeszoo.report.tables import estimate, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,3 +113,57 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
         console.print(line)
     if whole["kind"] == "point estimate":
         console.print(ABOUT_PLUGGED_IN)
+
+
+def svm_command(
+    data: opt.TableFile,
+    /,
+    *,
+    tau: float = 1.0,
+    standardize: bool = True,
+    draws: int = 1000,
+    thin: opt.AtLeast1 = 10,
+    seed: opt.DrawnSeed = None,
+    output: opt.RowsFile = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.Json = False,
+    digits: opt.Digits = None,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Give the pseudo-posterior of a linear support vector machine, and its mode.
+
+    Parameters
+    ----------
+    tau
+        Prior standard deviation of the weights; scikit-learn's C is 2 tau^2.
+    standardize
+        Whether that is of features in units of their standard deviations.
+    draws
+        Of each of four chains.
+    thin
+        Sweeps of the sampler a draw.
+    """
+    saved.probe(output, None, overwrite)
+    answer = svm(data, tau, standardize=standardize, draws=draws, thin=thin, seed=seed, **table.of_reading())
+    for line in answer.data.notes:
+        terminal.note(f"note: {line}")
+    whole = {name: getattr(answer, name) for name in ("kind", "tau", "objective", "gap", "errors", "support", "seed")}
+    whole |= {"data": about_data(answer.data), "notes": answer.notes}
+    saved.answer(answer.summary, whole, as_json, _show_svm, saved.write(answer.summary, output), digits)
+
+
+def _show_svm(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the mode of each weight beside its pseudo-posterior, and what that is not."""
+    title = f"support vector machine, pseudo-posterior: tau {whole['tau']:g}, C {2 * whole['tau'] ** 2:g}\n"
+    columns = ["weight", "mode", "mean", "sd", "2.5%", "median", "97.5%", "R-hat"]
+    rows = []
+    for name, row in frame.head(saved.MAX_ROWS).iterrows():
+        sampled = [estimate(row[key], row[f"mcse_{key}"], digits) for key in ("mean", "sd", "q025", "median", "q975")]
+        rows.append([str(name), number(row["mode"], digits or 5), *sampled, number(row["r_hat"], 4)])
+    terminal.show_table(columns, rows, f"{title}{of_data(whole['data'])}, seed {whole['seed']}", spare=("R-hat",))
+    saved.note_more(len(frame), "weights")
+    count, console = whole["data"]["rows"], terminal.out()
+    console.print(f"objective {whole['objective']:.7g} at the mode, the least by duality")
+    console.print(f"{whole['errors']} of {count} rows on the wrong side, {whole['support']} on or inside the margin")
+    for line in whole["notes"]:
+        console.print(line)
