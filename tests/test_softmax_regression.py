@@ -340,6 +340,16 @@ def test_outcomes_that_are_no_classes_are_refused(y, options, said):
         bz.read(SOFTMAX, {"y": y, "x": [1.0, 2, 3, 4]}, **options)
 
 
+def test_a_table_of_counts_is_not_taken_for_one_of_rows():
+    table = {"y": list("abab"), "x": [1.0, 1, 2, 2], "Freq": [7, 1, 3, 9]}
+    with pytest.raises(bz.InputError, match="'Freq' may say how often each row occurs") as error:
+        bz.read(SOFTMAX, table)
+    assert "repeat each row" in error.value.hint
+    assert bz.read(SOFTMAX, table, features=["x", "Freq"])["feature"].tolist() == ["x", "Freq"]
+    whole = {name: np.repeat(table[name], table["Freq"]) for name in ("y", "x")}
+    assert bz.read(SOFTMAX, whole).rows == 20
+
+
 def test_other_codings_are_refused():
     with pytest.raises(bz.InputError, match="coding must be symmetric or reference, got 'sum'"):
         SOFTMAX(coding="sum")
@@ -363,3 +373,16 @@ def test_nuts_of_two_classes_has_the_exact_answer_of_logistic_regression():
     known, mcse = exact["exact"]["w"].sel(statistic="mean").to_numpy(), diagnostics.mcse(draws)
     assert np.max(np.abs((draws.mean(axis=(0, 1)) - known) / mcse)) < 4.5
     assert np.max(np.abs((draws.mean(axis=(0, 1)) - 1.2 * known) / mcse)) > 4.5
+
+
+@pytest.mark.slow
+def test_evidence_by_smc_is_the_exact_one_of_logistic_regression():
+    X, y = rows(30, 1, 2, seed=4)
+    tree = bz.fit(SOFTMAX(tau=0.8, s0=2.0), (X, y), "smc", seed=1)
+    facts = json.loads(tree.attrs["facts"])
+    twice = bz.fit(LOGISTIC(tau=0.8 * 2**0.5, s0=2.0 * 2**0.5), (X, (y == "bee").astype(int)), "exact", seed=1)
+    exact = twice["exact"].attrs["log_evidence"]
+    assert abs(facts["log_evidence"] - exact) < max(5 * facts["log_evidence_mcse"], 0.02)
+    assert facts["log_evidence_mcse"] < 0.1
+    once = bz.fit(LOGISTIC(tau=0.8, s0=2.0), (X, (y == "bee").astype(int)), "exact", seed=1)
+    assert abs(once["exact"].attrs["log_evidence"] - exact) > 0.1  # which the comparison would see

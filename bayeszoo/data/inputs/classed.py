@@ -23,9 +23,11 @@ from bayeszoo.data.inputs.labels import code as coded_of
 from bayeszoo.data.inputs.levels import Coding, Feature
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.table.cells import MISSING
-from bayeszoo.data.table.table import Column
+from bayeszoo.data.table.table import Column, Table
 
 CLASS, CLASSES = "class", "classes"
+_COUNTS = ("count", "counts", "freq", "frequency")
+"""Names of columns that say how often a row occurs, which are no features unless that is asked for."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,14 @@ class ClassRegression(WithFeatures):
         unknown = {self.features, self.axis, CLASS}
         forms = (unknown | {self.name}, unknown)
         return Layout((self.axis, CLASS), {self.features: (self.axis,)}, {self.name: CLASS}, forms)
+
+    def _asked(self, table: Table, options: Mapping[str, Any]) -> tuple[str, Coding]:
+        target, coding = super()._asked(table, options)
+        counts = next((name for name in coding.features if name.lower() in _COUNTS), None)
+        if counts is not None and not {"features", "formula"} & options.keys():
+            hint = "repeat each row as often as it occurs, or if it is a feature name all with --features"
+            raise table[counts].error("may say how often each row occurs, which would be lost", hint=hint)
+        return target, coding
 
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
         return Outcomes(_alphabet(options, like).coded(_without_missing(column, options)).codes)
