@@ -22,12 +22,13 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.families.mixtures.student import MeanPrecision, Weighted, log_normalizers, weights, within_pymc
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Values, Variational, positive, real
+from bayeszoo.model.reduction.additive import Additive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class StudentT(EM, Variational, Latent, Observable):
+class StudentT(EM, Variational, Additive, Latent, Observable):
     """Student-t observations, with a normal-gamma prior on their location and precision.
 
     Parameters
@@ -111,6 +112,10 @@ class StudentT(EM, Variational, Latent, Observable):
     def m_step(self, stats: Weighted, flat: bool = False) -> dict[str, Any]:
         """Return the mode of mu and lam given the weights; with ``flat`` the weighted mean and precision."""
         return stats.maximum() if flat else self._prior.updated(stats).mode()
+
+    def pooled(self, stats: Weighted, other: Weighted) -> Weighted:
+        """Return the expected statistics of both parts of the rows."""
+        return stats + other
 
     def log_prior(self, params: Values, data: Values) -> Any:
         """Log density of mu and lam a priori; leading axes are draws."""

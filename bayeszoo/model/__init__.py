@@ -26,10 +26,11 @@ from bayeszoo.model.capabilities import (
     Variational,
 )
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
+from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
 
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Gibbs"]
 __all__ += ["Atoms", "ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "Predictive"]
-__all__ += ["Profiled", "Stochastic", "Sufficient", "Symmetric", "Variational"]
+__all__ += ["Additive", "Profiled", "Stochastic", "Sufficient", "Symmetric", "Variational"]
 __all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

@@ -16,6 +16,7 @@ import numpy as np
 from bayeszoo.model.base import Model, Stats, Values
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, Profiled, over
 from bayeszoo.model.observable import Classifies, Observable
+from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.steps import Coordinates, Expectation, GibbsChain
 
 if TYPE_CHECKING:
@@ -141,12 +142,12 @@ class EM(Model):
         """Say why the posterior density has no maximum; nothing where it has one."""
         return ""
 
-    def degenerate(self, params: Values, data: Any) -> str:
-        """Say why a maximum of the likelihood is degenerate, and no answer; nothing where it is one."""
+    def degenerate(self, params: Values, stats: Any) -> str:
+        """Say by expected statistics why a maximum of the likelihood is degenerate; nothing where it is an answer."""
         return ""
 
-    def undetermined(self, params: Values, data: Any, flat: bool) -> str:
-        """Say why a maximum is one of many that are as high; nothing where it is not."""
+    def undetermined(self, params: Values, data: Any, stats: Any, flat: bool) -> str:
+        """Say, also by expected statistics, why a maximum is one of many as high; nothing where it is not."""
         return ""
 
     def row_terms(self, params: Values, data: Any) -> np.ndarray | None:
@@ -351,7 +352,7 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
     **_named(LogConcave, Profiled, EM, Variational, Stochastic, Latent, Enumerable, Gibbs, Collapsed, FoldIn),
-    **_named(Conditional, Symmetric, Atoms),
+    **_named(Conditional, Symmetric, Atoms, Additive),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
 

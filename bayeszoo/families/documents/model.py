@@ -43,6 +43,10 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
         """Return expected documents and words of each topic, and the prior of the latter."""
         return {"documents": each.sum(axis=0), "words": each.T @ data["counts"], "eta": self._eta(data)}
 
+    def pooled(self, stats: Any, other: Any) -> dict[str, np.ndarray]:
+        """Return the expected documents and words of both parts of the documents, and the prior of the latter."""
+        return {**stats, **{name: stats[name] + other[name] for name in ("documents", "words")}}
+
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of weights and topics; leading axes are draws."""
         of_topics = dirichlet.log_density(params["topics"], self._eta(data)).sum(axis=-1)

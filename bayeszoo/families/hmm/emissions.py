@@ -67,6 +67,10 @@ class Emissions(Part):
         """Return expected statistics under probabilities of the states (T, K)."""
 
     @abstractmethod
+    def pooled(self, stats: Any, other: Any) -> Any:
+        """Return the expected statistics of two sets of rows."""
+
+    @abstractmethod
     def log_pairs(self, hyper: Any, params: Values) -> np.ndarray:
         """Log density of the parameters of state k under the distribution of state j, (..., K, K) as [j, k]."""
 
@@ -86,8 +90,8 @@ class Emissions(Part):
     def clusters(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return a state for each observed row, (rows,), by what was observed, at random."""
 
-    def degenerate(self, params: Values, y: np.ndarray) -> str:
-        """Say why a fitted point is a degenerate maximum; nothing where it is not."""
+    def degenerate(self, params: Values, stats: Any) -> str:
+        """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
         return ""
 
 
@@ -133,6 +137,10 @@ class Symbols(ProbabilityTable, Emissions):
         """Return expected counts (K, V)."""
         size = self.prior.shape[1]
         return np.array([np.bincount(y + 1, weights, size + 1)[1:] for weights in each.T])
+
+    def pooled(self, stats: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return the counts of both."""
+        return stats + other
 
     def log_pairs(self, hyper: np.ndarray, params: Values) -> np.ndarray:
         """Log Dirichlet densities."""
@@ -197,6 +205,12 @@ class PoissonCounts(Emissions):
         """Return expected sums (K,) of the counts, and numbers of rows."""
         seen = self.seen(y)
         return each[seen].T @ y[seen].astype(np.float64), each[seen].sum(axis=0)
+
+    def pooled(
+        self, stats: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums of both."""
+        return stats[0] + other[0], stats[1] + other[1]
 
     def updated(self, stats: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return Gamma distributions."""

@@ -57,6 +57,9 @@ class KnownEmissions(Emissions):
     def moments(self, each: np.ndarray, y: np.ndarray) -> None:
         """Return nothing: there is nothing to be learnt."""
 
+    def pooled(self, stats: None, other: None) -> None:
+        """Return nothing."""
+
     def updated(self, stats: Any) -> None:
         """Return nothing."""
 

@@ -23,7 +23,7 @@ from bayeszoo.families.hmm.known import KnownEmissions, known_numbers
 from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, HiddenChain, Pair, Part, known_table, never_left, path_counts
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Enumerable, Symmetric, Variational
+from bayeszoo.model.capabilities import EM, Additive, Enumerable, Symmetric, Variational
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
 from bayeszoo.model.steps import Expectation
 
@@ -33,7 +33,7 @@ MOST_ORDERS = 720
 """Orders of the labels, 6!, up to which q(theta) is averaged over them."""
 
 
-class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
+class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family=True):
     """A hidden Markov chain of K states, with Dirichlet(alpha) and Dirichlet(beta) priors on its tables, or known ones.
 
     A subclass gives the emissions, which must be conjugate given the states, and declares the model. ``sticky``, >= 0,
@@ -195,6 +195,13 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
         return {name: value for part, own in self._parts(stats) for name, value in part.mode(own, flat).items()}
 
+    def pooled(self, stats: OfParts, other: OfParts) -> OfParts:
+        """Return the expected statistics of two sets of sequences."""
+        emitted = stats.emissions.pooled(stats.emitted, other.emitted)
+        return OfParts(
+            stats.initial + other.initial, stats.transition + other.transition, emitted, stats.emissions
+        )
+
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of the tables and of the emissions; leading axes are draws."""
         return np.asarray(sum(part.log_prior(params) for part in (*self.chain, self.emissions(data))))
@@ -207,11 +214,11 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
         """Say why the posterior density has no maximum; nothing where it has one."""
         return next((why for part in (*self.chain, self.emissions(data)) if (why := part.unbounded)), "")
 
-    def degenerate(self, params: Values, data: Values) -> str:
-        """Say why a fitted point is a degenerate maximum; nothing where it is not."""
-        return self.emissions(data).degenerate(params, data["y"])
+    def degenerate(self, params: Values, stats: OfParts) -> str:
+        """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
+        return stats.emissions.degenerate(params, stats.emitted)
 
-    def undetermined(self, params: Values, data: Values, flat: bool) -> str:
+    def undetermined(self, params: Values, data: Values, stats: OfParts, flat: bool) -> str:
         """Say why a fitted point is one of many that are as high; nothing where it is not.
 
         Where the prior of a table is flat, or left out, its rows may be anything if no state can be told from another
@@ -224,7 +231,7 @@ class HiddenMarkovModel(EM, Variational, Enumerable, Symmetric, family=True):
             apart = np.abs(log_b - log_b[:, :1])
         if np.nanmax(apart, initial=0.0) < ALIKE:
             return "all states emit alike, and their probabilities may be anything: use a smaller K"
-        left = self.e_step(params, data).stats.transition.sum(axis=1)
+        left = stats.transition.sum(axis=1)
         if chain.transition.is_flat(flat) and left.min() < ALIKE:
             return never_left(int(np.argmin(left)))
         return ""

@@ -97,6 +97,12 @@ class Normals(Emissions):
         scatter = np.array([weights @ (rows - own) ** 2 for weights, own in zip(each.T, shift, strict=True)])
         return Moments(n, centre + shift, scatter)
 
+    def pooled(self, stats: Moments, other: Moments) -> Moments:
+        """Return the counts, means and scatters of both, in the update of Chan, Golub and LeVeque (1983)."""
+        n, shift = stats.n + other.n, other.mean - stats.mean
+        share = other.n / np.where(n > 0, n, 1.0)
+        return Moments(n, stats.mean + shift * share, stats.scatter + other.scatter + stats.n * share * shift**2)
+
     def _growth(self, stats: Moments) -> np.ndarray:
         """Return what rows add to the sum of squares about the mean of the prior; sets of rows are leading axes."""
         n, mean, scatter = stats
@@ -123,8 +129,7 @@ class Normals(Emissions):
         n, mean, scatter = stats
         if self.variances is not None and not np.all(n > 0):
             raise NumericalError("a state has no rows, and its mean may be anything: use a smaller K")
-        total, overall = n.sum(), n @ mean / max(n.sum(), 1.0)
-        pooled = (scatter.sum() + n @ (mean - overall) ** 2) / max(total, 1.0)
+        pooled = _variance_of_all(stats)
         about = scatter if self.means is None else scatter + n * (mean - self.means) ** 2
         variances = about / np.where(n > 0, n, 1.0)
         if self.variances is None and not np.all((n > 0) & (variances > SMALLEST * pooled)):
@@ -218,12 +223,19 @@ class Normals(Emissions):
         """Return the nearest of K rows, chosen by k-means++."""
         return clusters(y[:, None], self.K, rng)
 
-    def degenerate(self, params: Values, y: np.ndarray) -> str:
+    def degenerate(self, params: Values, stats: Moments) -> str:
         """Say so where a variance is below 1e-5 of that of all rows."""
-        if self.variances is not None or np.min(params["variances"]) >= 1e-5 * np.nanvar(y):
+        if self.variances is not None or np.min(params["variances"]) >= 1e-5 * (pooled := _variance_of_all(stats)):
             return ""
-        share, state = np.min(params["variances"]) / np.nanvar(y), np.argmin(params["variances"]) + 1
+        share, state = np.min(params["variances"]) / pooled, np.argmin(params["variances"]) + 1
         return f"state {state} has collapsed: its variance is {share:.1g} of that of all rows"
+
+
+def _variance_of_all(stats: Moments) -> float:
+    """Return the variance of all rows, from the statistics of each state."""
+    n, mean, scatter = stats
+    total = max(float(n.sum()), 1.0)
+    return float(scatter.sum() + n @ (mean - n @ mean / total) ** 2) / total
 
 
 def log_normal(x: Any, mean: Any, variance: Any) -> np.ndarray:

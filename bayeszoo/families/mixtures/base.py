@@ -17,13 +17,13 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Enumerable, Symmetric, Variational
+from bayeszoo.model.capabilities import EM, Additive, Enumerable, Symmetric, Variational
 from bayeszoo.model.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.permanents", suppress_warning=True)
 
 
-class MixtureModel(EM, Variational, Enumerable, Symmetric, family=True):
+class MixtureModel(EM, Variational, Additive, Enumerable, Symmetric, family=True):
     """A mixture of K components with weights ~ Dirichlet(alpha), the same alpha for all, so that labels mean nothing.
 
     A subclass gives the log densities, their expectations, and the steps for the parameters of its components.

@@ -188,9 +188,13 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         invariants = piecewise(lambda some: of_some(some, data), params, data["Y"].size * self.K)
         return {**invariants, **self.derived(params)}
 
-    def degenerate(self, params: Values, data: Values) -> str:
-        """Say why a fitted point is a degenerate maximum; nothing where it is not."""
-        return self.components_of(data).degenerate(params, data["Y"])
+    def pooled(self, stats: ComponentMoments, other: ComponentMoments) -> ComponentMoments:
+        """Return the expected statistics of both parts of the rows."""
+        return stats + other
+
+    def degenerate(self, params: Values, stats: ComponentMoments) -> str:
+        """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
+        return self.components(stats.mean.shape[1]).degenerate(params, stats)
 
     def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
         """Say so where there are fewer different rows than components."""

@@ -43,6 +43,13 @@ class ComponentMoments:
     scatter: np.ndarray
     structure: Structure
 
+    def __add__(self, other: ComponentMoments) -> ComponentMoments:
+        n, shift = self.n + other.n, other.mean - self.mean
+        share = other.n / np.where(n > 0, n, 1.0)
+        between = self.structure.outer(shift)
+        scatter = self.scatter + other.scatter + along(self.n * share, between) * between
+        return ComponentMoments(n, self.mean + shift * share[:, None], scatter, self.structure)
+
 
 @dataclass(frozen=True, eq=False)
 class Hyper:
@@ -321,19 +328,19 @@ class GaussianComponents:
         means = frozen.t(np.broadcast_to(df, hyper.m.shape), loc=hyper.m, scale=np.sqrt(scale))
         return {"means": means, "covariances": self.structure.marginals(hyper.nu, hyper.psi)}
 
-    def degenerate(self, params: Values, Y: np.ndarray) -> str:
-        """Say why a fitted point is a degenerate maximum, or nothing.
+    def degenerate(self, params: Values, stats: ComponentMoments) -> str:
+        """Say by expected statistics why a fitted point is a degenerate maximum, or nothing.
 
         The smallest eigenvalue of a covariance, in units of the covariance of all rows, is below 1e-5; or a component
         holds less than D + 1 rows.
         """
-        rows = np.atleast_1d(params["weights"]) * len(Y)
+        rows = np.atleast_1d(params["weights"]) * stats.n.sum()
         if np.any(rows < self.columns + 1):
             k = int(np.argmin(rows))
             needed = f"D + 1 = {self.columns + 1} are needed"
             return f"component {k + 1} has collapsed: it holds {rows[k]:.6g} rows, and {needed}"
         try:
-            spread = self.smallest(params["covariances"], self.pooled(self.moments(np.ones((len(Y), 1)), Y)))
+            spread = self.smallest(params["covariances"], self.pooled(stats))
         except NumericalError:  # the rows do not fill all dimensions, so that none has a spread to compare with
             return ""
         if np.all(spread >= 1e-5):

@@ -49,6 +49,9 @@ class Weighted:
         scatter = float(np.sum(weights * np.square(y - mean)))
         return cls(float(len(y)), float(np.sum(np.square(offsets))), Moments(total, float(mean), scatter))
 
+    def __add__(self, other: Weighted) -> Weighted:
+        return Weighted(self.rows + other.rows, self.squares + other.squares, self.moments + other.moments)
+
     def maximum(self) -> dict[str, float]:
         """Return mu and lam that maximize the expected log density of the rows.
 

@@ -45,7 +45,7 @@ OVERHEAD = 15_000  # cost of a step that costs nothing
 Begin = Callable[[np.random.Generator], Any]
 Evaluate = Callable[[Any], tuple[float, Expectation]]
 Update = Callable[[Any], Any]
-Suspect = Callable[[Any], str]
+Suspect = Callable[[Any, Any], str]
 Steps = tuple[Evaluate, Update]
 Fingerprint = Callable[[Any], np.ndarray | None]
 Until = Callable[[Any, list[float]], bool]
@@ -232,7 +232,7 @@ def search(
     update: Update,
     rng: np.random.Generator,
     reporter: Reporter,
-    suspect: Suspect = lambda state: "",
+    suspect: Suspect = lambda state, stats: "",
     restarts: int = RESTARTS,
     fingerprint: Fingerprint = lambda state: None,
     effort: Effort | None = None,
@@ -240,7 +240,7 @@ def search(
 ) -> Search:
     """Climb from many starts ``begin(rng)``; raise `NumericalError` when no climb gave an answer.
 
-    ``suspect(state)`` says why a maximum cannot be the answer. There are at least ``restarts`` climbs, and up to
+    ``suspect(state, stats)`` says why a maximum cannot be the answer. There are at least ``restarts`` climbs, and up to
     `MOST_RESTARTS` until two have reached the best; of costly steps two are enough, unless more than 20 were asked for.
 
     From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
@@ -303,7 +303,7 @@ class _Climbs:
     def finish(self, begun: Climb) -> None:
         """Go on with a climb, unless it is at its end or hopeless."""
         ends = [begun] if self.effort.is_coarse or self._is_hopeless(begun) else self._finished(begun)
-        self.ends += [replace(end, degenerate=self._suspect(end.state)) for end in ends]
+        self.ends += [replace(end, degenerate=self._suspect(end.state, end.expectation.stats)) for end in ends]
 
     def _finished(self, begun: Climb) -> list[Climb]:
         reached: list[Climb] = []
