@@ -49,6 +49,8 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.chunks import read_chunks
 from bayeszoo.model.find import find, names
 from bayeszoo.model.reduction.accumulate import accumulate
+from bayeszoo.model.reduction.read_files import read_files
+from bayeszoo.model.reduction.rows import FileRows
 from bayeszoo.model.update import stream, update
 from bayeszoo.plots.families.classes import plot_calibration, plot_roc
 from bayeszoo.plots.families.effects import plot_effects, plot_slopes
@@ -69,7 +71,8 @@ from bayeszoo.results.summary import summarize
 
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and what families offer beside them.
-__all__ += ["Accumulated", "Data", "Example", "accumulate", "example", "find", "names", "read", "read_chunks"]
+__all__ += ["Accumulated", "Data", "Example", "FileRows", "accumulate", "example", "find", "names", "read"]
+__all__ += ["read_chunks", "read_files"]
 __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
 # Fits: made, judged, read and stored.
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]

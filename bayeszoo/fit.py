@@ -23,6 +23,8 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data, fields_of
 from bayeszoo.model.capabilities import CAPABILITIES, Atoms, Collapsed, Variational, is_exact, rows_have_parameters
+from bayeszoo.model.reduction.rows import METHODS as METHODS_OF_FILES
+from bayeszoo.model.reduction.rows import FileRows
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.groups import extend, extend_while_small
@@ -81,9 +83,10 @@ def fit(
     ----------
     model : Model or its class
         An instance, whose fields are the prior; of a class the weakly informative prior for these data is taken.
-    data : Data, Accumulated or anything that `read` takes, optional
+    data : Data, Accumulated, FileRows or anything that `read` takes, optional
         By default the model's own first real data set. What `accumulate` made of a file in chunks has no rows: the fit
-        then has no leave-one-out scores.
+        then has no leave-one-out scores. Nor has one to what `read_files` made of many files, by "em", "vb", "map" or
+        "mle".
     method : str
         How to fit, one of `METHODS`: "exact", "enumerate", "mle", "map", "em", "vb", "online_vb", "laplace",
         "advi", "fullrank_advi", "nuts", "gibbs", "smc".
@@ -151,7 +154,9 @@ def fit_sharing(
     run, effective = _function(kind, method), options_of(kind, method, options)
     seed = as_seed(seed)
     model, checked = _with_prior(model, data)
-    streams = partial(stream, seed, model.name, fields_of(model), checked.digest)
+    check_method(kind, method, isinstance(checked, FileRows))
+    which = checked.stream if isinstance(checked, FileRows) else checked.digest
+    streams = partial(stream, seed, model.name, fields_of(model), which)
     problem = Problem(model, checked, streams(method), reporter, streams, shared)
     with closing(problem.reporter):
         outcome = with_inner(problem, run(problem, **options), METHODS[method].kind)
@@ -174,6 +179,11 @@ def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Ac
     """Return the model and its data; of a class the model with the weakly informative prior, which a note says."""
     if isinstance(model, Model):
         return model, given(model, data)
+    if isinstance(data, FileRows):
+        weak = model.weak_given(data.sample, {})
+        data.require(weak)
+        notes = (f"priors are scaled to {data.which}",) if chosen_by_data(weak, ()) else ()
+        return weak, replace(data, notes=(*data.notes, *notes))
     if isinstance(data, Accumulated):
         raise InputError("statistics give no scale for a prior", hint="give the model that they were accumulated for")
     rows = read(model, data)
@@ -210,8 +220,8 @@ def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
     return "vb", f"NUTS would take hours of {count:,} parameters: fitted by variational Bayes (vb); {better}"
 
 
-def check_method(model: type[Model], method: str) -> None:
-    """Raise `InputError` unless ``model`` can be fitted with ``method``."""
+def check_method(model: type[Model], method: str, in_files: bool = False) -> None:
+    """Raise `InputError` unless ``model`` can be fitted with ``method``, with ``in_files`` to rows in files."""
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}", hint=f"use one of {', '.join(METHODS)}")
     if method not in methods_for(model):
@@ -220,6 +230,8 @@ def check_method(model: type[Model], method: str) -> None:
         raise InputError(
             f"{model.name} cannot be fitted with {method!r}: it lacks {_LACKS.get(needs, needs)}", hint=hint
         )
+    if in_files and method not in METHODS_OF_FILES:
+        raise InputError(f"{method} needs all rows at once", hint="em, vb, map and mle take rows in files")
 
 
 def _function(model: type[Model], method: str) -> Callable[..., Outcome]:

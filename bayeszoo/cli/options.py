@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -25,6 +25,8 @@ from bayeszoo.model.chunks import ROWS, first_chunk
 from bayeszoo.model.reduction import cluster
 from bayeszoo.model.reduction.accumulate import accumulate
 from bayeszoo.model.reduction.files import paths_of
+from bayeszoo.model.reduction.read_files import read_files
+from bayeszoo.model.reduction.rows import additive
 
 
 def _help(text: str) -> Parameter:
@@ -141,12 +143,22 @@ class TableOptions:
         path: str | None,
         rows: int | None,
         reporter: Reporter,
-        address: str | None = None,
+        address: str | None,
+        cluster_lasts: ExitStack,
     ) -> tuple[Model, Accumulated]:
-        """Add up the statistics of the user's table for a model whose prior is scaled to its first rows."""
+        """Add up the statistics of the user's table for a model whose prior is scaled to its first rows.
+
+        Of a model whose E-steps of files add up, the rows stay on the cluster, which is there until the stack ends.
+        """
         if path is None or self.example is not None:
             option = "--chunk-rows" if address is None else "--dask"
             raise InputError(f"{option} goes with DATA, and without --example")
+        if address is not None and not issubclass(model, Sufficient):
+            additive(model())
+            if rows is not None:
+                raise InputError(f"--chunk-rows keeps no rows, and {model.name} needs them", hint="leave it out")
+            client = cluster_lasts.enter_context(cluster.connected(address))
+            return self._read_files(model, prior, path, client, reporter)
         paths, rows = paths_of(path) or [path], rows or ROWS
         if self.scale:
             reporter.phase("reading all rows for the standard deviations")
@@ -157,6 +169,15 @@ class TableOptions:
             how = {"client": client, "reporter": reporter, **self.of_reading()}
             total = _noted(accumulate(prior_model, path, rows, **how))
         return prior_model, prior.noted(prior_model, total, which)
+
+    def _read_files(
+        self, model: type[Model], prior: PriorOptions, path: str, client: Any, reporter: Reporter
+    ) -> tuple[Model, Accumulated]:
+        """Let a cluster read the user's tables, and keep their rows."""
+        rows = read_files(model, path, client=client, reporter=reporter, **self.of_reading())
+        _noted(rows)
+        prior_model = prior.model(model, rows.sample, rows.which)
+        return prior_model, prior.noted(prior_model, rows, rows.which)
 
 
 def _noted[T: (Data, Accumulated)](data: T) -> T:

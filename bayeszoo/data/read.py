@@ -249,6 +249,8 @@ def _read(
     options: Mapping[str, Any],
 ) -> Data:
     inputs = model.inputs
+    if type(source).__name__ == "FileRows":
+        raise InputError("this needs the rows at once, and they are in files", hint="bz.fit takes rows in files")
     if type(source).__name__ == "Accumulated":
         problem = "this needs the rows, and only their statistics were kept"
         raise InputError(problem, hint="bz.fit works from statistics")

@@ -18,6 +18,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Conditional, Sufficient, is_integrated
 from bayeszoo.model.find import blaming_its_file
 from bayeszoo.model.integration import Integrated, integrate
+from bayeszoo.model.reduction.rows import FileRows
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -87,7 +88,9 @@ class Problem:
     @property
     def sample(self) -> Any:
         """What the steps of EM and variational Bayes are given: sufficient statistics if there are any, else rows."""
-        return self.stats if isinstance(self.model, Sufficient) else self.data
+        if isinstance(self.model, Sufficient):
+            return self.stats
+        return self.given if isinstance(self.given, FileRows) else self.data
 
     @property
     def integrated(self) -> Integrated:

@@ -20,7 +20,7 @@ class Accumulated:
     """A model's statistics of a whole file, and what else a fit has to know of its rows: `accumulate` makes it."""
 
     model: Model  # whose statistics they are; another's may be the same, which `require` tells
-    stats: Any  # of all rows
+    stats: Any  # of all rows; None of a model that has none, and was fitted to rows in files
     like: Data  # none of the rows: the names, types and labels of their arrays
     rows: int  # how many were kept of those that were read
     digest: str  # SHA-256 of the rows, whatever parts they were read in; it is not that of the same rows as `Data`
@@ -32,7 +32,8 @@ class Accumulated:
 
     def __repr__(self) -> str:
         """Say what the statistics are of."""
-        return f"Accumulated({type(self.stats).__name__} of {self.rows} rows; from {self.source}; for {self.model})"
+        what = "nothing" if self.stats is None else type(self.stats).__name__
+        return f"Accumulated({what} of {self.rows} rows; from {self.source}; for {self.model})"
 
     def require(self, model: Model) -> None:
         """Raise `InputError` unless these are the statistics that ``model`` has of the rows.
@@ -61,6 +62,9 @@ def sufficient(model: Model) -> Sufficient[Any]:
 def rows_of(data: Data | Accumulated) -> Data:
     """Return the rows, or raise the `InputError` that says that they were not kept."""
     if isinstance(data, Accumulated):
+        if data.stats is None:
+            hint = "em, vb, map and mle take rows in files; bz.read reads them all"
+            raise InputError(f"this needs the {data.rows} rows at once, and they were not kept together", hint=hint)
         raise InputError(f"this needs the {data.rows} rows, and only their statistics were kept")
     return data
 
@@ -75,8 +79,10 @@ def stats_of(model: Model, data: Data | Accumulated) -> Any:
     return data.stats if isinstance(data, Accumulated) else sufficient(model).statistics(data)
 
 
-def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
+def arrays_of(stats: Stats | None) -> dict[str, np.ndarray]:
     """Return the fields of statistics as arrays; raise `InputError` when one is not numbers, which cannot be stored."""
+    if stats is None:
+        return {}
     arrays = {f.name: np.asarray(getattr(stats, f.name)) for f in fields(stats)}
     for name, values in arrays.items():
         if values.dtype.kind not in "biuf":
@@ -86,6 +92,8 @@ def arrays_of(stats: Stats) -> dict[str, np.ndarray]:
 
 def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
     """Make the statistics again from the arrays that `arrays_of` returned; ``like`` is none of the rows."""
+    if not isinstance(model, Sufficient):
+        return None
     kind = type(sufficient(model).statistics(like))
     # a single float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end
     single = {name: int(a) if a.dtype.kind in "biu" else np.float64(a) for name, a in arrays.items() if not a.ndim}

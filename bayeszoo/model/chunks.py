@@ -27,7 +27,7 @@ from bayeszoo.model.capabilities import Sufficient
 
 ROWS = 100_000
 _PROBE = 100
-_MOST_NOTES = 5
+MOST_NOTES = 5
 
 
 def read_chunks(
@@ -287,7 +287,7 @@ def _of_the_file(notes: list[tuple[str, ...]]) -> tuple[str, ...]:
     times = Counter(note for of_chunk in notes for note in of_chunk if not isinstance(note, Dropped))
     said = [note for note in times if times[note] == len(notes)]
     some = [f"in some chunks: {note}" for note in times if times[note] < len(notes)]
-    more = len(some) - _MOST_NOTES
-    said += some[:_MOST_NOTES] + [f"and {more} more note{'s' * (more > 1)} of some chunks"] * (more > 0)
+    more = len(some) - MOST_NOTES
+    said += some[:MOST_NOTES] + [f"and {more} more note{'s' * (more > 1)} of some chunks"] * (more > 0)
     first = [row for note in dropped for row in note.first][:5]
     return (*said, *([Dropped.of(first, sum(note.total for note in dropped))] if dropped else []))

@@ -208,6 +208,8 @@ def _data_line(tree: xr.DataTree) -> str:
     options = _options_of_reading(tree)
     if "rows" in reading:
         return f"data = bz.accumulate(model, {source!r}, {_keywords({'rows': reading['rows'], **options})})"
+    if "files" in reading:
+        return f"data = bz.read_files(M, {', '.join(filter(None, [repr(source), _keywords(options)]))})"
     examples = {item.file.removesuffix(PACKED): item.name for item in Fit(tree).model.examples}
     if reading.get("from") == "example" and options and source in examples:
         return f"data = bz.example(M, {examples[source]!r}, {_keywords(options)})"

@@ -24,6 +24,7 @@ from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Atoms, ClosedForm, Symmetric, is_integrated
 from bayeszoo.model.find import own_file
+from bayeszoo.model.reduction.rows import FileRows
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.stored import Fit, dumps
 
@@ -82,7 +83,8 @@ def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, lab
     return {
         "unaligned": draws,
         "labels": {"permutation": labels.permutations, **({} if labels.signs is None else {"sign": labels.signs})},
-        "invariants": model.invariants(labels.draws, data),
+        # of rows in files those of a sample would pass for those of all
+        "invariants": {} if isinstance(data, FileRows) else model.invariants(labels.draws, data),
     }
 
 

@@ -234,11 +234,11 @@ class Fit:
         return {name: arrays[name] for name in names if name in arrays}
 
     def _accumulated(self) -> Accumulated:
-        attrs, group = self.tree.attrs, self.tree["statistics"].to_dataset()
+        attrs, group = self.tree.attrs, self.tree["statistics"].data_vars if "statistics" in self else {}
         about: dict[str, Any] = {"source": attrs["data_source"], "columns": self.columns, "notes": tuple(self.notes)}
         kept = {name: value for name, value in (self.reading or {}).items() if name in KEPT}
         like = none_of_the_rows(self.parsed("data_arrays"), **about, reading=kept)
-        stats = rebuilt(self.model, like, {str(name): values.to_numpy() for name, values in group.data_vars.items()})
+        stats = rebuilt(self.model, like, {str(name): values.to_numpy() for name, values in group.items()})
         if digest_of(stats) != attrs["statistics_digest"]:
             raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")
         rows, reading = int(attrs["data_rows"]), self.reading or {}

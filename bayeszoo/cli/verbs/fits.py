@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +24,7 @@ from bayeszoo.fit import METHODS, check_method, default_method, fit, methods_for
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import rows_have_parameters
+from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
 from bayeszoo.report import page
@@ -71,10 +72,12 @@ def fit_command(
     chunk_rows
         Read so many rows at a time and keep their statistics only, of a file larger than memory, or of "FOLDER/*.csv".
     dask
-        Let a Dask cluster read the files and keep their statistics only: the address of its scheduler, or local.
+        Let a Dask cluster read the files, and keep their statistics only, or for EM and variational Bayes of mixtures
+        and hidden Markov models the rows: the address of its scheduler, or local.
     """
     model = zoo.find(name)
-    check_method(model, method or default_method(model))
+    in_files = dask is not None and issubclass(model, Additive)
+    check_method(model, method or default_method(model), in_files)
     if by is not None:
         if chunk_rows is not None or dask is not None:
             left_out = "--dask" if chunk_rows is None else "--chunk-rows"
@@ -85,14 +88,14 @@ def fit_command(
         )
     if output is not None:
         files.probe(output, overwrite)
-    with closing(terminal.TerminalReporter()) as reporter:
+    with closing(terminal.TerminalReporter()) as reporter, ExitStack() as cluster_lasts:
         rows: Data | Accumulated
         if chunk_rows is None and dask is None:
             rows = table.read(model, data)
             prior_model = prior.model(model, rows)
             rows = prior.noted(prior_model, rows)
         else:
-            prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter, dask)
+            prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter, dask, cluster_lasts)
         if method is None:
             is_plain = options.given.keys() <= {"draws", "chains"}
             method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")

@@ -198,9 +198,7 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
     def pooled(self, stats: OfParts, other: OfParts) -> OfParts:
         """Return the expected statistics of two sets of sequences."""
         emitted = stats.emissions.pooled(stats.emitted, other.emitted)
-        return OfParts(
-            stats.initial + other.initial, stats.transition + other.transition, emitted, stats.emissions
-        )
+        return OfParts(stats.initial + other.initial, stats.transition + other.transition, emitted, stats.emissions)
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of the tables and of the emissions; leading axes are draws."""

@@ -14,6 +14,7 @@ from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import align, permute
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis
+from bayeszoo.model.reduction.rows import of_each
 
 xr = lazy_loader.load("xarray")
 
@@ -77,7 +78,8 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
         aligned = permute(model, draws, alignment.permutations)
         withheld, checks = _judged(model, aligned, alignment.stability, kind)
         return Labelled(aligned, alignment.permutations, alignment.stability, withheld, checks)
-    order = np.argsort(-mean_responsibilities(model, draws, data).sum(axis=0), kind="stable")
+    occupancies = sum(of_each(_occupancies, model, draws, data))
+    order = np.argsort(-occupancies, kind="stable")
     permutations = np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order)))
     return Labelled(permute(model, draws, permutations), permutations)
 
@@ -106,6 +108,11 @@ def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: 
     """Return responsibilities of the rows, shape (rows, K), averaged over the first draws of each chain."""
     few = {name: values[:, :FEW] for name, values in draws.items()}
     return np.asarray(model.assign(few, data).mean(axis=(0, 1)))
+
+
+def _occupancies(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
+    """Return how many rows each component holds, in expectation."""
+    return np.asarray(mean_responsibilities(model, draws, data).sum(axis=0))
 
 
 def _judged(

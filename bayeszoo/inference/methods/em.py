@@ -21,6 +21,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, LogConcave
 from bayeszoo.model.density import log_rows
+from bayeszoo.model.reduction.rows import expected, some_of
 from bayeszoo.model.steps import Expectation
 
 SPACE = "constrained (no Jacobian)"
@@ -36,14 +37,15 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
     if estimate not in ESTIMATES:
         raise InputError(f"there is no estimate {estimate!r}", hint="use map or mle")
     flat = estimate == "mle"
-    model = problem.model_as(EM)
-    if not flat and (reason := model.unbounded(problem.sample)):
+    model, some = problem.model_as(EM), some_of(problem.sample)
+    if not flat and (reason := model.unbounded(some)):
         raise NumericalError(f"the posterior density has no maximum: {reason}")
     with problem.clock.phase("run"):
         search = searched(problem, flat, restarts)
-        if why := model.undetermined(search.best.state, problem.sample, flat):
+        expectation = search.best.expectation
+        if why := model.undetermined(search.best.state, some, expectation.stats, flat):
             raise NumericalError(f"the maximum is not a single point: {why}")
-        likelihood, log_prior = search.best.expectation.value, float(model.log_prior(search.best.state, problem.sample))
+        likelihood, log_prior = expectation.value, float(model.log_prior(search.best.state, some))
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
         facts = {"mode_space": SPACE, **heights, **search.facts}
     draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in search.best.state.items()}
@@ -80,34 +82,40 @@ def climbs(
 ) -> Search:
     """Climb from many starts, with ``flat`` without the prior; the steps are given ``data``, rows or statistics.
 
-    Raises `NumericalError` where it is known before that the likelihood has no maximum.
+    Of rows in files a sample says where to start, and tells maxima apart. Raises `NumericalError` where it is known
+    before that the likelihood has no maximum.
     """
     if flat and isinstance(model, LogConcave):
         model.concave(data).refuse_unbounded()
+    some = some_of(data)
 
     def evaluate(params: Values) -> tuple[float, Expectation]:
-        expectation = model.e_step(params, data)
-        return expectation.value + (0.0 if flat else float(model.log_prior(params, data))), expectation
+        expectation = expected(_e_step, model, params, data)
+        return expectation.value + (0.0 if flat else float(model.log_prior(params, some))), expectation
 
-    def suspect(params: Values) -> str:
+    def suspect(params: Values, stats: Any) -> str:
         # a proper prior keeps the density bounded: there a small component is an answer, and no artefact
-        return model.degenerate(params, data) if flat else ""
+        return model.degenerate(params, stats) if flat else ""
 
     def update(stats: Any) -> Any:
         return model.m_step(stats, flat)
 
     return search(
-        lambda rng: model.start(data, rng),
+        lambda rng: model.start(some, rng),
         evaluate,
         update,
         rng,
         reporter or Reporter(),
         suspect,
         restarts,
-        lambda params: log_rows(model, params, data),
-        Effort.of(model, data),
-        model.coordinates(data),
+        lambda params: log_rows(model, params, some),
+        Effort.of(model, some),
+        model.coordinates(some),
     )
+
+
+def _e_step(model: EM, params: Values, data: Any) -> Expectation:
+    return model.e_step(params, data)
 
 
 def mle(model: EM, data: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from bayeszoo.inference.starts import VISITS, starts, visit_checks
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, ClosedForm, Conditional, LogConcave, PointEstimates, Profiled, Sufficient
 from bayeszoo.model.density import log_likelihood, prior
+from bayeszoo.model.reduction.rows import some_of
 
 STEPS = 32  # steps of either kind that a closed-form mode is tried by
 MAX_ROWS = 10_000  # distinct rows up to which the likelihood of a step is taken row by row
@@ -59,7 +60,7 @@ def run_mle(problem: Problem) -> Outcome:
     if isinstance(model, Profiled):
         return profiled.run(problem, flat=True)
     if isinstance(model, EM):
-        params = model.closed_mle(problem.sample)
+        params = model.closed_mle(some_of(problem.sample))
         if params is None:
             return em.run(problem, estimate="mle")
         certificate = model.mle_certificate(problem.sample, params) or _stationary(problem, params)

@@ -17,9 +17,10 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.engine.gaps import gaps, sureness_checks
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Values
+from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, LogConcave, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_rows
+from bayeszoo.model.reduction.rows import expected, of_each, some_of
 from bayeszoo.model.steps import Expectation
 
 MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another, of which the search knows
@@ -85,28 +86,33 @@ def searched(problem: Problem, restarts: int = RESTARTS) -> Search:
 def climbs(
     model: Variational, data: Any, rng: np.random.Generator, restarts: int = RESTARTS, reporter: Reporter | None = None
 ) -> Search:
-    """Climb the ELBO from many starts."""
+    """Climb the ELBO from many starts; of rows in files a sample tells where to start, and optima apart."""
+    some = some_of(data)
 
     def evaluate(q: Any) -> tuple[float, Expectation]:
-        expectation = model.vb_e_step(q, data)
+        expectation = expected(_e_step, model, q, data)
         return expectation.value - float(model.divergence(q)), expectation
 
     def fingerprint(q: Any) -> np.ndarray | None:
-        terms = model.vb_row_terms(q, data)
+        terms = model.vb_row_terms(q, some)
         means = {name: np.asarray(marginal.mean()) for name, marginal in model.vb_posterior(q).items()}
-        return log_rows(model, means, data) if terms is None else terms
+        return log_rows(model, means, some) if terms is None else terms
 
     return search(
-        lambda rng: model.vb_start(data, rng),
+        lambda rng: model.vb_start(some, rng),
         evaluate,
         model.vb_m_step,
         rng,
         reporter or Reporter(),
         restarts=restarts,
         fingerprint=fingerprint,
-        effort=Effort.of(model, data),
-        coordinates=model.vb_coordinates(data),
+        effort=Effort.of(model, some),
+        coordinates=model.vb_coordinates(some),
     )
+
+
+def _e_step(model: Variational, q: Any, data: Any) -> Expectation:
+    return model.vb_e_step(q, data)
 
 
 def coverage(problem: Problem, q: Any) -> dict[str, Any]:
@@ -157,7 +163,7 @@ def _log_joint(problem: Problem, sample: Values) -> np.ndarray:
         points = ({name: values[i] for name, values in sample.items()} for i in range(_length(sample)))
         density = problem.density
         return np.array([density.constrained_joint(density.unconstrain(point))[0] for point in points])
-    return likelihood + np.asarray(problem.model.log_prior(sample, problem.sample))
+    return likelihood + np.asarray(problem.model.log_prior(sample, some_of(problem.sample)))
 
 
 def _log_likelihood(problem: Problem, sample: Values) -> np.ndarray | None:
@@ -166,10 +172,16 @@ def _log_likelihood(problem: Problem, sample: Values) -> np.ndarray | None:
     if isinstance(model, Sufficient):
         value = model.log_likelihood(problem.stats, sample)
         return None if value is None else np.asarray(value)
-    size, outcome = _length(sample), model.inputs.outcome(problem.data)
+    parts = of_each(_log_likelihood_of, model, sample, problem.sample)
+    return None if parts[0] is None else np.sum(parts, axis=0)
+
+
+def _log_likelihood_of(model: Model, sample: Values, data: Any) -> np.ndarray | None:
+    """Return the log likelihood of rows at draws; None where it is not known."""
+    size, outcome = _length(sample), model.inputs.outcome(data)
     some = max(1, CELLS // max(1, outcome.size))
     parts = ({name: values[i : i + some] for name, values in sample.items()} for i in range(0, size, some))
-    rows = [log_rows(model, part, problem.data) for part in parts]
+    rows = [log_rows(model, part, data) for part in parts]
     return None if rows[0] is None else np.concatenate([row.sum(axis=-1) for row in rows if row is not None])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from bayeszoo.model.base import Model
 
 
-class Additive(Model):
+class Additive(Model, family=True):
     """Expected statistics of parts of the rows add up: E-steps go where the rows are, and the M-step is of their sum.
 
     Rows share their parameters, or of sequences all rows of one are in one part.

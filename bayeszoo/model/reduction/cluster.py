@@ -49,13 +49,7 @@ def _distributed() -> Any:
 
 def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, Any]], Parts]:
     """Return what yields the statistics of files as the workers of a cluster have read them."""
-    distributed = _distributed()
-    if not isinstance(client, distributed.Client) or client.asynchronous:
-        raise InputError(f"client must be a dask.distributed.Client that waits, got {type(client).__name__}")
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE)
-    except TimeoutError:
-        raise InputError("the Dask cluster has no worker", hint="start one: dask worker ADDRESS") from None
+    waiting(client)
 
     def parts(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, Any]) -> Parts:
         reference = Reference.of(model)
@@ -63,9 +57,9 @@ def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, A
         futures = {future: number for number, future in enumerate(asked)}
         del asked  # what nobody holds is forgotten by the worker
         try:
-            for future in distributed.as_completed(list(futures)):
+            for future in as_completed(list(futures)):
                 number = futures[future]
-                yield number, _result(future, paths[number])
+                yield number, result(future, paths[number])
                 del futures[future]
         finally:
             client.cancel(list(futures))
@@ -73,18 +67,34 @@ def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, A
     return parts
 
 
+def as_completed(futures: Sequence[Any]) -> Iterator[Any]:
+    """Go through futures as they end, whether well or not."""
+    return iter(_distributed().as_completed(futures))
+
+
+def waiting(client: Any) -> Any:
+    """Return a client that waits for results and has a worker, or raise the `InputError` that says what it lacks."""
+    distributed = _distributed()
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise InputError(f"client must be a dask.distributed.Client that waits, got {type(client).__name__}")
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise InputError("the Dask cluster has no worker", hint="start one: dask worker ADDRESS") from None
+    return client
+
+
 def _part(reference: Reference, path: str, rows: int, options: Mapping[str, Any]) -> Accumulated:
     """Return the statistics of a file, in a worker."""
     return part_of(reference.model(), path, rows, options)
 
 
-def _result(future: Any, path: str) -> Accumulated:
+def result(future: Any, path: str) -> Any:
     """Return what a worker has made of a file, or raise the `InputError` that says why there is nothing."""
     name = escaped(os.path.basename(path))
     try:
-        part: Accumulated = future.result()
+        return future.result()
     except _distributed().KilledWorker:
         raise InputError(f"{name}: every worker that read it ended, as it may for lack of memory") from None
     except CancelledError:
         raise InputError("the Dask cluster ended before all files were read") from None
-    return part

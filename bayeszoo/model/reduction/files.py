@@ -6,7 +6,8 @@ import glob
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model
-from bayeszoo.model.chunks import total_of
+from bayeszoo.model.chunks import MOST_NOTES, total_of
 
 Parts = Generator[tuple[int, Accumulated]]
 """The statistics of files with their numbers, in any order."""
@@ -44,12 +45,31 @@ def parts_here(model: Model, paths: Sequence[str], rows: int, options: Mapping[s
 
 def part_of(model: Model, path: str, rows: int, options: Mapping[str, Any]) -> Accumulated:
     """Return the statistics of a file that is one of several; errors name it."""
+    with naming(path):
+        return total_of(model, path, rows, options, Reporter(), is_part=True)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Return a context whose errors name a file."""
     name = escaped(os.path.basename(path))
     try:
-        return total_of(model, path, rows, options, Reporter(), is_part=True)
+        yield
     except InputError as error:
         message = error.message if name in error.message else f"{name}: {error.message}"
         raise InputError(message, column=error.column, rows=error.rows, hint=error.hint) from None
+
+
+def said_of_files(notes: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return what was said of each file, what of some, and how many rows of all were dropped."""
+    dropped = sum(note.total for of_file in notes for note in of_file if isinstance(note, Dropped))
+    times = Counter(note for of_file in notes for note in of_file if not isinstance(note, Dropped))
+    files = f"{len(notes)} file{'s' * (len(notes) > 1)}"
+    said = [note for note in times if times[note] == len(notes)]
+    some = [f"in {times[note]} of {files}: {note}" for note in times if times[note] < len(notes)]
+    more = len(some) - MOST_NOTES
+    said += some[:MOST_NOTES] + [f"and {more} more note{'s' * (more > 1)} of some files"] * (more > 0)
+    return said + [f"{dropped} row{'s' * (dropped > 1)} with missing values dropped"] * (dropped > 0)
 
 
 class Sum:
@@ -59,8 +79,8 @@ class Sum:
         self._paths, self._waiting = paths, dict[int, Accumulated]()
         self._first: Accumulated | None = None
         self._stats: Any = None
-        self._state, self._rows, self._added, self._dropped = hashlib.sha256(b"files\0"), 0, 0, 0
-        self._notes = Counter[str]()
+        self._state, self._rows, self._added = hashlib.sha256(b"files\0"), 0, 0
+        self._notes = list[tuple[str, ...]]()
 
     def take(self, number: int, part: Accumulated) -> None:
         """Take the statistics of a file, and add up what has come without a gap."""
@@ -78,9 +98,7 @@ class Sum:
         for name, values in arrays_of(self._stats).items():
             if values.dtype.kind in "iu" and np.any(np.abs(values) > LARGEST_COUNT):
                 raise InputError(f"{name} has a sum of 2**53 or more")
-        *said, _ = part.notes  # the last one counts the rows of the file
-        self._dropped += sum(note.total for note in said if isinstance(note, Dropped))
-        self._notes.update(note for note in said if not isinstance(note, Dropped))
+        self._notes.append(part.notes[:-1])  # the last one counts the rows of the file
         self._state.update(f"{part.digest}\0".encode())
         self._rows += part.rows
 
@@ -88,9 +106,7 @@ class Sum:
         """Return the statistics of all files."""
         first, count = cast(Accumulated, self._first), len(self._paths)
         rows, files = f"{self._rows} rows", f"{count} file{'s' * (count > 1)}"
-        notes = [note if times == count else f"in {times} of {files}: {note}" for note, times in self._notes.items()]
-        notes += [f"{self._dropped} row{'s' * (self._dropped > 1)} with missing values dropped"] * (self._dropped > 0)
-        notes.append(f"{rows} in {files}: their statistics were kept, the rows were not")
+        notes = [*said_of_files(self._notes), f"{rows} in {files}: their statistics were kept, the rows were not"]
         name, digest = escaped(os.path.basename(source)), self._state.hexdigest()
         about: dict[str, Any] = {"source": name, "notes": tuple(notes)}
         like = replace(first.like, source=name)

@@ -1,0 +1,178 @@
+"""The public `read_files`: files that are read once and kept where they were read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs import Inputs, Series, starts
+from bayeszoo.data.inputs.base import KEPT
+from bayeszoo.data.inputs.sequences.series import SEQUENCE
+from bayeszoo.data.inputs.words.cells import DOCUMENT
+from bayeszoo.data.read import Data, reading_of
+from bayeszoo.data.table.table import escaped, shown
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.progress import Reporter
+from bayeszoo.model.base import Model
+from bayeszoo.model.reduction.files import paths_of, said_of_files
+from bayeszoo.model.reduction.held import About, held_rows
+from bayeszoo.model.reduction.rows import FileRows, Held, additive
+
+SAMPLE = 10_000
+"""Rows that climbs start from, and by which maxima are told apart."""
+
+_OF_ALL_ROWS = ("scale", "min_documents", "max_share")
+"""Options that look at all rows together."""
+
+
+def read_files(
+    model: Model | type[Model],
+    source: str | os.PathLike[str],
+    /,
+    *,
+    client: Any = None,
+    reporter: Reporter | None = None,
+    **options: Any,
+) -> FileRows:
+    """Read many files as one table for EM and variational Bayes, and keep each where it was read.
+
+    Steps that need rows go to the files; what they give is added up in the order of the files' names. So the fit does
+    not depend on how the rows are divided into files, but for rounding. Climbs start from a sample of all rows.
+
+    Parameters
+    ----------
+    model : Model or class
+        Must be `Additive`, as mixtures and hidden Markov models are.
+    source : path
+        A file, or a pattern of files, such as ``"folder/*.parquet"``. Their columns and labels must be the same, and
+        each sequence or document whole in one of them.
+    client : dask.distributed.Client, optional
+        A Dask cluster, whose workers read the files from where this machine sees them too, and keep the rows. The file
+        of a worker that ends is read again by another.
+    reporter : Reporter, optional
+        Takes how many files are read; silent by default.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    FileRows
+        To be given to `fit` in place of data, with the methods "em", "vb", "map" and "mle".
+
+    Raises
+    ------
+    InputError
+        When E-steps of the model do not add up, no file is named so, or a file cannot be used, naming it.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> rows = bz.read_files(bz.find("gaussian_mixture"), "sales/*.parquet", client=client)  # doctest: +SKIP
+    >>> tree = bz.fit(bz.find("gaussian_mixture"), rows, "em")  # doctest: +SKIP
+    """
+    made = model() if isinstance(model, type) else model
+    additive(made)
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"files are named by a path or a pattern, got {type(source).__name__}", hint="use bz.read")
+    if asked := [name for name in _OF_ALL_ROWS if str(options.get(name)) not in ("None", "False")]:
+        raise InputError(f"--{asked[0]} needs all rows together", hint="leave it out")
+    paths = paths_of(source) or [os.path.abspath(source)]
+    held, abouts = held_rows(made, paths, options, client, reporter or Reporter())
+    return _together(made, source, held, abouts, options)
+
+
+def _together(
+    model: Model, source: str | os.PathLike[str], held: Held, abouts: Sequence[About], options: Mapping[str, Any]
+) -> FileRows:
+    """Check that the files are parts of one table, and describe it."""
+    inputs, first = model.inputs, abouts[0]
+    for other in abouts[1:]:
+        _refuse_other_columns(inputs, first.like, other.like)
+    _refuse_cut(inputs, abouts)
+    sample, rows, count = _sample(model, held, abouts), sum(part.rows for part in abouts), len(abouts)
+    where = f"{rows} rows in {count} file{'s' * (count > 1)}, each kept where it was read"
+    if sample.rows < rows:
+        where += f"; climbs start from a sample of {sample.rows}"
+    name = escaped(os.path.basename(source))
+    digest = hashlib.sha256("\0".join(["rows in files", *(part.digest for part in abouts)]).encode()).hexdigest()
+    return FileRows(
+        model,
+        None,
+        Data({**first.like}, name, first.like.columns, (), first.like.checked_for, _kept(first.like)),
+        rows,
+        digest,
+        name,
+        first.like.columns,
+        (*said_of_files([part.notes for part in abouts]), where),
+        reading=reading_of(inputs, source, options, files=count, **_kept(first.like)),
+        sample=sample,
+        held=held,
+    )
+
+
+def _kept(like: Data) -> dict[str, Any]:
+    return {name: like.reading[name] for name in KEPT if name in like.reading}
+
+
+def _refuse_other_columns(inputs: Inputs, first: Data, other: Data) -> None:
+    if first == other and first.columns == other.columns and _kept(first) == _kept(other):
+        return
+    option = next((name for name in ("symbols", "vocabulary") if name in inputs.options), None)
+    hint = f"name the labels of all files with --{option}" if option else None
+    raise InputError(f"{other.source} has other labels, columns or types than {first.source}", hint=hint)
+
+
+def _refuse_cut(inputs: Inputs, abouts: Sequence[About]) -> None:
+    """Refuse sequences and documents of which more than one file has rows."""
+    what = SEQUENCE if isinstance(inputs, Series) else DOCUMENT
+    if what == SEQUENCE and len(abouts) > 1 and SEQUENCE not in abouts[0].like.columns:
+        hint = "name the column of sequences with --sequence"
+        raise InputError("the rows of all files are one sequence, which cannot be cut into files", hint=hint)
+    places = dict[str, str]()
+    for part in abouts:
+        for name in part.names:
+            if name in places:
+                hint = f"put all rows of a {what} into one file"
+                raise InputError(f"{part.like.source}: {what} {shown(name)} is in {places[name]} too", hint=hint)
+        places.update(dict.fromkeys(part.names, part.like.source))
+
+
+# The sample
+
+
+def _sample(model: Model, held: Held, abouts: Sequence[About]) -> Data:
+    """Draw rows of all files, or whole sequences, whatever the division into files; take all where they are few."""
+    lengths = [np.ones(part.rows, dtype=np.int64) if part.lengths is None else part.lengths for part in abouts]
+    ends = np.cumsum([len(of_part) for of_part in lengths])
+    drawn = np.random.default_rng(0).choice(ends[-1], min(ends[-1], SAMPLE), replace=False)
+    few = np.cumsum(np.concatenate(lengths)[drawn]) <= SAMPLE
+    few[0] = True
+    chosen = np.split(np.sort(drawn[few]), np.searchsorted(np.sort(drawn[few]), ends[:-1]))
+    own = [units - first for units, first in zip(chosen, [0, *ends[:-1]], strict=True)]
+    return _joined(model.inputs, abouts[0].like, held.each(_taken, model, own))
+
+
+def _taken(model: Model, chosen: np.ndarray, data: Data) -> dict[str, np.ndarray]:
+    """Return some rows, or sequences, of a file."""
+    is_series = isinstance(model.inputs, Series)
+    rows = np.flatnonzero(np.isin(data[SEQUENCE], chosen)) if is_series else chosen
+    return model.inputs.reordered(data, rows)
+
+
+def _joined(inputs: Inputs, like: Data, parts: Sequence[Mapping[str, np.ndarray]]) -> Data:
+    """Put rows of files under each other."""
+    arrays = {
+        name: values if name in inputs.coords else np.concatenate([part[name] for part in parts])
+        for name, values in like.items()
+    }
+    if isinstance(inputs, Series):
+        begins = np.zeros(len(arrays[SEQUENCE]), dtype=np.int64)
+        ends = np.cumsum([0, *(len(part[SEQUENCE]) for part in parts)])
+        for first, part in zip(ends, parts, strict=False):
+            begins[first + starts(part[SEQUENCE])] = 1
+        arrays[SEQUENCE] = np.cumsum(begins) - 1
+    return Data(arrays, like.source, like.columns, (), like.checked_for, _kept(like))

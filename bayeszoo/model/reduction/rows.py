@@ -1,0 +1,98 @@
+"""Rows of many files, each kept where it was read: E-steps go there, and what they give is added up here."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import repeat
+from typing import Any, Protocol
+
+from bayeszoo.data.inputs.labels import refuse_other_labels
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError
+from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Sufficient, rows_have_parameters
+from bayeszoo.model.reduction.additive import Additive
+from bayeszoo.model.steps import Expectation
+
+Step = Callable[[Any, Any, Any], Any]
+"""A function of a module, of a model, what it is asked at, and rows: ``step(model, at, rows)``."""
+
+
+METHODS = ("em", "vb", "map", "mle")
+"""Those that take rows in files."""
+
+
+class Held(Protocol):
+    """The rows of files, on this machine or on others."""
+
+    def each(self, step: Step, model: Model, ats: Iterable[Any]) -> list[Any]:
+        """Return what a step gives of each file, in the order of the files; ``ats`` has an entry for each."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FileRows(Accumulated):
+    """The rows of files for a model that is `Additive`, each where it was read: `read_files` makes it.
+
+    Of `Accumulated` it has all but statistics, which the model has none of.
+    """
+
+    sample: Data  # rows of all files drawn at random, or all of them where they are few; of sequences whole ones
+    held: Held
+
+    def __repr__(self) -> str:
+        """Say what the rows are of."""
+        return f"FileRows({self.rows} rows; from {self.source}; for {self.model.name})"
+
+    @property
+    def stream(self) -> str:
+        """What random numbers are derived from: it does not depend on how the rows are divided into files."""
+        return hashlib.sha256(f"rows in files\0{self.rows}\0{self.sample.digest}".encode()).hexdigest()
+
+    @property
+    def which(self) -> str:
+        """What to call the sample."""
+        few = self.sample.rows
+        return "the data" if few == self.rows else f"a sample of {few} of the {self.rows} rows"
+
+    def require(self, model: Model) -> None:
+        """Raise `InputError` unless ``model`` can be fitted to these rows."""
+        refuse_other_labels(model.labels, self.like)
+        if additive(model).inputs != self.model.inputs:
+            raise InputError(f"the rows were read for {self.model.name}, not for {model.name}", hint="read them again")
+
+
+def additive(model: Model) -> Additive:
+    """Return a model whose E-steps of files add up, or raise the `InputError` that says why they do not."""
+    if isinstance(model, Additive):
+        return model
+    if isinstance(model, Sufficient):
+        raise InputError(f"{model.name} needs no rows, only their statistics", hint="use bz.accumulate")
+    why = f"{model.name} has no E-step that adds up over files"
+    if rows_have_parameters(model):
+        why += f": each {model.inputs.row_names} has parameters of its own, which are in no sum"
+    raise InputError(why, hint="use bz.read: it needs the rows at once")
+
+
+def some_of(data: Any) -> Any:
+    """Return data as they are, or of rows in files the sample: for starts, and where only labels or sizes matter."""
+    return data.sample if isinstance(data, FileRows) else data
+
+
+def of_each(step: Step, model: Model, at: Any, data: Any) -> list[Any]:
+    """Return what a step gives of the data, a list of one; or of each file, in the order of their names."""
+    return data.held.each(step, model, repeat(at)) if isinstance(data, FileRows) else [step(model, at, data)]
+
+
+def expected(step: Step, model: Model, at: Any, data: Any) -> Expectation:
+    """Return an E-step of the data; of rows in files the sum of the files' in the order of their names."""
+    first, *others = of_each(step, model, at, data)
+    if not others:
+        return first
+    parts = [first, *others]
+    stats = reduce(additive(model).pooled, [part.stats for part in parts])
+    return Expectation(stats, math.fsum(part.value for part in parts))
