@@ -194,7 +194,7 @@ def test_more_restarts_are_made_until_two_reach_the_best():
 
 def test_degenerate_maxima_are_reported_and_though_higher_not_the_answer():
     heights = iter([1.0, 9.0, 2.0, 2.0])
-    found = level(lambda rng: next(heights), 4, lambda height: "collapsed" if height == 9 else "")
+    found = level(lambda rng: next(heights), 4, lambda height, stats: "collapsed" if height == 9 else "")
     assert [climb.objective for climb in found.sound] == [2.0, 2.0, 1.0]
     degenerate = {"degenerate": 1, "highest_degenerate": 9.0, "degenerate_because": "collapsed"}
     assert degenerate.items() <= found.facts.items()
