@@ -26,6 +26,7 @@ from bayeszoo.data.table.table import Dropped, Table, shown
 from bayeszoo.errors import InputError
 
 _DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
+_ROWLESS = {"Accumulated": "only their statistics were kept", "FileRows": "they are in files"}
 
 
 @dataclass(frozen=True)
@@ -249,11 +250,8 @@ def _read(
     options: Mapping[str, Any],
 ) -> Data:
     inputs = model.inputs
-    if type(source).__name__ == "FileRows":
-        raise InputError("this needs the rows at once, and they are in files", hint="bz.fit takes rows in files")
-    if type(source).__name__ == "Accumulated":
-        problem = "this needs the rows, and only their statistics were kept"
-        raise InputError(problem, hint="bz.fit works from statistics")
+    if why := _ROWLESS.get(type(source).__name__):
+        raise InputError(f"this needs the rows, and {why}", hint="bz.fit works without them")
     if isinstance(source, Data):
         return _checked_again(source, inputs, new, like)
     asked = reading_of(inputs, source, {**how, "missing": missing, **options})
