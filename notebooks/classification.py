@@ -113,14 +113,14 @@ assert (table.loc[4, ["map", "mle"]] < table.loc[4, "exact"]).all()
 
 # %% [markdown]
 # Which of them is right? If weights are drawn from the prior and rows from the weights, the integrated probabilities
-# are: of all rows with a probability of 0.9, nine in ten have the class. Plugged-in ones claim too much. Two hundred
-# data sets of six rows, with 50 further rows each:
+# are: of all rows with a probability of 0.9, nine in ten have the class. Plugged-in ones claim too much. Sixty data
+# sets of six rows, with 200 further rows each:
 
 # %%
 rng, prior = np.random.default_rng(1), Logistic(intercept=False, tau=2.0)
 claims = {"exact": [], "map": []}
-for _ in range(200):
-    w, X = 2.0 * rng.standard_normal(2), rng.standard_normal((56, 2))
+for _ in range(60):
+    w, X = 2.0 * rng.standard_normal(2), rng.standard_normal((206, 2))
     y = rng.binomial(1, expit(X @ w))
     for method, rows in claims.items():
         tree = bz.fit(prior, (X[:6], y[:6]), method, seed=1)
