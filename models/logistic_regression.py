@@ -4,7 +4,8 @@ r"""Logistic regression: outcomes of yes and no, whose log odds are a weighted s
     y_n ~ Binomial(trials_n, p_n)              log (p_n / (1 - p_n)) = x_n' w,  n = 1..N; one trial where none are given
 
 The log joint is concave, so that it has one mode. Berkson 1944; Bishop, PRML, sections 4.3 to 4.5; Murphy 2012, chapter
-8; Gelman et al., BDA3, section 3.7; CS725 lecture 15; W4400, the perceptron's probabilistic counterpart.
+8; Gelman et al., BDA3, section 3.7; CS725 lecture 15; W4400, the perceptron's probabilistic counterpart. Given
+Polya-Gamma variables the weights are Gaussian: Polson, Scott and Windle 2013; Jaakkola and Jordan 2000.
 """
 
 from __future__ import annotations
