@@ -22,6 +22,7 @@ from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.answers.topics import document_scores, proportions, topics
+from bayeszoo.comparison.baselines import held_out_error
 from bayeszoo.comparison.bayesbag import bayesbag
 from bayeszoo.comparison.by import contrasts, fit_by
 from bayeszoo.comparison.candidates import components
@@ -83,7 +84,7 @@ __all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates"
 __all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
-__all__ += ["contrasts", "fit_by", "fit_many", "select"]
+__all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "svm"]
 # Pictures and the page.

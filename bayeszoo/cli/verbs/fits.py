@@ -14,6 +14,7 @@ from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.groups import by_group
+from bayeszoo.cli.held_out import HeldOut, compare_held_out, refuse_pictures
 from bayeszoo.cli.instead import instead
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
@@ -152,6 +153,9 @@ def compare_command(
     /,
     *,
     methods: str | None = None,
+    held_out: float | None = None,
+    folds: int | None = None,
+    baselines: str | None = None,
     seed: opt.DrawnSeed = None,
     report: Path | None = None,
     plot: Path | None = None,
@@ -170,6 +174,12 @@ def compare_command(
     methods
         Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, and nuts or
         gibbs, as far as it has them.
+    held_out
+        Share of the rows of a regression or a classifier that is held out, by whose error the fits are then compared.
+    folds
+        Instead of it: how many folds the rows are dealt to, each of which is held out once.
+    baselines
+        Comma-separated, judged by the same rows held out: svc, perceptron, boosting, forest; of a real outcome forest.
     report
         Write a page about the fits here (.html).
     plot
@@ -178,6 +188,10 @@ def compare_command(
     model = zoo.find(name)
     chosen = named_methods(model, methods)
     saved.probe(output, plot, overwrite)
+    if (asked := HeldOut(held_out, folds, baselines)).is_asked:
+        refuse_pictures(report, plot)
+        named = None if methods is None else chosen
+        return compare_held_out(model, table.read(model, data), asked, named, prior, seed, output, as_json, digits)
     if report is not None:
         page.probe(report, overwrite)
     if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):

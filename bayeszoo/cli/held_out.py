@@ -1,0 +1,104 @@
+"""Fits and baselines by their errors on rows held out: ``bayeszoo compare --held-out`` and ``--baselines``."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.comparison.baselines import held_out_error
+from bayeszoo.data.read import Data
+from bayeszoo.data.table.table import escaped
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Classifies
+from bayeszoo.report.tables import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ERROR = {True: "share of trials decided wrongly", False: "root mean squared error of the predictive mean"}
+_ABOUT = """\
+error: {}; se: its standard error.
+log score: mean log predictive density of a trial, in nats. baseline: scikit-learn's, as it
+comes; it has no density, and is judged by the error alone."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What is asked: a share or folds, and baselines."""
+
+    share: float | None
+    folds: int | None
+    baselines: str | None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything is."""
+        return any(each is not None for each in (self.share, self.folds, self.baselines))
+
+    def named(self) -> list[str]:
+        """Return the baselines."""
+        return [] if self.baselines is None else [name.strip() for name in self.baselines.split(",")]
+
+
+def compare_held_out(
+    kind: type[Model],
+    rows: Data,
+    asked: HeldOut,
+    methods: list[str] | None,
+    prior: opt.PriorOptions,
+    seed: int | None,
+    output: Path | None,
+    as_json: bool,
+    digits: int | None,
+) -> int:
+    """Print errors on rows held out; the code is 4 where a fit has no answer."""
+    fields = prior.fields(kind)
+    model: Model | type[Model] = kind if prior.prior == "weak" else kind(**fields)
+    given = fields if prior.prior == "weak" else None
+    if drawn := seed is None:
+        seed = secrets.randbelow(2**31 - 1)
+    with closing(terminal.TerminalReporter()) as reporter:
+        frame = held_out_error(
+            model,
+            rows,
+            share=asked.share,
+            folds=asked.folds,
+            methods=methods,
+            baselines=asked.named(),
+            fields=given,
+            seed=seed,
+            reporter=reporter,
+        )
+    if prior.prior == "weak":
+        terminal.note("priors are scaled to the rows that are seen")
+    whole = {"model": kind.name, "seed": seed, "is_class": issubclass(kind, Classifies)}
+    saved.answer(frame, whole, as_json, _show, saved.write(frame, output), digits)
+    if drawn and not as_json:
+        terminal.note(f"seed {seed}, which was drawn: --seed gives the same again")
+    return NumericalError.exit_code if (frame["status"] != "ok").any() else 0
+
+
+def refuse_pictures(report: Path | None, plot: Path | None) -> None:
+    """Refuse what shows fits of all rows."""
+    if report is not None or plot is not None:
+        raise InputError("rows held out go to neither --report nor --plot", hint="-o writes the table")
+
+
+def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the table, and what its numbers are."""
+    count, rows, parts = (whole[name] for name in ("held_out", "rows", "parts"))
+    how = f"{count} of {rows} rows held out" if parts == 1 else f"{rows} rows held out in {parts} folds"
+    numbers, records = ("error", "error_se", "log_score"), frame.to_dict("records")
+    cells = [[row["by"], row["kind"], *(number(row[name], digits or 4) for name in numbers)] for row in records]
+    title = f"{whole['model']}, {how}, seed {whole['seed']}"
+    terminal.show_table(["by", "kind", "error", "se", "log score"], cells, title)
+    for row in records:
+        if row["status"] != "ok":
+            terminal.out().print(f"{row['by']}: {escaped(row['status'])}")
+    terminal.out().print(_ABOUT.format(_ERROR[whole["is_class"]]))

@@ -1,0 +1,253 @@
+"""Models and baselines by their errors on rows held out: scikit-learn's machines have no density to compare.
+
+Support vector machine, perceptron, boosted stumps and random forest see the rows that the models see, and are judged
+by the same other rows: by the share decided wrongly, or of a real outcome by the root mean squared error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.answers.classes.classify import classify
+from bayeszoo.answers.predict import predict
+from bayeszoo.data.inputs import Regression
+from bayeszoo.data.read import Data, example, read
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.foundation.progress import Reporter
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Classifies
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_loader.load("pandas")
+
+sklearn = lazy_loader.load("sklearn")
+
+SHARE = 0.3
+USUAL = ("map", "nuts")
+"""Methods of a model, where none are named, as far as it has them."""
+LARGEST_SEED = 2**32
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What rows held out cost: wrong decisions or squared errors of ``trials``, and the sum of their log scores."""
+
+    losses: np.ndarray
+    trials: np.ndarray
+    log_score: float = math.nan
+
+
+def held_out_error(
+    model: Model | type[Model],
+    data: Any = None,
+    *,
+    share: float | None = None,
+    folds: int | None = None,
+    methods: Sequence[str] | None = None,
+    baselines: Sequence[str] = (),
+    fields: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    reporter: Reporter | None = None,
+) -> pd.DataFrame:
+    """Compare fits of a regression or a classifier with baselines of scikit-learn by the errors on rows held out.
+
+    Parameters
+    ----------
+    model : Model or its class
+        Such as ``logistic_regression``, ``softmax_regression`` or ``ridge``; of a class the weakly informative prior of
+        the rows that are seen is taken.
+    data : Data or anything that `read` takes, optional
+        By default the model's own first data set.
+    share : float, optional
+        Of the rows that are held out, between 0 and 1; 0.3 by default.
+    folds : int, optional
+        Instead: the rows are dealt to so many folds, each of which is held out once.
+    methods : sequence of str, optional
+        How to fit the model; by default map and nuts.
+    baselines : sequence of str
+        Of classes "svc" (a support vector machine with a Gaussian kernel), "perceptron", "boosting" (AdaBoost of
+        stumps) and "forest"; of a real outcome "forest".
+    fields : mapping of str to object, optional
+        With a class: fields of the prior that are given.
+    seed : int
+        Of the split, of the fits and of the baselines.
+    reporter : Reporter, optional
+        Takes progress.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a fit or baseline, the least error first: ``by``, the method or the baseline; ``kind``, that of the fit
+        or "baseline"; ``error``, the share of trials decided wrongly, or of a real outcome the root mean squared error
+        of the predictive mean; ``error_se``, its standard error over trials; ``log_score``, the mean log predictive
+        density of a trial, which a baseline does not have; ``trials``, how many were held out; ``status``.
+
+    Raises
+    ------
+    InputError
+        When the model has neither classes nor a real outcome with features, there is no such baseline, or the share or
+        the folds leave too few rows.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> table = bz.held_out_error(bz.find("ridge"), folds=5, methods=["exact"], baselines=["forest"], seed=1)
+    >>> table["by"].tolist()
+    ['exact', 'forest']
+    """
+    kind = model if isinstance(model, type) else type(model)
+    named = _methods(kind, methods)
+    makers = [_baseline(kind, name) for name in baselines]
+    rows = read(kind, data) if data is not None else example(kind)
+    parts = list(_parts(rows.rows, share, folds, seed))
+    say = (reporter or Reporter()).say
+    table = []
+    for method in named:
+        say(f"{kind.name}: {method}")
+        table.append({"by": method, **_of_method(model, rows, parts, method, dict(fields or {}), seed)})
+    for name, maker in zip(baselines, makers, strict=True):
+        say(f"baseline: {name}")
+        losses = [_of_baseline(kind, maker, rows, held, seed) for held in parts]
+        table.append({"by": name, "kind": "baseline", **_summed(kind, losses), "status": "ok"})
+    frame = pd.DataFrame(table).sort_values("error", ignore_index=True, kind="stable")
+    frame.attrs |= {"held_out": int(sum(map(len, parts))), "rows": rows.rows, "parts": len(parts)}
+    return frame
+
+
+def _methods(kind: type[Model], methods: Sequence[str] | None) -> list[str]:
+    """Return the methods, of a model whose rows have classes or a real outcome and features."""
+    if not (issubclass(kind, Classifies) or isinstance(kind.inputs, Regression)):
+        hint = "take a regression or a classifier, such as ridge or logistic_regression"
+        raise InputError(f"rows of {kind.name} are not held out", hint=hint)
+    if methods is None:
+        return [name for name in USUAL if name in methods_for(kind)] or methods_for(kind)[:1]
+    for name in methods:
+        check_method(kind, name)
+    return list(methods)
+
+
+def _baseline(kind: type[Model], name: str) -> Callable[[int], Any]:
+    """Return what makes a baseline from a seed, or refuse one that is not known, or not for this outcome."""
+    known = _of_classes() if issubclass(kind, Classifies) else _of_real_outcomes()
+    if name not in known:
+        raise InputError(f"{kind.name} has no baseline {name!r}", hint=f"take some of {', '.join(known)}")
+    return known[name]
+
+
+def _of_classes() -> dict[str, Callable[[int], Any]]:
+    stump = sklearn.tree.DecisionTreeClassifier
+    return {
+        "svc": lambda seed: sklearn.svm.SVC(random_state=seed),
+        "perceptron": lambda seed: sklearn.linear_model.Perceptron(random_state=seed),
+        "boosting": lambda seed: sklearn.ensemble.AdaBoostClassifier(stump(max_depth=1), random_state=seed),
+        "forest": lambda seed: sklearn.ensemble.RandomForestClassifier(random_state=seed),
+    }
+
+
+def _of_real_outcomes() -> dict[str, Callable[[int], Any]]:
+    return {"forest": lambda seed: sklearn.ensemble.RandomForestRegressor(random_state=seed)}
+
+
+def _parts(rows: int, share: float | None, folds: int | None, seed: int) -> Iterator[np.ndarray]:
+    """Yield the rows that are held out, by the seed and their number: a share of them once, or each fold."""
+    if share is not None and folds is not None:
+        raise InputError("give a share that is held out or folds, not both")
+    order = np.random.default_rng(seed).permutation(rows)
+    if folds is not None:
+        if not 2 <= folds <= rows:
+            raise InputError(f"folds must be from 2 to the number of rows, {rows}, got {folds}")
+        yield from (np.sort(order[k::folds]) for k in range(folds))
+        return
+    share = SHARE if share is None else share
+    count = round(share * rows) if 0 < share < 1 else 0
+    if not 0 < count < rows:
+        raise InputError(f"of {rows} rows a share of {share:g} cannot be held out", hint="give one between 0 and 1")
+    yield np.sort(order[:count])
+
+
+def _part(data: Data, kind: type[Model], which: np.ndarray) -> Data:
+    """Return some rows of the data."""
+    numbers = np.arange(1, data.rows + 1) if data.row_numbers is None else data.row_numbers
+    arrays = kind.inputs.reordered(data.arrays, which)
+    return replace(data, arrays=arrays, notes=(), row_numbers=numbers[which], reading={})
+
+
+def _split(data: Data, kind: type[Model], held: np.ndarray) -> tuple[Data, Data]:
+    """Return the rows that are seen, and those held out."""
+    seen = np.setdiff1d(np.arange(data.rows), held)
+    return _part(data, kind, seen), _part(data, kind, held)
+
+
+def _of_method(
+    model: Model | type[Model], data: Data, parts: list[np.ndarray], method: str, fields: dict[str, Any], seed: int
+) -> dict[str, Any]:
+    """Return the row of a method; of one without an answer to show the reason."""
+    kind, losses, how = model if isinstance(model, type) else type(model), [], ""
+    for held in parts:
+        seen, new = _split(data, kind, held)
+        own = model.weak_given(seen, fields) if isinstance(model, type) else model
+        try:
+            tree = fit(own, seen, method, seed=seed, groups=())
+            losses.append(_decided(tree, new) if issubclass(kind, Classifies) else _predicted(tree, new, seed))
+        except (NumericalError, Untrustworthy) as error:
+            nothing = {"error": math.nan, "error_se": math.nan, "log_score": math.nan, "trials": 0}
+            return {"kind": "withheld", **nothing, "status": f"withheld: {error}"}
+        how = tree.attrs["kind"]
+    return {"kind": how, **_summed(kind, losses), "status": "ok"}
+
+
+def _decided(tree: Any, new: Data) -> Losses:
+    """Return the wrong decisions of rows, each that of least expected loss."""
+    frame = classify(tree, new)
+    classes = frame.attrs["classes"]
+    if frame.attrs["by_trials"]:
+        counts = frame[[f"observed[{label}]" for label in classes]].to_numpy(dtype=np.float64)
+    else:
+        counts = (frame["observed"].to_numpy()[:, None] == np.array(classes, dtype=object)).astype(np.float64)
+    right = frame["decision"].to_numpy()[:, None] == np.array(classes, dtype=object)
+    return Losses((counts * ~right).sum(axis=1), counts.sum(axis=1), float(frame["log_score"].sum()))
+
+
+def _predicted(tree: Any, new: Data, seed: int) -> Losses:
+    """Return the squared errors of predictive means."""
+    frame = predict(tree, new, seed=seed)
+    errors = np.square((frame["mean"] - frame["observed"]).to_numpy(dtype=np.float64))
+    return Losses(errors, np.ones(len(errors)), float(frame["log_score"].sum()))
+
+
+def _of_baseline(kind: type[Model], maker: Callable[[int], Any], data: Data, held: np.ndarray, seed: int) -> Losses:
+    """Return the errors of a baseline; features are in standard deviations of those seen."""
+    (seen, new), is_class = _split(data, kind, held), issubclass(kind, Classifies)
+    (rows, weights), (others, trials) = (kind.inputs.observations(part.arrays) for part in (seen, new))
+    scaler = sklearn.preprocessing.StandardScaler().fit(seen["X"])
+    outcome, expected = kind.inputs.outcome(rows), kind.inputs.outcome(others)
+    known = weights > 0
+    if is_class and len(np.unique(outcome[known])) < 2:
+        raise InputError("the rows that are not held out are of one class", hint="hold out fewer, or take another seed")
+    machine = maker(seed % LARGEST_SEED)
+    weighted = {"sample_weight": weights[known]} if np.any(weights != 1) else {}  # equal ones change what a seed draws
+    machine.fit(scaler.transform(rows["X"])[known], outcome[known], **weighted)
+    said = machine.predict(scaler.transform(others["X"]))
+    losses = trials * (said != expected) if is_class else np.square(said - expected)
+    return Losses(losses.astype(np.float64), np.asarray(trials, dtype=np.float64))
+
+
+def _summed(kind: type[Model], parts: Sequence[Losses]) -> dict[str, Any]:
+    """Return error and score of all rows that were held out, with the standard error of the former."""
+    losses, trials = (np.concatenate([getattr(part, name) for part in parts]) for name in ("losses", "trials"))
+    total = float(trials.sum())
+    mean = float(losses.sum()) / total
+    scored = {"log_score": math.fsum(part.log_score for part in parts) / total, "trials": int(total)}
+    if issubclass(kind, Classifies):
+        return {"error": mean, "error_se": math.sqrt(mean * (1 - mean) / max(total - 1, 1)), **scored}
+    root, spread = math.sqrt(mean), float(np.std(losses, ddof=1)) if total > 1 else math.nan
+    return {"error": root, "error_se": spread / math.sqrt(total) / (2 * root) if root else 0.0, **scored}

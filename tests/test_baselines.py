@@ -1,0 +1,134 @@
+"""Errors on rows held out: by scikit-learn's own estimates of the same rows, and refused where there are none."""
+
+import numpy as np
+import pytest
+import sklearn.ensemble
+import sklearn.linear_model
+import sklearn.svm
+from sklearn.preprocessing import StandardScaler
+
+import bayeszoo as bz
+from bayeszoo.comparison.baselines import _parts
+
+LOGISTIC, LINEAR, RIDGE = bz.find("logistic_regression"), bz.find("linear_regression"), bz.find("ridge")
+
+
+def classes(n=90, seed=2):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2)) * [1.0, 50.0]
+    return X, (X @ [1.5, 0.02] + rng.logistic(size=n) > 0).astype(int)
+
+
+def each_split(X, y, machine, **how):
+    """Return what a machine of scikit-learn says of the rows held out, and what they are."""
+    said = []
+    for held in _parts(len(y), how.get("share"), how.get("folds"), how["seed"]):
+        seen = np.setdiff1d(np.arange(len(y)), held)
+        scaler = StandardScaler().fit(X[seen])
+        said.append((machine().fit(scaler.transform(X[seen]), y[seen]).predict(scaler.transform(X[held])), y[held]))
+    return np.concatenate([pair[0] for pair in said]), np.concatenate([pair[1] for pair in said])
+
+
+def row(frame, name):
+    return frame.set_index("by").loc[name]
+
+
+@pytest.mark.parametrize("how", [{"share": 0.3}, {"folds": 4}])
+def test_wrong_decisions_are_those_of_scikit_learn_on_the_same_rows(how):
+    X, y = classes()
+    frame = bz.held_out_error(LOGISTIC(), (X, y), methods=["mle"], baselines=["svc", "forest"], seed=7, **how)
+    machines = {
+        "mle": lambda: sklearn.linear_model.LogisticRegression(C=1e10, tol=1e-10),
+        "svc": lambda: sklearn.svm.SVC(random_state=7),
+        "forest": lambda: sklearn.ensemble.RandomForestClassifier(random_state=7),
+    }
+    for name, machine in machines.items():
+        said, known = each_split(X, y, machine, seed=7, **how)
+        wrong = np.mean(said != known)
+        assert row(frame, name)["error"] == pytest.approx(wrong)
+        assert row(frame, name)["trials"] == len(known)
+        assert row(frame, name)["error_se"] == pytest.approx(np.std(said != known, ddof=1) / np.sqrt(len(known)))
+    assert frame["error"].is_monotonic_increasing
+
+
+def test_errors_of_a_real_outcome_are_those_of_scikit_learn_on_the_same_rows():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 3))
+    y = X @ [1.0, 2.0, 0.0] + rng.standard_normal(60)
+    frame = bz.held_out_error(LINEAR, (X, y), folds=5, methods=["mle"], baselines=["forest"], seed=1)
+    said, known = each_split(X, y, sklearn.linear_model.LinearRegression, folds=5, seed=1)
+    assert row(frame, "mle")["error"] == pytest.approx(np.sqrt(np.mean((said - known) ** 2)))
+    trees = lambda: sklearn.ensemble.RandomForestRegressor(random_state=1)  # noqa: E731
+    said, known = each_split(X, y, trees, folds=5, seed=1)
+    assert row(frame, "forest")["error"] == pytest.approx(np.sqrt(np.mean((said - known) ** 2)))
+    assert row(frame, "forest")["kind"] == "baseline"
+    assert np.isnan(row(frame, "forest")["log_score"])
+    assert np.isfinite(row(frame, "mle")["log_score"])
+
+
+def test_every_row_is_held_out_once_by_folds_and_the_seed_decides():
+    parts = list(_parts(23, None, 4, 5))
+    assert sorted(np.concatenate(parts)) == list(range(23))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert len(next(_parts(23, 0.3, None, 5))) == 7
+    assert not np.array_equal(next(_parts(23, 0.3, None, 5)), next(_parts(23, 0.3, None, 6)))
+
+
+def test_the_prior_is_scaled_to_the_rows_that_are_seen(monkeypatch):
+    seen = []
+    right = LOGISTIC.weak.__func__
+    monkeypatch.setattr(
+        LOGISTIC, "weak", classmethod(lambda cls, data: seen.append(len(data["y"])) or right(cls, data))
+    )
+    X, y = classes()
+    bz.held_out_error(LOGISTIC, (X, y), share=0.2, methods=["map"], fields={"tau": 1.0}, seed=1)
+    assert seen == [72]
+
+
+def test_trials_of_a_row_are_held_out_together_and_weigh_in_the_baselines():
+    rng = np.random.default_rng(0)
+    x = np.linspace(-2, 2, 30)
+    table = {"successes": rng.binomial(20, 1 / (1 + np.exp(-2 * x))), "trials": np.full(30, 20), "x": x}
+    frame = bz.held_out_error(LOGISTIC, bz.read(LOGISTIC, table), methods=["map"], baselines=["boosting"], seed=1)
+    assert frame["trials"].tolist() == [180, 180]
+    assert abs(frame["error"][0] - frame["error"][1]) < 0.1
+    assert frame["error"].max() < 0.35
+
+
+def test_a_fit_without_an_answer_is_withheld_with_its_reason():
+    X = classes()[0]
+    frame = bz.held_out_error(LOGISTIC, (X, (X[:, 0] > 0).astype(int)), methods=["mle", "map"], seed=1)
+    assert row(frame, "mle")["status"].startswith("withheld: no maximum-likelihood estimate")
+    assert np.isnan(row(frame, "mle")["error"])
+    assert row(frame, "map")["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "said"),
+    [
+        (RIDGE, {"baselines": ["svc"]}, "ridge has no baseline 'svc'; take some of forest"),
+        (LOGISTIC, {"baselines": ["tree"]}, "has no baseline 'tree'; take some of svc, perceptron, boosting, forest"),
+        (LOGISTIC, {"share": 1.5}, "a share of 1.5 cannot be held out"),
+        (LOGISTIC, {"share": 0.2, "folds": 5}, "not both"),
+        (LOGISTIC, {"folds": 1}, "folds must be from 2"),
+        (bz.find("beta_bernoulli"), {}, "rows of beta_bernoulli are not held out"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(kind, asked, said):
+    with pytest.raises(bz.InputError, match=said):
+        bz.held_out_error(kind, seed=1, **asked)
+
+
+def test_the_command_labels_baselines_and_gives_them_no_density(run):
+    code, out, _ = run(
+        *("compare", "logistic_regression", "--example", "challenger", "--held-out", "0.3"),
+        *("--baselines", "forest,svc", "--methods", "map", "--seed", "1"),
+    )
+    assert code == 0
+    assert "7 of 23 rows held out, seed 1" in out
+    lines = {line.split()[0]: line.split() for line in out.splitlines() if "baseline " in line or "point" in line}
+    assert lines["forest"][1] == lines["svc"][1] == "baseline"
+    assert lines["forest"][-1] == lines["svc"][-1] == "-"
+    code, _, err = run("compare", "ridge", "--folds", "3", "--methods", "map", "--plot", "held.png")
+    assert code == 2
+    assert "rows held out go to neither --report nor --plot" in err
