@@ -325,6 +325,13 @@ def test_nuts_does_not_wait_for_libraries_that_it_does_not_use():
     assert done.stderr.splitlines()[-2:] == ["['nutpie']", "from_dict"]  # which ArviZ still finds when it is called
 
 
+def test_a_command_does_not_look_through_all_objects_when_it_ends():
+    at_the_end = "atexit.register(lambda: print(gc.get_freeze_count() > 10_000, file=sys.stderr))"
+    code = f"import atexit, gc, sys; {at_the_end}; from bayeszoo.cli.app import main; main(['list'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "True"
+
+
 # Wrong usage: one line that says what to do, and nothing on stdout
 
 FIT = ["fit", "beta_bernoulli", "coins.csv"]

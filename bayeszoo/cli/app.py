@@ -6,6 +6,8 @@ is to be read with caution; 4 numerical failure; 130 and 143 interrupted; 1 a bu
 
 from __future__ import annotations
 
+import atexit
+import gc
 import io
 import os
 import signal
@@ -74,10 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     about = help_about(words) if {"--help", "-h"} & {*words} else None
     app.help_formatter, app.help_epilogue = about or (None, EPILOGUE)
     signals.listen()
+    _collect_seldom()
     _mend_streams()
     with terminal.cautions() as said:
         code = _run([argument for argument in words if argument not in ("--debug", "--strict")], debug)
     signals.leave(code or (Untrustworthy.exit_code if strict and said else 0))
+
+
+def _collect_seldom() -> None:
+    """Look for garbage seldom, and not at the end: that takes a third of a command, and finds only its libraries."""
+    gc.set_threshold(100_000, 20, 20)
+    atexit.register(gc.freeze)
 
 
 def _mend_streams() -> None:
