@@ -188,6 +188,14 @@ def test_a_saved_fit_has_all_but_the_rows(cut, tmp_path):
     assert len(bz.assign(fit.tree, FRAMES["multinomial_mixture"].iloc[:3])) == 3
 
 
+def test_states_of_other_sequences_are_decoded(cut):
+    model, _ = weak("hmm_gaussian")
+    tree = bz.fit(model, bz.read_files(model, cut("hmm_gaussian", CUTS["two"])), "em", seed=1)
+    new = FRAMES["hmm_gaussian"].iloc[:30]
+    high = int(np.argmax(tree["posterior"]["means"].to_numpy().ravel())) + 1
+    assert ((bz.decode(tree, new)["viterbi"] == high).to_numpy() == (STATE[:30] == 1)).all()
+
+
 def test_progress_of_reading_is_shown(cut):
     class Keeping(Reporter):
         seen = ()
@@ -198,6 +206,16 @@ def test_progress_of_reading_is_shown(cut):
     reporter = Keeping()
     bz.read_files(bz.find("student_t"), cut("student_t", CUTS["five"]), reporter=reporter)
     assert reporter.seen == tuple(("files", done, 5) for done in range(1, 6))
+
+
+def test_what_is_said_of_files_is_not_taken_for_what_is_said_of_all_rows(cut):
+    rows = bz.read_files(bz.find("hmm_gaussian"), cut("hmm_gaussian", CUTS["two"]))
+    assert rows.notes[0] == "in each file: column 'sequence' names 10 sequences, of 30 rows each"
+    rows = bz.read_files(bz.find("hmm_gaussian"), cut("hmm_gaussian", [60, 120]))
+    assert rows.notes[:2] == (
+        "in 2 of 3 files: column 'sequence' names 2 sequences, of 30 rows each",
+        "in 1 of 3 files: column 'sequence' names 16 sequences, of 30 rows each",
+    )
 
 
 # What is refused, in one line

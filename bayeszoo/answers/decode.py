@@ -97,7 +97,9 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
         return Decodable(model, _known(model, data), data, None)
     if (withheld := components_withheld(source)) and need_states:
         raise Untrustworthy(f"states are withheld: {withheld}; {next_step(source)}")
-    return Decodable(model, fit.draws(), rows_asked(fit, new_data, options, "states"), fit.data, withheld)
+    rows = rows_asked(fit, new_data, options, "states")
+    fitted = rows if fit.kind == "point estimate" else fit.data  # a single point is the best, whatever the rows
+    return Decodable(model, fit.draws(), rows, fitted, withheld)
 
 
 def _known(model: HiddenMarkovModel, data: Data) -> dict[str, np.ndarray]:

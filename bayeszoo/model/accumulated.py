@@ -63,7 +63,7 @@ def rows_of(data: Data | Accumulated) -> Data:
     """Return the rows, or raise the `InputError` that says that they were not kept."""
     if isinstance(data, Accumulated):
         if data.stats is None:
-            hint = "em, vb, map and mle take rows in files; bz.read reads them all"
+            hint = "give the rows, or fit to what bz.read reads at once"
             raise InputError(f"this needs the {data.rows} rows at once, and they were not kept together", hint=hint)
         raise InputError(f"this needs the {data.rows} rows, and only their statistics were kept")
     return data

@@ -60,12 +60,12 @@ def naming(path: str) -> Iterator[None]:
         raise InputError(message, column=error.column, rows=error.rows, hint=error.hint) from None
 
 
-def said_of_files(notes: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return what was said of each file, what of some, and how many rows of all were dropped."""
+def said_of_files(notes: Sequence[tuple[str, ...]], of_each: str = "") -> list[str]:
+    """Return what was said of each file, after the words ``of_each``, what of some, and how many rows were dropped."""
     dropped = sum(note.total for of_file in notes for note in of_file if isinstance(note, Dropped))
     times = Counter(note for of_file in notes for note in of_file if not isinstance(note, Dropped))
     files = f"{len(notes)} file{'s' * (len(notes) > 1)}"
-    said = [note for note in times if times[note] == len(notes)]
+    said = [f"{of_each}{note}" for note in times if times[note] == len(notes)]
     some = [f"in {times[note]} of {files}: {note}" for note in times if times[note] < len(notes)]
     more = len(some) - MOST_NOTES
     said += some[:MOST_NOTES] + [f"and {more} more note{'s' * (more > 1)} of some files"] * (more > 0)

@@ -107,7 +107,7 @@ def _together(
         digest,
         name,
         first.like.columns,
-        (*said_of_files([part.notes for part in abouts]), where),
+        (*said_of_files([part.notes for part in abouts], "in each file: " * (count > 1)), where),
         reading=reading_of(inputs, source, options, files=count, **_kept(first.like)),
         sample=sample,
         held=held,
