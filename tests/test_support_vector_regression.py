@@ -10,6 +10,7 @@ import sklearn.svm
 from scipy.stats import norm
 
 import bayeszoo as bz
+from bayeszoo.answers.leave_out import by_quadrature
 from bayeszoo.contract import concave
 from bayeszoo.contract.case import Case
 from bayeszoo.families.support_vectors import rows as rows_of
@@ -181,6 +182,17 @@ def test_one_weight_is_exact_by_its_pieces(eps):
     assert tree.attrs["status"] == "ok"
     assert tree["exact"].attrs["log_evidence"] == pytest.approx(log_evidence, abs=1e-6)
     assert tree["exact"]["w"].sel(statistic="mean").item() == pytest.approx(mean, abs=1e-5)
+
+
+def test_left_out_rows_of_an_exact_fit_are_ratios_of_evidences_by_pieces():
+    x = np.random.default_rng(4).uniform(0.5, 2.0, 6)
+    y = 0.8 * x + np.array([0.1, -0.4, 0.2, 2.0, -0.1, 0.5])
+    model = SVR(intercept=False, tau=1.5, eps=0.3, rate=1.3)
+    whole = piecewise(x, y, model)[0]
+    left = [whole - piecewise(np.delete(x, i), np.delete(y, i), model)[0] for i in range(6)]
+    score = by_quadrature(model, bz.read(SVR, (x[:, None], y)))
+    np.testing.assert_allclose(score.terms, left, atol=1e-5)
+    assert abs(score.mean - np.mean(left)) <= max(4 * score.mcse, 1e-9)
 
 
 def test_bad_fields_and_what_has_no_curvature_are_refused_in_one_line():

@@ -103,15 +103,20 @@ def by_quadrature(model: LogConcave, data: Values | Accumulated) -> Score:
         raise NoScore("the model does not say how one observation is distributed")
     rows, weights = _observations(model, data)
     known = integrate(model, _kept(data))
-    log_p = log_density(model.likelihood(known.points, rows), model.inputs.outcome(rows))
-    log_masses = [masses_without(mass, log_p) for mass in (known.mass, known.halved)]
-    terms, of_half = (log_sum_exp(each + log_p, axis=0) for each in log_masses)
+    terms, of_half = np.zeros(len(weights)), np.zeros(len(weights))
+    for at in range(0, len(weights), step := max(1, MOST_CELLS // len(known.mass))):
+        some = np.arange(at, min(at + step, len(weights)))
+        few = model.inputs.reordered(rows, some)
+        log_p = log_density(model.likelihood(known.points, few), model.inputs.outcome(few))
+        terms[some], of_half[some] = (
+            log_sum_exp(masses_without(mass, log_p) + log_p, axis=0) for mass in (known.mass, known.halved)
+        )
     for i in np.flatnonzero(np.isnan(terms) & (weights > 0)).tolist():
         rest = given_the_others(model, rows, weights, i)
         row = model.inputs.reordered(rows, np.array([i]))
         each = log_density(model.likelihood(rest.points, row), model.inputs.outcome(row))[:, 0]
         terms[i], of_half[i] = (log_sum_exp(each, b=mass) for mass in (rest.mass, rest.halved))
-    return _weighted(terms, weights, mcse=abs(float(np.mean((terms - of_half)[weights > 0]))))
+    return _weighted(terms, weights, mcse=float(np.mean(np.abs(terms - of_half)[weights > 0])))
 
 
 def given_the_others(model: LogConcave, rows: Values, weights: np.ndarray, i: int) -> Integrated:

@@ -48,10 +48,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-LEFT_OUT = "leave-one-out, closed form"
-IN_SAMPLE = "in sample"
-PLUG_IN = "in sample, plug-in"
-WITHHELD = "withheld: k-hat"
+LEFT_OUT, WITHHELD = "leave-one-out, closed form", "withheld: k-hat"
+IN_SAMPLE, PLUG_IN = "in sample", "in sample, plug-in"
 """What standardized residuals and PITs rest on, as the column ``basis`` says."""
 
 MAX_SUMMED = 2_000_000
