@@ -102,8 +102,9 @@ def versus(
 
 
 def run(*command: str) -> Callable[[], object]:
-    """Return a call of a whole process."""
-    return partial(subprocess.run, command, check=True, capture_output=True)
+    """Return a call of a whole process, which keeps its bytecode as an installed command does."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return partial(subprocess.run, command, check=True, capture_output=True, env=environment)
 
 
 def end_to_end(folder: Path) -> None:
@@ -128,6 +129,13 @@ def sampling(folder: Path) -> None:
         versus(f"4 x (1000 + 1000) draws, {name} / of nutpie's own density", of_this, *calls, "<= 1")
 
 
+def exact() -> None:
+    """Compare an exact answer on the command line with what it has to import."""
+    ours = run(BAYESZOO, "fit", "normal_gamma", "--method", "exact", "--seed", "1")
+    least = run(sys.executable, "-c", "import scipy.stats, xarray")
+    versus("exact answer, normal_gamma / importing scipy.stats and xarray", of_processes, ours, least, "<= 1.5")
+
+
 def many() -> None:
     """Say what one of many small fits takes."""
     rng, model = np.random.default_rng(0), bz.find("normal_gamma")()
@@ -143,6 +151,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         sampling(Path(tables(Path(name)) and name))
         many()
+        exact()
         if subprocess.run([PEERS, "-c", "import numpyro"], check=False, capture_output=True).returncode:
             print("NumPyro is left out: name a Python that has it, PEERS=...")
         else:
