@@ -296,10 +296,10 @@ GAUSSIAN_BUGS = [
 ]
 DOCUMENT_BUGS = [
     ("documents[k] += joint[k]", "documents[k] += 1.0"),
-    ("_add(words[columns[cell]], counts[cell], joint)", "_add(words[columns[cell]], counts[cell], joint**0)"),
+    ("words[word, k] += count * joint[k]", "words[word, k] += count"),
     ("words.T / np.where(topics", "words.T + 0 * np.where(topics"),
     ("return largest + math.log(total)", "return largest"),
-    ("_add(joint, count, log_topics[word])", "_add(joint, 1.0, log_topics[word])"),
+    ("joint[k] += count * log_topics[word, k]", "joint[k] += log_topics[word, k]"),
 ]
 BUGS = [(gaussian_errors, *bug) for bug in GAUSSIAN_BUGS] + [(document_errors, *bug) for bug in DOCUMENT_BUGS]
 
