@@ -342,3 +342,8 @@ def test_the_command_fits_rows_on_a_cluster(client, cut, run):
         alone = bz.fit(bz.find("gaussian_mixture"), FRAMES["gaussian_mixture"], method, seed=1)
         fact = {"em": "log_likelihood", "vb": "elbo"}[method]
         assert json.loads(out)["facts"][fact] == pytest.approx(Fit(alone).facts[fact], rel=1e-10)
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(bz.InputError, match="a model is needed, got int"):
+        bz.read_files(3, "parts/*.parquet")

@@ -75,6 +75,8 @@ def read_files(
     >>> tree = bz.fit(bz.find("gaussian_mixture"), rows, "em")  # doctest: +SKIP
     """
     made = model() if isinstance(model, type) else model
+    if not isinstance(made, Model):
+        raise InputError(f"a model is needed, got {type(made).__name__}", hint="write bz.find(name)")
     additive(made)
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"files are named by a path or a pattern, got {type(source).__name__}", hint="use bz.read")
