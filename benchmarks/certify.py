@@ -279,8 +279,8 @@ def _table(heads: str, rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(f"| {' | '.join(str(cell) for cell in row)} |" for row in body)
 
 
-def _calibrated(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
-    for name, lines in sorted(found.items()):
+def _calibrated(lines_of: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    for name, lines in sorted(lines_of.items()):
         ranks = [line["ranks"] for line in lines if "ranks" in line]
         raised = sum("raised" in line for line in lines)
         p, quantities = lowest_p(ranks) if ranks else (1.0, 0)
@@ -288,8 +288,8 @@ def _calibrated(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequen
         yield name, len(lines), len(lines) - len(ranks) - raised, raised, quantities, f"{p:.2g}", verdict
 
 
-def _caught(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
-    for name, (line,) in sorted(found.items()):
+def _caught(lines_of: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    for name, (line,) in sorted(lines_of.items()):
         bugs = line.get("bugs", {})
         missed = ", ".join(f"`{bug}`" for bug, was_caught in bugs.items() if not was_caught)
         yield name, len(bugs), sum(bugs.values()), line.get("raised", missed)
@@ -300,14 +300,14 @@ def _statuses(lines: Sequence[Mapping[str, Any]]) -> list[int]:
     return [len(lines), counts["ok"], counts["caution"], len(lines) - counts["ok"] - counts["caution"]]
 
 
-def _again(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
-    for name, lines in sorted(found.items()):
+def _again(lines_of: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    for name, lines in sorted(lines_of.items()):
         largest = max((line["z"] for line in lines if line.get("z") is not None), default=None)
         yield name, *_statuses(lines), "" if largest is None else f"{largest:.2f}{'!' * (largest > MAX_Z)}"
 
 
-def _bad(found: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
-    for name, lines in sorted(found.items()):
+def _bad(lines_of: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    for name, lines in sorted(lines_of.items()):
         missed = [line["cell"].rpartition("/")[2] for line in lines if line.get("missed") or "raised" in line]
         yield name, *_statuses(lines), f"{len(missed)} ({', '.join(missed)})" if missed else 0
 

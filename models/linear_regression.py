@@ -67,12 +67,12 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
 
     def _learned(self, stats: FactoredMoments) -> tuple[Solution, float, float]:
         """Return standardized weights at unit noise, and shape and scale of the posterior of the noise variance."""
-        found = solve(*self.equations(stats), *self._prior(stats))
-        return found, self.a0 + stats.n / 2, self.b0 + found.misfit / 2
+        weights = solve(*self.equations(stats), *self._prior(stats))
+        return weights, self.a0 + stats.n / 2, self.b0 + weights.misfit / 2
 
     def _whitened(self, stats: FactoredMoments) -> Any:
-        found, shape, scale = self._learned(stats)
-        return ours.Whitened(self.in_units(stats, found), math.sqrt(scale / shape))
+        weights, shape, scale = self._learned(stats)
+        return ours.Whitened(self.in_units(stats, weights), math.sqrt(scale / shape))
 
     def declare(self, data: Values) -> Any:
         """Declare one Gaussian outcome a row."""
@@ -99,26 +99,26 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
 
     def updated(self, stats: FactoredMoments) -> LinearRegression:
         """Return the model whose prior is this posterior."""
-        found, shape, scale = self._learned(stats)
-        mean = self.origin(len(found.mean)) + found.mean
+        weights, shape, scale = self._learned(stats)
+        mean = self.origin(len(weights.mean)) + weights.mean
         prior = {"m0": mean[0] if self.intercept else self.m0, "w0": plain(mean[int(self.intercept) :])}
-        return replace(self, **prior, V0=plain(found.factor @ found.factor.T), a0=shape, b0=scale)
+        return replace(self, **prior, V0=plain(weights.factor @ weights.factor.T), a0=shape, b0=scale)
 
     def posterior(self, stats: FactoredMoments) -> Posterior:
         """Return weights and noise variance jointly; their marginals are Student t and inverse-gamma."""
-        found, shape, scale = self._learned(stats)
-        return normal_inverse_gamma("w", "sigma2", self.in_units(stats, found), shape, scale)
+        weights, shape, scale = self._learned(stats)
+        return normal_inverse_gamma("w", "sigma2", self.in_units(stats, weights), shape, scale)
 
     def log_evidence(self, stats: FactoredMoments) -> float:
         """Return the log density of the outcomes, NaN where rounding could change it."""
-        (found, _, scale), half = self._learned(stats), stats.n / 2
-        powers = self.a0 * math.log1p(found.misfit / (2 * self.b0)) + half * math.log(2 * math.pi * scale)
-        return float(log_rising(self.a0, half)) - powers - found.safe_log_det / 2
+        (weights, _, scale), half = self._learned(stats), stats.n / 2
+        powers = self.a0 * math.log1p(weights.misfit / (2 * self.b0)) + half * math.log(2 * math.pi * scale)
+        return float(log_rising(self.a0, half)) - powers - weights.safe_log_det / 2
 
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
-        found, shape, scale = self._learned(stats)
-        mean, spread = self.predicted(found, data)
+        weights, shape, scale = self._learned(stats)
+        mean, spread = self.predicted(weights, data)
         return frozen.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
 
     def leverage(self, data: Values) -> Any:
@@ -139,8 +139,8 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
 
     def map(self, stats: FactoredMoments) -> dict[str, Any]:
         """Return the joint mode of weights and noise variance."""
-        found, shape, scale = self._learned(stats)
-        return {"w": self.in_units(stats, found).mean, "sigma2": scale / (shape + 1 + len(found.mean) / 2)}
+        weights, shape, scale = self._learned(stats)
+        return {"w": self.in_units(stats, weights).mean, "sigma2": scale / (shape + 1 + len(weights.mean) / 2)}
 
     def mle(self, stats: FactoredMoments) -> dict[str, Any]:
         """Return least squares, and their mean squared error; none where the fit is perfect or not unique."""

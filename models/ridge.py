@@ -108,9 +108,9 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
 
     def log_evidence(self, stats: FactoredMoments) -> float:
         """Return the log density of the outcomes, NaN where rounding could change it."""
-        found = self.standardized_weights(stats)
+        weights = self.standardized_weights(stats)
         constant = -stats.n * math.log(ROOT_2_PI * self.sigma)
-        return constant - (found.misfit + found.safe_log_det) / 2
+        return constant - (weights.misfit + weights.safe_log_det) / 2
 
     def figures(self, stats: FactoredMoments) -> dict[str, float]:
         """Return the effective number of parameters: the trace of the hat matrix."""

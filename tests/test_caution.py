@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -73,6 +74,13 @@ def test_the_screen_shows_the_numbers_with_the_caveat_after_the_longest_attempt(
     )
     assert err.count("did not pass: r_hat 1.0") == 3
     assert "caution: beta_bernoulli, nuts: estimates are shown with a caveat: r_hat: 1.0" in err
+
+
+def test_an_sd_whose_error_is_not_known_has_two_digits(caution):
+    described = document(caution)
+    described["parameters"]["theta"] |= {"sd": 3811.2, "mcse_sd": math.nan}
+    heads, (row,) = tables.estimate_rows(caution, described)
+    assert row[heads.index("sd")] == "3800"
 
 
 def test_the_file_json_and_report_carry_the_verdict(caution):

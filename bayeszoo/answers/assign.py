@@ -26,15 +26,15 @@ _HELD = 2**24
 """Probabilities that are held at once for their Monte Carlo errors."""
 
 
-def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any], what: str = "component") -> Data:
-    """Return the rows of the fit, or new ones, which must have an outcome: of them ``what`` is to be inferred."""
+def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any], quantity: str = "component") -> Data:
+    """Return the rows of the fit, or new ones, which must have an outcome: of them ``quantity`` is to be inferred."""
     if new_data is None:
         if options:
             raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
         return fit.data
     data = read(fit.model, new_data, new=True, like=fit.like, **options)
     if not fit.model.inputs.has_outcome(data):
-        raise InputError(f"the new rows have no outcome, from which their {what} could be inferred")
+        raise InputError(f"the new rows have no outcome, from which their {quantity} could be inferred")
     return data
 
 

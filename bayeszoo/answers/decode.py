@@ -106,8 +106,8 @@ def _known(model: HiddenMarkovModel, data: Data) -> dict[str, np.ndarray]:
     """Return the known tables as a single draw of the parameters."""
     emissions = model.emissions(data)
     if unknown := [table.name for table in model.chain if table.is_free] + list(emissions.own):
-        what = "is a parameter" if len(unknown) == 1 else "are parameters"
-        raise InputError(f"{', '.join(unknown)} {what} of {model.name}", hint="fit it first, or give all of them")
+        clause = "is a parameter" if len(unknown) == 1 else "are parameters"
+        raise InputError(f"{', '.join(unknown)} {clause} of {model.name}", hint="fit it first, or give all of them")
     return {table.name: np.asarray(table.known)[None, None] for table in model.chain}
 
 

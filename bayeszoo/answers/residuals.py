@@ -167,15 +167,15 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     return frame
 
 
-def one_number_outcomes(tree: xr.DataTree, what: str) -> tuple[Observable, Data, np.ndarray]:
+def one_number_outcomes(tree: xr.DataTree, answer: str) -> tuple[Observable, Data, np.ndarray]:
     """Return model, data and outcome, shape (rows,), of a fit that may be trusted, or refuse."""
-    fit = require_shown(tree, f"{what} of it")
+    fit = require_shown(tree, f"{answer} of it")
     model, data = fit.model, fit.data
     outcome = model.inputs.outcome(data)
     names = [name for name, values in data.items() if values is outcome]
     if outcome.ndim > 1 or any(name in model.inputs.coded for name in names):
         kind = "several numbers" if outcome.ndim > 1 else "a category"
-        raise InputError(f"{what} are of an outcome that is one number; an outcome of {model.name} is {kind}")
+        raise InputError(f"{answer} are of an outcome that is one number; an outcome of {model.name} is {kind}")
     if not isinstance(model, Observable):
         raise InputError(f"{model.name} does not say how its observations are distributed", hint="see `bayeszoo list`")
     return model, data, outcome

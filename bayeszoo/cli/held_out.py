@@ -60,7 +60,7 @@ def compare_held_out(
     """Print errors on rows held out; the code is 4 where a fit has no answer."""
     fields = prior.fields(kind)
     model: Model | type[Model] = kind if prior.prior == "weak" else kind(**fields)
-    given = fields if prior.prior == "weak" else None
+    chosen = fields if prior.prior == "weak" else None
     if drawn := seed is None:
         seed = secrets.randbelow(2**31 - 1)
     with closing(terminal.TerminalReporter()) as reporter:
@@ -71,7 +71,7 @@ def compare_held_out(
             folds=asked.folds,
             methods=methods,
             baselines=asked.named(),
-            fields=given,
+            fields=chosen,
             seed=seed,
             reporter=reporter,
         )

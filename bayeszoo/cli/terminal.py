@@ -101,39 +101,39 @@ class TerminalReporter(Reporter):
         self._last = time.monotonic()
         note(line)
 
-    def phase(self, what: str) -> None:
+    def phase(self, activity: str) -> None:
         """Show what goes on once it has lasted a while: most phases are over before they are read."""
         with self._lock:
-            self._begin(what)
-            self._soon = Timer(0.5 if sys.stderr.isatty() else 2, self._show, [what])
+            self._begin(activity)
+            self._soon = Timer(0.5 if sys.stderr.isatty() else 2, self._show, [activity])
             self._soon.daemon = True
             self._soon.start()
 
-    def _begin(self, what: str | None, done: int = 0, total: int | None = None) -> None:
+    def _begin(self, activity: str | None, done: int = 0, total: int | None = None) -> None:
         """Begin another piece of work; the one before is over, and not shown if it was not yet."""
         self._soon.cancel()
-        self._work, self._began = (what, total) if what else None, (time.monotonic(), done)
+        self._work, self._began = (activity, total) if activity else None, (time.monotonic(), done)
 
-    def _show(self, what: str) -> None:
+    def _show(self, activity: str) -> None:
         """Show the phase, unless it is over: a thread of its own does."""
         with self._lock:
-            if self._work != (what, None):
+            if self._work != (activity, None):
                 return
             if sys.stderr.isatty():
-                self._draw(what)
+                self._draw(activity)
             else:
-                note(what)
+                note(activity)
 
-    def progress(self, what: str, done: int, total: int) -> None:
+    def progress(self, activity: str, done: int, total: int) -> None:
         """Move the bar."""
         with self._lock:
-            if self._work != (what, total):
-                self._begin(what, done, total)
+            if self._work != (activity, total):
+                self._begin(activity, done, total)
             if sys.stderr.isatty():
-                self._draw(f"{what}: {done} of {total}", done, total)
+                self._draw(f"{activity}: {done} of {total}", done, total)
             elif time.monotonic() - self._last > PACE:
                 self._last = time.monotonic()
-                note(f"{what}: {done} of {total}{self._left(done, total)}")
+                note(f"{activity}: {done} of {total}{self._left(done, total)}")
 
     def _left(self, done: int, total: int) -> str:
         """Say how long the rest may last, if it goes on as it began."""
@@ -141,7 +141,7 @@ class TerminalReporter(Reporter):
         pace = (self._last - since) / max(1, done - first)
         return f", about {lasting(pace * (total - done))} left" if done > first else ""
 
-    def _draw(self, what: str, done: int = 0, total: int | None = None) -> None:
+    def _draw(self, activity: str, done: int = 0, total: int | None = None) -> None:
         """Draw the bar, which moves to and fro where no total is known."""
         if self._bar is None:
             self._bar = Progress(console=Console(file=sys.stderr), transient=True)
@@ -149,9 +149,9 @@ class TerminalReporter(Reporter):
         if self._drawn != self._work:
             for task in self._bar.task_ids:
                 self._bar.remove_task(task)
-            self._bar.add_task(what, total=total)
+            self._bar.add_task(activity, total=total)
             self._drawn = self._work
-        self._bar.update(self._bar.task_ids[0], description=what, completed=done)
+        self._bar.update(self._bar.task_ids[0], description=activity, completed=done)
 
     def close(self) -> None:
         """Take the bar away."""

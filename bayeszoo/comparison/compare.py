@@ -172,12 +172,12 @@ def fit_each(
     return fits
 
 
-def require_same_data(sources: Iterable[tuple[str, str]], what: str) -> None:
-    """Raise `InputError` unless all digests agree; ``sources`` are pairs of digest and source of the ``what``."""
+def require_same_data(sources: Iterable[tuple[str, str]], subjects: str) -> None:
+    """Raise `InputError` unless all digests agree; ``sources`` are pairs of digest and source of the ``subjects``."""
     digests = dict(sources)
     if len(digests) > 1:
         named = ", ".join(f"{source} ({digest[:8]})" for digest, source in digests.items())
-        raise InputError(f"the {what} are of different data: {named}", hint=f"compare {what} of the same data")
+        raise InputError(f"the {subjects} are of different data: {named}", hint=f"compare {subjects} of the same data")
 
 
 def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:

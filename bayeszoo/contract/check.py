@@ -216,14 +216,14 @@ _OFFERS: tuple[tuple[str, type[Model] | None, str, str], ...] = (
 
 def lacking(model: type[Model]) -> list[Lacking]:
     """List what a model could have besides, with what cannot be checked of it without that."""
-    found = []
+    missing = []
     for name, base, gives, checks in _OFFERS:
         steps = [] if base is None else sorted(base.__abstractmethods__ - Model.__abstractmethods__)
-        what = f"step {name}" if base is None else f"base {name} ({', '.join(steps)})"
+        part = f"step {name}" if base is None else f"base {name} ({', '.join(steps)})"
         if not (can.has_step(name)(model) if base is None else issubclass(model, base)):
             by_enumeration = base is can.ClosedForm and (issubclass(model, Enumerable) or is_exact(model))
-            found.append(Lacking(what, gives, "" if by_enumeration else checks))
-    return found
+            missing.append(Lacking(part, gives, "" if by_enumeration else checks))
+    return missing
 
 
 def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:

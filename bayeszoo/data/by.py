@@ -108,8 +108,8 @@ def named_in_errors(label: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        what = f"group {shown(label)}: {error.message}"
-        raise InputError(what, column=error.column, rows=error.rows, hint=error.hint) from None
+        message = f"group {shown(label)}: {error.message}"
+        raise InputError(message, column=error.column, rows=error.rows, hint=error.hint) from None
     except (NumericalError, Untrustworthy) as error:
         raise type(error)(f"group {shown(label)}: {error}") from None
 

@@ -14,10 +14,10 @@ class Reporter:
     def say(self, line: str) -> None:
         """Take one line about what is going on."""
 
-    def phase(self, what: str) -> None:
+    def phase(self, activity: str) -> None:
         """Take what goes on from now on, where it is not known how much of it is done."""
 
-    def progress(self, what: str, done: int, total: int) -> None:
+    def progress(self, activity: str, done: int, total: int) -> None:
         """Take how much of a long piece of work is done."""
 
     def close(self) -> None:
@@ -34,15 +34,15 @@ class ProgressLine(Reporter):
         """Write the line, in place of the one that is written over."""
         self._write(line, "\n")
 
-    def phase(self, what: str) -> None:
+    def phase(self, activity: str) -> None:
         """Write over the line."""
-        self._write(what, "")
+        self._write(activity, "")
 
-    def progress(self, what: str, done: int, total: int) -> None:
+    def progress(self, activity: str, done: int, total: int) -> None:
         """Write over the line, at most ten times a second; what is done ends it."""
         if done >= total or time.monotonic() - self._last > 0.1:
             self._last = time.monotonic()
-            self._write(f"{what}: {done} of {total}", "\n" if done >= total else "")
+            self._write(f"{activity}: {done} of {total}", "\n" if done >= total else "")
 
     def close(self) -> None:
         """Wipe out the line that is written over."""

@@ -32,8 +32,8 @@ class Accumulated:
 
     def __repr__(self) -> str:
         """Say what the statistics are of."""
-        what = "nothing" if self.stats is None else type(self.stats).__name__
-        return f"Accumulated({what} of {self.rows} rows; from {self.source}; for {self.model})"
+        statistics = "nothing" if self.stats is None else type(self.stats).__name__
+        return f"Accumulated({statistics} of {self.rows} rows; from {self.source}; for {self.model})"
 
     def require(self, model: Model) -> None:
         """Raise `InputError` unless these are the statistics that ``model`` has of the rows.
@@ -116,7 +116,7 @@ def described(like: Data, labels: tuple[str, ...]) -> dict[str, Any]:
 def none_of_the_rows(arrays: Mapping[str, Mapping[str, Any]], **more: Any) -> Data:
     """Make the arrays again that `described` described."""
     empty = {
-        name: np.array(what["labels"], dtype=str) if "labels" in what else np.zeros((0, *what["shape"]), what["type"])
-        for name, what in arrays.items()
+        name: np.array(of["labels"], dtype=str) if "labels" in of else np.zeros((0, *of["shape"]), of["type"])
+        for name, of in arrays.items()
     }
     return Data(empty, **more)

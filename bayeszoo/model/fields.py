@@ -154,8 +154,8 @@ def _mapped[M: DataclassInstance](model: M, change: Callable[[int, Hyperparamete
 def in_units[M: DataclassInstance](model: M, factor: float, shift: float) -> M:
     """Return the model for outcomes ``factor * y + shift``: its prior, and what is known, in the new units."""
     moved = _mapped(model, lambda _, prior, value: prior.in_units(value, factor, shift))
-    given = [f for f in fields(model) if "known" in f.metadata and getattr(model, f.name)]
-    numbers = {f.name: f.metadata["known"].in_units(getattr(model, f.name), factor, shift) for f in given}
+    known = [f for f in fields(model) if "known" in f.metadata and getattr(model, f.name)]
+    numbers = {f.name: f.metadata["known"].in_units(getattr(model, f.name), factor, shift) for f in known}
     return replace(moved, **numbers)
 
 

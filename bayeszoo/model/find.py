@@ -274,10 +274,10 @@ def _checked(candidate: object, name: str) -> type[Model]:
     return model
 
 
-def _complete(candidate: object, what: str) -> type[Model]:
+def _complete(candidate: object, name: str) -> type[Model]:
     """Return a class that is a model and has every step that its bases require."""
     if not (inspect.isclass(candidate) and issubclass(candidate, Model)):
-        raise InputError(f"{what} is not a bayeszoo Model", hint="derive it from bayeszoo.model.Model")
+        raise InputError(f"{name} is not a bayeszoo Model", hint="derive it from bayeszoo.model.Model")
     if missing := sorted(candidate.__abstractmethods__):
         raise InputError(f"{candidate.__name__} lacks {', '.join(missing)}", hint="see CONTRACT.md")
     return candidate

@@ -110,8 +110,8 @@ def _draw_pits(axes: Axes, pits: np.ndarray) -> None:
     axes.legend(loc="upper right", fontsize="small", frameon=False)
 
 
-def _say_nothing(axes: Axes, what: str) -> None:
-    axes.text(0.5, 0.5, f"no {what}: all are withheld", ha="center", va="center", transform=axes.transAxes)
+def _say_nothing(axes: Axes, marks: str) -> None:
+    axes.text(0.5, 0.5, f"no {marks}: all are withheld", ha="center", va="center", transform=axes.transAxes)
     axes.set_axis_off()
 
 

@@ -108,12 +108,12 @@ def table(
 
 
 @contextmanager
-def skipping(what: str, into: list[Any]) -> Iterator[None]:
+def skipping(part: str, into: list[Any]) -> Iterator[None]:
     """Take what a model, its data or its fit do not allow for a reason to leave a part out, and keep the reason."""
     try:
         yield
     except (InputError, NumericalError, Untrustworthy) as error:
-        into.append(Skipped(what, str(error)))
+        into.append(Skipped(part, str(error)))
 
 
 def picture(make: Callable[[], Any], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:

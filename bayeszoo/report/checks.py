@@ -103,9 +103,9 @@ def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left
         "leave-one-out": lambda: [leave_one_out(named)],
         "prior predictive checks": lambda: [_prior_predictive(checked.tree)],
     }
-    for what, make in parts.items():
-        if what == "leave-one-out" or checked.verdict("").state != "unknown":  # which says why
-            with skipping(what, left_out):
+    for part, make in parts.items():
+        if part == "leave-one-out" or checked.verdict("").state != "unknown":  # which says why
+            with skipping(part, left_out):
                 blocks += make()
     name = next(name for name, (tree, _) in named.items() if tree is checked.tree)
     of_which = [Words(f"Of {name}:", "note")] * (len(named) > 1 and bool(blocks))

@@ -65,21 +65,21 @@ def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
     """Return the answer of the model, or where it has none, or withholds it, the densities of its parameters."""
     tree = best_of_components(trees)
     model: Model = Fit(tree).model
-    made: list[Answer] = []
+    answers: list[Answer] = []
     with skipping("the answer of the first screen", left_out):
         if isinstance(model, FoldIn):
-            made.append(topics(tree))
+            answers.append(topics(tree))
         elif has_group_estimates(model):
-            made.append(groups(tree))
+            answers.append(groups(tree))
         elif isinstance(model, HiddenMarkovModel):
-            made.append(states(tree))
+            answers.append(states(tree))
         elif has_slopes(model):
-            made.append(regression(trees))
+            answers.append(regression(trees))
         elif "loadings" in tree["posterior"].data_vars:
-            made.append(factors(best(trees)))  # whose pictures do not depend on labels
+            answers.append(factors(best(trees)))  # whose pictures do not depend on labels
         elif isinstance(model, Latent):
-            made.append(responsibilities(tree))
-    return made[0] if made else Answer([hero(trees)] if with_draws(trees) else ())
+            answers.append(responsibilities(tree))
+    return answers[0] if answers else Answer([hero(trees)] if with_draws(trees) else ())
 
 
 def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:

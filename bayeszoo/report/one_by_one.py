@@ -146,8 +146,8 @@ def _chains(main: xr.DataTree, chosen: Sequence[str]) -> list[Any]:
     (thin, some), names = _thinned(main), ", ".join(chosen)
     ranks = "Ranks of each chain among all draws, less what is expected: near 0 where the chains agree"
     drawn = [
-        picture(partial(draw, thin, chosen, **_sized(chosen)), f"{what} of {names}", caption, wide=True)
-        for what, draw, caption in (
+        picture(partial(draw, thin, chosen, **_sized(chosen)), f"{title} of {names}", caption, wide=True)
+        for title, draw, caption in (
             ("ranks", plots.rank, f"{ranks}{some}."),
             ("traces", plots.trace, f"Each chain in the order of its draws{some}."),
         )

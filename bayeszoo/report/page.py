@@ -154,10 +154,10 @@ def _sections(
         "what was asked": lambda: asked.section({name: each.tree for name, each in checked.items()}),
         "how to make it again": lambda: asked.again({name: tree for name, (tree, _) in named.items()}),
     }
-    for i, (what, make) in enumerate(makers.items()):
+    for i, (part, make) in enumerate(makers.items()):
         if reporter is not None:
-            reporter.progress(f"report: {what}", i, len(makers))
-        with skipping(what, left_out):
+            reporter.progress(f"report: {part}", i, len(makers))
+        with skipping(part, left_out):
             if (section := make()).blocks:
                 yield section
     if left_out:

@@ -134,7 +134,10 @@ def _cell(
         return "withheld" if not is_shown and key in ("mean", "sd") else None
     errors = summary.get(f"mcse_{key}")
     error = None if errors is None else float(np.asarray(errors)[index])
-    return statistic(key, float(np.asarray(summary[key])[index]), error, digits)
+    value = float(np.asarray(summary[key])[index])
+    if key == "sd" and error is not None and math.isnan(error):  # the tails are too heavy to say how far it is off
+        return estimate(value, abs(value) / 20, digits)
+    return statistic(key, value, error, digits)
 
 
 def statistic(key: str, value: Any, error: Any = None, digits: int | None = None) -> str:
@@ -227,14 +230,14 @@ def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -
 
 def _of_labels(facts: Mapping[str, Any]) -> list[str]:
     """Say how sure the draws are which component is which."""
-    what, by = ("factors", "by length") if "labelled" in facts else ("components", "by weight")
+    subject, by = ("factors", "by length") if "labelled" in facts else ("components", "by weight")
     lines = []
     if "label_stability" in facts:
         stability = ", ".join(number(value, 3) for value in facts["label_stability"])
         by = f"as by {facts['numbered_as']}" if "numbered_as" in facts else by
-        lines.append(f"{what} are numbered {by}; agreement of the draws about each: {stability}")
+        lines.append(f"{subject} are numbered {by}; agreement of the draws about each: {stability}")
     if facts.get("components_withheld"):
-        lines.append(f"single {what} are withheld: {facts['components_withheld']}")
+        lines.append(f"single {subject} are withheld: {facts['components_withheld']}")
     return lines
 
 

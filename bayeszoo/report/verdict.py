@@ -184,7 +184,7 @@ def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]
     """Say which of several models is best by leave-one-out and by evidence, and by how much; ``trees`` are by name."""
     ok = frame[frame["status"] == "ok"].drop_duplicates("fit")
     said = []
-    for column, what in (
+    for column, praise in (
         ("loo_score", "Rows left out are predicted best"),
         ("log_evidence", "The log evidence is highest"),
     ):
@@ -198,5 +198,5 @@ def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]
             gap, error = less.total * less.mean, less.total * less.se
         clear = "" if gap > 2 * error else ", which is no clear difference"
         by = f"by {number(gap, 3)} nats{f' (standard error {number(error, 2)})' * bool(error)}{clear}"
-        said.append(Words(f"{what} by {first['fit']}, before {second['fit']} {by}."))
+        said.append(Words(f"{praise} by {first['fit']}, before {second['fit']} {by}."))
     return said

@@ -38,12 +38,12 @@ def _line(name: str, check: dict[str, Any]) -> str:
     return f"{name}: {figure} (must be {check['limit']}{'; ' * bool(check['caveat'])}{check['caveat']})"
 
 
-def require_shown(tree: xr.DataTree, what: str) -> Fit:
-    """Return the view of a fit whose numbers are shown, or raise `Untrustworthy`: ``what`` are withheld."""
+def require_shown(tree: xr.DataTree, answer: str) -> Fit:
+    """Return the view of a fit whose numbers are shown, or raise `Untrustworthy`: ``answer`` are withheld."""
     fit = Fit(tree)
     if not fit.is_shown:
         step = next_step(tree)
-        raise Untrustworthy(f"{WORDS[fit.status]}: {what} are withheld{f'; {step}' if step else ''}")
+        raise Untrustworthy(f"{WORDS[fit.status]}: {answer} are withheld{f'; {step}' if step else ''}")
     return fit
 
 
@@ -51,8 +51,8 @@ def warn(tree: xr.DataTree) -> None:
     """Warn of a fit whose numbers are shown with a caveat."""
     if Fit(tree).status == "caution":
         first, *others = failures_of(tree)
-        what = ", ".join(str(tree.attrs[name]) for name in ("model", "method", "group") if name in tree.attrs)
-        warnings.warn(f"{what}: {first}: {'; '.join(others)}", Caution, stacklevel=3)
+        name = ", ".join(str(tree.attrs[name]) for name in ("model", "method", "group") if name in tree.attrs)
+        warnings.warn(f"{name}: {first}: {'; '.join(others)}", Caution, stacklevel=3)
 
 
 def next_step(tree: xr.DataTree) -> str:

@@ -24,7 +24,8 @@ for _ in range(20):
         tree = bz.fit(model, data, "exact", seed=1, draws=10)
         low, high = tree["exact"]["w"].sel(term="x", statistic=["q025", "q975"]).to_numpy()
         missed[name] += not low < 2 < high
-print(missed, "of 20 intervals of 95% leave the slope out")
+for name, count in missed.items():
+    print(f"noise {name}: {count} of 20 intervals of 95% leave the slope out")
 
 assert missed["given"] >= 5
 assert missed["of the rows"] <= 4

@@ -77,13 +77,13 @@ def check_command(
 
 def _show_lacking(model: type[Model]) -> None:
     """Print what was not checked of a model and why; and of a user's own what more it could have."""
-    console, found = terminal.out(), lacking(model)
-    for each in found:
+    console, steps = terminal.out(), lacking(model)
+    for each in steps:
         if each.checks:
             console.print(f"not checked: {each.checks}, for want of the {each.what}")
     if zoo.own_file(model) is not None:
-        console.print("It could also have:" if found else "")
-        for each in found:
+        console.print("It could also have:" if steps else "")
+        for each in steps:
             console.print(f"  {each.what}: {each.gives}")
 
 

@@ -115,7 +115,7 @@ class TermOptions:
             "subsets": self.subsets,
             "components": self.components is not None,
         }
-        options = [f"--{name}" for name, given in is_given.items() if given]
+        options = [f"--{name}" for name, is_set in is_given.items() if is_set]
         if len(options) > 1:
             raise InputError(f"give one of {', '.join(options)}", hint="write -c 'MODEL degree=2' --subsets")
         if self.at_most is not None and not self.subsets:

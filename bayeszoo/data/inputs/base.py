@@ -116,8 +116,8 @@ class Inputs(ABC):
         model was fitted to, and where the model can do without it the outcome may be absent. A table that does not hold
         what the model needs is an `InputError`.
         """
-        given = self._given(table, missing, options)
-        parsed = self._parse_new(table, missing, given, like) if new else self._parse(table, missing, given, None)
+        chosen = self._given(table, missing, options)
+        parsed = self._parse_new(table, missing, chosen, like) if new else self._parse(table, missing, chosen, None)
         used = {name for names in parsed.columns.values() for name in names.split(", ")}
         unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
         notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)

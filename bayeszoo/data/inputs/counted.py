@@ -33,15 +33,15 @@ class BinaryRegression(WithFeatures):
     )
 
     def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        given = super()._given(table, missing, options)
-        successes = given.pop("successes", None)
-        if successes is not None and not {"target", "positive"}.isdisjoint(given):
+        chosen = super()._given(table, missing, options)
+        successes = chosen.pop("successes", None)
+        if successes is not None and not {"target", "positive"}.isdisjoint(chosen):
             raise InputError("successes are the outcome: leave out --target and --positive")
-        if successes is None and not {"target", self.name} & {*given, *table.columns}:
+        if successes is None and not {"target", self.name} & {*chosen, *table.columns}:
             successes = "successes" if {"successes", "trials"} <= table.columns.keys() else None
-        if successes is not None and "trials" not in {*given, *table.columns}:
+        if successes is not None and "trials" not in {*chosen, *table.columns}:
             raise InputError("successes and trials go together", hint="say which column holds them with --trials")
-        return given if successes is None else {**given, "target": successes}
+        return chosen if successes is None else {**chosen, "target": successes}
 
     def _beside(self, column: Column) -> np.ndarray:
         return to_counts(column)

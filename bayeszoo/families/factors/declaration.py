@@ -111,8 +111,8 @@ def GaussianRows(name: str, mean: Any, cov: Any, rows: np.ndarray) -> None:
     """
     stats = Patterns.of(rows)
     if stats.is_complete:
-        given = pm.Data(f"{name}_data", rows, dims=("row", "column"))
-        pm.MvNormal(name, mu=mean, cov=cov, observed=given, dims=("row", "column"))
+        observed = pm.Data(f"{name}_data", rows, dims=("row", "column"))
+        pm.MvNormal(name, mu=mean, cov=cov, observed=observed, dims=("row", "column"))
         return
     has, terms = ~np.isnan(rows), []
     for seen in stats.observed[stats.observed.any(axis=1)]:

@@ -165,8 +165,8 @@ def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     variance = float(np.mean(values[factors:]))
     if not variance > VANISHED * values.mean():
-        what = f"{of_factors(factors)} fit the {moments.n:g} row{'s' * (moments.n != 1)} exactly"
-        raise NumericalError(f"no maximum-likelihood estimate: {what}")
+        reason = f"{of_factors(factors)} fit the {moments.n:g} row{'s' * (moments.n != 1)} exactly"
+        raise NumericalError(f"no maximum-likelihood estimate: {reason}")
     W = vectors[:, :factors] * np.sqrt(values[:factors] - variance)
     loadings = trapezoid.identified(W)
     return {"mean": np.asarray(moments.mean), "loadings": loadings, "variance": np.float64(variance)}

@@ -108,17 +108,17 @@ class NormalNoise(Augmentation):
         """
         (outcome, size), sums = counts, np.empty(len(eta))
         squares = loops.latent_normals(outcome, size, eta, sums, rng)
-        given, shift = GaussianWeights.given(rows, Parabola(sums, size.astype(np.float64))), size * rows.offset
+        conditional, shift = GaussianWeights.given(rows, Parabola(sums, size.astype(np.float64))), size * rows.offset
         if not squares:  # there is no trial
-            return given
+            return conditional
         pull, back = rows.design.T @ sums, rows.design.T @ shift
-        solved = scipy.linalg.cho_solve((given.root, True), pull)
+        solved = scipy.linalg.cho_solve((conditional.root, True), pull)
         radius = math.sqrt(max(squares - float(pull @ solved), np.finfo(np.float64).tiny))
         slope = (rows.offset * float(sums.sum()) - float(back @ solved)) / radius
         other = math.sqrt(rng.chisquare(size.sum()))
         if math.log(1.0 - rng.random()) >= slope * (other - radius):
-            return given
-        return replace(given, mean=given.mean + (other / radius - 1) * solved)
+            return conditional
+        return replace(conditional, mean=conditional.mean + (other / radius - 1) * solved)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ import pytensor.tensor as pt
 from bayeszoo.families.hmm.tables import ProbabilityTable
 
 
-def table(what: ProbabilityTable, dims: Any = None) -> Any:
+def table(entries: ProbabilityTable, dims: Any = None) -> Any:
     """Declare a table by its Dirichlet prior, or return the known one."""
-    if what.known is not None:
-        return pt.as_tensor_variable(what.known)
-    return pm.Dirichlet(what.name, a=pm.Data(f"{what.name}_concentration", what.prior), dims=dims)
+    if entries.known is not None:
+        return pt.as_tensor_variable(entries.known)
+    return pm.Dirichlet(entries.name, a=pm.Data(f"{entries.name}_concentration", entries.prior), dims=dims)
 
 
 def log_of(probabilities: Any) -> Any:

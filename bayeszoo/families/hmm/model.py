@@ -95,8 +95,8 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
     @property
     def known_emitted(self) -> dict[str, np.ndarray]:
         """What is known of what the states emit, each of shape (K,); nothing where all of it is a parameter."""
-        given = {name: getattr(self, name) for name in self.emitted}
-        return {name: np.array(value) for name, value in given.items() if value is not None}
+        values = {name: getattr(self, name) for name in self.emitted}
+        return {name: np.array(value) for name, value in values.items() if value is not None}
 
     def or_known(self, emissions: Emissions) -> Emissions:
         """Return the prior of what the states emit, or where all of that is known what has no prior."""
@@ -160,8 +160,8 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         """Return q(theta) to climb from, at random; every other one leaves states empty, whose q is the prior."""
         path = self.seeds(data, rng)
         for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
-            one, other = rng.choice(self.K, 2, replace=False)
-            path = np.where(path == one, other, path)
+            emptied, filled = rng.choice(self.K, 2, replace=False)
+            path = np.where(path == emptied, filled, path)
         return self.vb_m_step(self.path_statistics(path, data))
 
     def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
@@ -348,8 +348,8 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
 
     def exchangeable(self) -> str | None:
         """Return the axis whose labels mean nothing; by a known table, or a prior by state, they mean something."""
-        given = any(getattr(self, name) is not None for name in (*self.known, *self.emitted))
-        told_apart = given or any(np.ptp(getattr(self, name)) > 0 for name in self._by_state)
+        is_known = any(getattr(self, name) is not None for name in (*self.known, *self.emitted))
+        told_apart = is_known or any(np.ptp(getattr(self, name)) > 0 for name in self._by_state)
         return None if told_apart or self.K == 1 else "state"
 
     def invariants(self, params: Values, data: Values) -> dict[str, Any]:

@@ -120,10 +120,10 @@ class Normals(Emissions):
         """Return the joint mode, or with ``flat`` weighted means and variances."""
         hyper = self.updated(stats)
         # a mean with a prior adds 1/2 to the power of its variance
-        found = {"means": hyper.m, "variances": hyper.b / (hyper.a + (1.0 if self.means is not None else 1.5))}
+        mode = {"means": hyper.m, "variances": hyper.b / (hyper.a + (1.0 if self.means is not None else 1.5))}
         if flat:
-            found = self._flat_mode(stats)
-        return {name: found[name] for name in self.own}
+            mode = self._flat_mode(stats)
+        return {name: mode[name] for name in self.own}
 
     def _flat_mode(self, stats: Moments) -> dict[str, np.ndarray]:
         n, mean, scatter = stats

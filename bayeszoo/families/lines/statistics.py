@@ -158,18 +158,20 @@ class _Given(NamedTuple):
 
 def lines_given(outer: Values, lines: Lines) -> Posterior:
     """Return the distribution of ``intercept`` and ``slope`` of each group given the outer parameters."""
-    given = _Given.of(outer, lines)
-    intercepts = _normal(given.intercept, np.sqrt(given.aa))
+    marginal = _Given.of(outer, lines)
+    intercepts = _normal(marginal.intercept, np.sqrt(marginal.aa))
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        intercept = rng.normal(given.intercept, np.sqrt(given.aa), (*size, *given.intercept.shape))
-        return {"intercept": intercept, "slope": rng.normal(given.slope_at(intercept).mean(), given.rest)}
+        intercept = rng.normal(marginal.intercept, np.sqrt(marginal.aa), (*size, *marginal.intercept.shape))
+        return {"intercept": intercept, "slope": rng.normal(marginal.slope_at(intercept).mean(), marginal.rest)}
 
     def log_density(params: Values) -> Any:
-        of_slope = given.slope_at(params["intercept"]).logpdf(params["slope"])
+        of_slope = marginal.slope_at(params["intercept"]).logpdf(params["slope"])
         return np.sum(intercepts.logpdf(params["intercept"]) + of_slope, axis=-1)
 
-    return Posterior({"intercept": intercepts, "slope": _normal(given.slope, np.sqrt(given.bb))}, draw, log_density)
+    return Posterior(
+        {"intercept": intercepts, "slope": _normal(marginal.slope, np.sqrt(marginal.bb))}, draw, log_density
+    )
 
 
 def _normal(mean: Any, sd: Any) -> Any:

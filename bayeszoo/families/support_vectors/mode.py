@@ -185,7 +185,7 @@ def _lost_nothing_along(tube: Tube, u: np.ndarray) -> np.ndarray:
     generic = np.cos(np.arange(1, terms + 1))
     for weights in (generic, -generic):
         costs = np.append(-weights, np.zeros(k))
-        found = scipy.optimize.linprog(costs, limits, np.zeros(k + 1), bounds=bounds, options=EXACT)
-        if found.status == 0 and -found.fun > MOVED:
-            return np.asarray(found.x[:terms])
+        optimum = scipy.optimize.linprog(costs, limits, np.zeros(k + 1), bounds=bounds, options=EXACT)
+        if optimum.status == 0 and -optimum.fun > MOVED:
+            return np.asarray(optimum.x[:terms])
     return np.zeros(terms)

@@ -71,7 +71,7 @@ def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, 
     """
     points, weights = weighed(q, joint, rng, DRAWS)
     k_hats = [pareto_k(weights)]
-    while not _believed(k_hats) and len(weights) < MAX_DRAWS:
+    while not is_believed(k_hats) and len(weights) < MAX_DRAWS:
         more = weighed(q, joint, rng, 3 * len(weights))
         points, weights = np.concatenate([points, more[0]]), np.concatenate([weights, more[1]])
         k_hats.append(pareto_k(weights))
@@ -80,7 +80,7 @@ def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, 
     return {**facts, **importance_gaps(points, weights)}
 
 
-def _believed(k_hats: list[float]) -> bool:
+def is_believed(k_hats: list[float]) -> bool:
     """Believe a good k-hat at once, a passable one when four times the draws confirm it, a bad one only at the end."""
     return k_hats[-1] <= GOOD_K_HAT or (len(k_hats) > 1 and max(k_hats[-2:]) <= MAX_K_HAT)
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.foundation.gate import MAX_K_HAT, at_most, coverage_checks, importance_gaps, pareto_k
+from bayeszoo.foundation.gate import at_most, coverage_checks, importance_gaps, pareto_k
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.engine.gaps import gaps, sureness_checks
 from bayeszoo.inference.problem import Outcome, Problem
@@ -25,7 +26,6 @@ from bayeszoo.model.steps import Expectation
 
 MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another, of which the search knows
 WEIGHTS = 4000  # draws by which q(theta) is compared with the posterior
-MAX_DRAWS = 64_000  # draws at which a k-hat above its limit is believed, as of `approximation`
 CELLS = 2**18  # rows times draws of which likelihoods are computed at a time
 HELD = 2**24  # numbers of which draws are kept, or drawn at a time
 MOST_COORDINATES = 200
@@ -116,7 +116,7 @@ def _e_step(model: Variational, q: Any, data: Any) -> Expectation:
 
 
 def coverage(problem: Problem, q: Any) -> dict[str, Any]:
-    """Return ``k_hat`` of q(theta)'s importance weights, and ``k_hat_draws``: more, as long as it is above its limit.
+    """Return ``k_hat`` of q(theta)'s importance weights, and ``k_hat_draws``: more, until it `is_believed`.
 
     Where labels mean nothing q covers one of their orders; q averaged over the orders covers all, and has the same
     weights. The mean of the weights is not reported: mass about modes that q does not cover would be missing in it and
@@ -124,10 +124,12 @@ def coverage(problem: Problem, q: Any) -> dict[str, Any]:
     """
     draws = WEIGHTS
     points, weights = _weighed(problem, q, draws)
-    while draws < MAX_DRAWS and not pareto_k(weights) <= MAX_K_HAT:
+    k_hats = [pareto_k(weights)]
+    while draws < MAX_DRAWS and not is_believed(k_hats):
         draws *= 4
         points, weights = _weighed(problem, q, draws)
-    facts = {"k_hat": pareto_k(weights), "k_hat_draws": draws}
+        k_hats.append(pareto_k(weights))
+    facts = {"k_hat": k_hats[-1], "k_hat_draws": draws}
     if isinstance(problem.model, LogConcave):
         q_weights = problem.model_as(Variational).vb_posterior(q)
         return facts | gaps(problem.model.concave(problem.data), q_weights, problem.rng)

@@ -30,10 +30,10 @@ def _product(first: np.ndarray, second: np.ndarray, each: np.ndarray) -> float:
 
 
 @_loops
-def _add(to: np.ndarray, times: float, what: np.ndarray) -> None:
+def _add(to: np.ndarray, times: float, values: np.ndarray) -> None:
     """Add a multiple of one array to another."""
     for k in range(len(to)):
-        to[k] += times * what[k]
+        to[k] += times * values[k]
 
 
 @_loops

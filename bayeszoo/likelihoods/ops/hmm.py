@@ -139,6 +139,6 @@ def _log_peak(counts: Any) -> Any:
     """Return the log Poisson mass of counts > 0 at rates equal to them: from 16 on by Stirling's series."""
     low, high = pt.minimum(counts, np.float64(16)), pt.maximum(counts, np.float64(16))
     direct = low * pt.log(low) - low - pt.gammaln(low + np.float64(1))
-    terms = [np.float64(one) for one in (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)]
+    terms = [np.float64(coefficient) for coefficient in (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)]
     series = sum(term * high ** np.float64(-1 - 2 * i) for i, term in enumerate(terms))
     return pt.switch(counts < np.float64(16), direct, np.float64(-0.5) * pt.log(np.float64(2 * np.pi) * high) - series)

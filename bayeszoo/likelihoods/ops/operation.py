@@ -61,7 +61,7 @@ class LogDensity(Op):
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
         """Return the gradients that came with the value; they have none themselves."""
-        if not all(isinstance(one.type, DisconnectedType) for one in cotangents[1:]):
+        if not all(isinstance(cotangent.type, DisconnectedType) for cotangent in cotangents[1:]):
             raise NotImplementedError(f"second derivatives of {type(self).__name__} are not available")
         gradients = [pt.shape_padright(cotangents[0], g.type.ndim - self.value_ndim) * g for g in outputs[1:]]
         return [*gradients, *(disconnected_type() for _ in self.data)]

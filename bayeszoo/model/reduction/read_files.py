@@ -74,17 +74,17 @@ def read_files(
     >>> rows = bz.read_files(bz.find("gaussian_mixture"), "sales/*.parquet", client=client)  # doctest: +SKIP
     >>> tree = bz.fit(bz.find("gaussian_mixture"), rows, "em")  # doctest: +SKIP
     """
-    made = model() if isinstance(model, type) else model
-    if not isinstance(made, Model):
-        raise InputError(f"a model is needed, got {type(made).__name__}", hint="write bz.find(name)")
-    additive(made)
+    instance = model() if isinstance(model, type) else model
+    if not isinstance(instance, Model):
+        raise InputError(f"a model is needed, got {type(instance).__name__}", hint="write bz.find(name)")
+    additive(instance)
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"files are named by a path or a pattern, got {type(source).__name__}", hint="use bz.read")
     if asked := [name for name in _OF_ALL_ROWS if str(options.get(name)) not in ("None", "False")]:
         raise InputError(f"--{asked[0]} needs all rows together", hint="leave it out")
     paths = paths_of(source) or [os.path.abspath(source)]
-    held, abouts = held_rows(made, paths, options, client, reporter or Reporter())
-    return _together(made, source, held, abouts, options)
+    held, abouts = held_rows(instance, paths, options, client, reporter or Reporter())
+    return _together(instance, source, held, abouts, options)
 
 
 def _together(
@@ -130,16 +130,16 @@ def _refuse_other_columns(inputs: Inputs, first: Data, other: Data) -> None:
 
 def _refuse_cut(inputs: Inputs, abouts: Sequence[About]) -> None:
     """Refuse sequences and documents of which more than one file has rows."""
-    what = SEQUENCE if isinstance(inputs, Series) else DOCUMENT
-    if what == SEQUENCE and len(abouts) > 1 and SEQUENCE not in abouts[0].like.columns:
+    unit = SEQUENCE if isinstance(inputs, Series) else DOCUMENT
+    if unit == SEQUENCE and len(abouts) > 1 and SEQUENCE not in abouts[0].like.columns:
         hint = "name the column of sequences with --sequence"
         raise InputError("the rows of all files are one sequence, which cannot be cut into files", hint=hint)
     places = dict[str, str]()
     for part in abouts:
         for name in part.names:
             if name in places:
-                hint = f"put all rows of a {what} into one file"
-                raise InputError(f"{part.like.source}: {what} {shown(name)} is in {places[name]} too", hint=hint)
+                hint = f"put all rows of a {unit} into one file"
+                raise InputError(f"{part.like.source}: {unit} {shown(name)} is in {places[name]} too", hint=hint)
         places.update(dict.fromkeys(part.names, part.like.source))
 
 

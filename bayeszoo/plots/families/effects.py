@@ -40,10 +40,10 @@ _ACROSS = 30
 _QUANTILES = ("q025", "q975")
 
 
-def _regression(tree: xr.DataTree, what: str) -> tuple[Fit, LinearModel | LinkedTerms]:
-    fit = require_shown(tree, f"{what} by it")
+def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearModel | LinkedTerms]:
+    fit = require_shown(tree, f"{answer} by it")
     if not has_slopes(fit.model):
-        raise InputError(f"{what} are of regressions with a weight for each term, {fit.model.name} is none")
+        raise InputError(f"{answer} are of regressions with a weight for each term, {fit.model.name} is none")
     return fit, fit.model
 
 
