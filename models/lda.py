@@ -11,7 +11,7 @@ likelihood is probabilistic latent semantic analysis (Hofmann 1999).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from bayeszoo.families.documents import topic_model
 from bayeszoo.families.documents.topic_model import TopicCounts, TopicFactors
 from bayeszoo.model import (
     EM,
+    Additive,
     Axes,
     Collapsed,
     Enumerable,
@@ -46,7 +47,7 @@ ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True
 
 
 @dataclass(frozen=True)
-class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
+class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
     """Documents that mix K topics, with Dirichlet priors on the proportions of each and on the words of each topic.
 
     Parameters
@@ -166,6 +167,16 @@ class LDA(EM, Stochastic, Enumerable, Collapsed, FoldIn, Symmetric):
         """Return shares of the expected counts and, unless ``flat``, pseudo-counts alpha - 1 and eta - 1."""
         alpha, eta = self.entries("alpha", self.K), self.entries("eta", len(stats.words))
         return topic_model.modes(stats, *((1.0, 1.0) if flat else (alpha, eta)))
+
+    def pooled(self, stats: TopicCounts, other: TopicCounts) -> TopicCounts:
+        """Return the expected counts of both parts of the documents, which keep their own."""
+        return TopicCounts(np.concatenate([stats.documents, other.documents]), stats.words + other.words)
+
+    def of_rows(self, at: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+        """Return parameters or q(theta), with a change made to what is of single documents, (..., documents, K)."""
+        if isinstance(at, TopicFactors):
+            return at.of_documents(change(at.documents))
+        return {**at, "proportions": change(at["proportions"])}
 
     def row_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log density of the ordered words of each document; leading axes are draws."""

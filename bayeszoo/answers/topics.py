@@ -54,7 +54,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
         ``q975`` and ``mcse_mean`` (all but the first NaN of a point estimate). ``attrs["shares"]`` is the mean share of
         each topic of all documents, ``attrs["stability"]`` how far the draws agree about what the topic is, if they are
         a sampler's, ``attrs["coherence"]`` the normalized pointwise mutual information of its words in the documents of
-        the fit, and ``attrs["caveat"]`` says why the estimates are withheld or to be read with caution, if so.
+        the fit where they were kept together, and ``attrs["caveat"]`` says why the estimates are withheld or to be read with caution, if so.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in moments.items()}}
     frame = pd.DataFrame(columns, index=index)
     shares = _variable(tree, PROPORTIONS).to_numpy() if PROPORTIONS in tree["posterior"] else None
-    has_documents = isinstance(fit.model.inputs, Corpus) and top >= 2
+    has_documents = isinstance(fit.model.inputs, Corpus) and isinstance(fit.given, Data) and top >= 2
     frame.attrs |= {
         "shares": None if shares is None else shares.mean(axis=(0, 1, 2)).tolist(),  # each document counts alike
         "stability": fit.facts.get("label_stability"),

@@ -12,8 +12,9 @@ import numpy as np
 from bayeszoo.foundation.gate import MIXING, Check, check_draws, failures
 from bayeszoo.inference.labels import factors as align_factors
 from bayeszoo.inference.labels.align import align, permute
+from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis
+from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis, rows_have_parameters
 from bayeszoo.model.reduction.rows import of_each
 
 xr = lazy_loader.load("xarray")
@@ -78,7 +79,10 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
         aligned = permute(model, draws, alignment.permutations)
         withheld, checks = _judged(model, aligned, alignment.stability, kind)
         return Labelled(aligned, alignment.permutations, alignment.stability, withheld, checks)
-    occupancies = sum(of_each(_occupancies, model, draws, data))
+    if rows_have_parameters(model):  # which say what each row is of
+        occupancies = _occupancies(model, draws, like_of(data))
+    else:
+        occupancies = sum(of_each(_occupancies, model, draws, data))
     order = np.argsort(-occupancies, kind="stable")
     permutations = np.broadcast_to(order, (*np.shape(next(iter(draws.values())))[:2], len(order)))
     return Labelled(permute(model, draws, permutations), permutations)

@@ -21,7 +21,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, LogConcave
 from bayeszoo.model.density import log_rows
-from bayeszoo.model.reduction.rows import expected, some_of
+from bayeszoo.model.reduction.rows import expected, from_sample, of_sample, some_of
 from bayeszoo.model.steps import Expectation
 
 SPACE = "constrained (no Jacobian)"
@@ -101,14 +101,14 @@ def climbs(
         return model.m_step(stats, flat)
 
     return search(
-        lambda rng: model.start(some, rng),
+        lambda rng: from_sample(model, model.start(some, rng), data),
         evaluate,
         update,
         rng,
         reporter or Reporter(),
         suspect,
         restarts,
-        lambda params: log_rows(model, params, some),
+        lambda params: log_rows(model, of_sample(model, params, data), some),
         Effort.of(model, some),
         model.coordinates(some),
     )

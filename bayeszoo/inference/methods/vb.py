@@ -21,7 +21,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, LogConcave, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_rows
-from bayeszoo.model.reduction.rows import expected, of_each, some_of
+from bayeszoo.model.reduction.rows import expected, from_sample, of_each, of_sample, some_of
 from bayeszoo.model.steps import Expectation
 
 MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another, of which the search knows
@@ -94,12 +94,13 @@ def climbs(
         return expectation.value - float(model.divergence(q)), expectation
 
     def fingerprint(q: Any) -> np.ndarray | None:
+        q = of_sample(model, q, data)
         terms = model.vb_row_terms(q, some)
         means = {name: np.asarray(marginal.mean()) for name, marginal in model.vb_posterior(q).items()}
         return log_rows(model, means, some) if terms is None else terms
 
     return search(
-        lambda rng: model.vb_start(some, rng),
+        lambda rng: from_sample(model, model.vb_start(some, rng), data),
         evaluate,
         model.vb_m_step,
         rng,

@@ -72,6 +72,16 @@ def as_completed(futures: Sequence[Any]) -> Iterator[Any]:
     return iter(_distributed().as_completed(futures))
 
 
+def without_size_warning() -> Any:
+    """Return a context in which tasks may bring large arrays.
+
+    Dask advises to scatter them; but what was scattered to a worker is lost with it, and cannot be computed again.
+    """
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"})
+
+
 def waiting(client: Any) -> Any:
     """Return a client that waits for results and has a worker, or raise the `InputError` that says what it lacks."""
     distributed = _distributed()

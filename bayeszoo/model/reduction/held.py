@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -28,19 +29,21 @@ _HOW = ("delimiter", "decimal", "encoding", "header")
 
 
 class Part(NamedTuple):
-    """The rows of a file, and the names of its sequences or documents, where a column holds them."""
+    """The rows of a file, and the names of its sequences or documents, where a column holds them or they are rows."""
 
     data: Data
     names: Sequence[str]
+    numbered: int = 0  # of rows called by their numbers in the table: how many it has
 
 
 class About(NamedTuple):
     """What is known of the rows of a file where they are not."""
 
-    like: Data  # none of the rows
+    like: Data  # none of the rows, nor their names
     rows: int
     lengths: np.ndarray | None  # of sequences: how many rows each has
     names: Sequence[str]
+    numbered: int
     digest: str
     notes: tuple[str, ...]
 
@@ -51,6 +54,8 @@ def part_of(model: Model, path: str, options: Mapping[str, Any]) -> Part:
         table = read_table(path, **{name: options[name] for name in _HOW if name in options})
         data = read(model, table, **options)
         named = data.columns.get(SEQUENCE, data.columns.get(DOCUMENT))
+        if (own := model.inputs.row_names) is not None:
+            return Part(data, data[own].tolist(), 0 if named else table.rows)
         return Part(data, () if named is None else code(table[named]).labels)
 
 
@@ -58,7 +63,10 @@ def about(model: Model, part: Part) -> About:
     """Describe the rows of a file."""
     data, inputs = part.data, model.inputs
     lengths = np.bincount(data[SEQUENCE]) if isinstance(inputs, Series) else None
-    return About(none_of(inputs, data), inputs.size(data), lengths, part.names, data.digest, data.notes)
+    like = none_of(inputs, data)
+    if (own := inputs.row_names) is not None:
+        like = replace(like, arrays={**like, own: np.zeros(0, dtype=str)})
+    return About(like, inputs.size(data), lengths, part.names, part.numbered, data.digest, data.notes)
 
 
 class Here:
@@ -107,9 +115,11 @@ class There:
 
     def _submitted(self, step: Step, model: Model, ats: Iterable[Any]) -> list[Any]:
         reference, submit = Reference.of(model), self._client.submit
-        return [
-            submit(_stepped, step, reference, at, part, pure=False) for at, part in zip(ats, self._parts, strict=False)
-        ]
+        with cluster.without_size_warning():
+            return [
+                submit(_stepped, step, reference, at, part, pure=False)
+                for at, part in zip(ats, self._parts, strict=False)
+            ]
 
     def _results(self, asked: Sequence[Any]) -> list[Any]:
         return [cluster.result(future, path) for future, path in zip(asked, self._paths, strict=True)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayeszoo.data.inputs import Inputs, Series, starts
 from bayeszoo.data.inputs.base import KEPT
+from bayeszoo.data.inputs.labels import label_array
 from bayeszoo.data.inputs.sequences.series import SEQUENCE
 from bayeszoo.data.inputs.words.cells import DOCUMENT
 from bayeszoo.data.read import Data, reading_of
@@ -46,7 +48,7 @@ def read_files(
     Parameters
     ----------
     model : Model or class
-        Must be `Additive`, as mixtures and hidden Markov models are.
+        Must be `Additive`, as mixtures, hidden Markov models and lda are.
     source : path
         A file, or a pattern of files, such as ``"folder/*.parquet"``. Their columns and labels must be the same, and
         each sequence or document whole in one of them.
@@ -95,7 +97,9 @@ def _together(
     for other in abouts[1:]:
         _refuse_other_columns(inputs, first.like, other.like)
     _refuse_cut(inputs, abouts)
-    sample, rows, count = _sample(model, held, abouts), sum(part.rows for part in abouts), len(abouts)
+    like = replace(first.like, arrays={**first.like, **_names_of_rows(inputs, abouts)})
+    drawn, ends = _drawn(abouts), np.cumsum([part.rows for part in abouts])
+    sample, rows, count = _sample(model, like, held, abouts, drawn), int(ends[-1]), len(abouts)
     where = f"{rows} rows in {count} file{'s' * (count > 1)}, each kept where it was read"
     if sample.rows < rows:
         where += f"; climbs start from a sample of {sample.rows}"
@@ -104,15 +108,17 @@ def _together(
     return FileRows(
         model,
         None,
-        Data({**first.like}, name, first.like.columns, (), first.like.checked_for, _kept(first.like)),
+        Data({**like}, name, like.columns, (), like.checked_for, _kept(like)),
         rows,
         digest,
         name,
-        first.like.columns,
+        like.columns,
         (*said_of_files([part.notes for part in abouts], "in each file: " * (count > 1)), where),
-        reading=reading_of(inputs, source, options, files=count, **_kept(first.like)),
+        reading=reading_of(inputs, source, options, files=count, **_kept(like)),
         sample=sample,
         held=held,
+        drawn=drawn,
+        ends=ends,
     )
 
 
@@ -136,26 +142,46 @@ def _refuse_cut(inputs: Inputs, abouts: Sequence[About]) -> None:
         raise InputError("the rows of all files are one sequence, which cannot be cut into files", hint=hint)
     places = dict[str, str]()
     for part in abouts:
-        for name in part.names:
+        for name in () if part.numbered else part.names:
             if name in places:
                 hint = f"put all rows of a {unit} into one file"
                 raise InputError(f"{part.like.source}: {unit} {shown(name)} is in {places[name]} too", hint=hint)
         places.update(dict.fromkeys(part.names, part.like.source))
 
 
+def _names_of_rows(inputs: Inputs, abouts: Sequence[About]) -> dict[str, np.ndarray]:
+    """Return the names of the rows of all files, if they have any; numbers go on from file to file."""
+    names, before = list[str](), 0
+    for part in abouts:
+        names += [str(before + int(number)) for number in part.names] if part.numbered else part.names
+        before += part.numbered
+    return {} if inputs.row_names is None else {inputs.row_names: label_array(names)}
+
+
 # The sample
 
 
-def _sample(model: Model, held: Held, abouts: Sequence[About]) -> Data:
+def _drawn(abouts: Sequence[About]) -> np.ndarray:
     """Draw rows of all files, or whole sequences, whatever the division into files; take all where they are few."""
-    lengths = [np.ones(part.rows, dtype=np.int64) if part.lengths is None else part.lengths for part in abouts]
-    ends = np.cumsum([len(of_part) for of_part in lengths])
-    drawn = np.random.default_rng(0).choice(ends[-1], min(ends[-1], SAMPLE), replace=False)
-    few = np.cumsum(np.concatenate(lengths)[drawn]) <= SAMPLE
+    lengths = np.concatenate([_lengths(part) for part in abouts])
+    drawn = np.random.default_rng(0).choice(len(lengths), min(len(lengths), SAMPLE), replace=False)
+    few = np.cumsum(lengths[drawn]) <= SAMPLE
     few[0] = True
-    chosen = np.split(np.sort(drawn[few]), np.searchsorted(np.sort(drawn[few]), ends[:-1]))
+    return np.sort(drawn[few])
+
+
+def _lengths(part: About) -> np.ndarray:
+    return np.ones(part.rows, dtype=np.int64) if part.lengths is None else part.lengths
+
+
+def _sample(model: Model, like: Data, held: Held, abouts: Sequence[About], drawn: np.ndarray) -> Data:
+    """Return the rows that were drawn."""
+    inputs, ends = model.inputs, np.cumsum([len(_lengths(part)) for part in abouts])
+    chosen = np.split(drawn, np.searchsorted(drawn, ends[:-1]))
     own = [units - first for units, first in zip(chosen, [0, *ends[:-1]], strict=True)]
-    return _joined(model.inputs, abouts[0].like, held.each(_taken, model, own))
+    if (names := inputs.row_names) is not None:
+        like = replace(like, arrays={**like, names: like[names][drawn]})
+    return _joined(inputs, like, held.each(_taken, model, own))
 
 
 def _taken(model: Model, chosen: np.ndarray, data: Data) -> dict[str, np.ndarray]:
@@ -166,15 +192,23 @@ def _taken(model: Model, chosen: np.ndarray, data: Data) -> dict[str, np.ndarray
 
 
 def _joined(inputs: Inputs, like: Data, parts: Sequence[Mapping[str, np.ndarray]]) -> Data:
-    """Put rows of files under each other."""
+    """Put rows of files under each other; what labels their axes is that of ``like``."""
     arrays = {
         name: values if name in inputs.coords else np.concatenate([part[name] for part in parts])
         for name, values in like.items()
     }
     if isinstance(inputs, Series):
         begins = np.zeros(len(arrays[SEQUENCE]), dtype=np.int64)
-        ends = np.cumsum([0, *(len(part[SEQUENCE]) for part in parts)])
-        for first, part in zip(ends, parts, strict=False):
+        for first, part in zip(_firsts(parts, SEQUENCE), parts, strict=True):
             begins[first + starts(part[SEQUENCE])] = 1
         arrays[SEQUENCE] = np.cumsum(begins) - 1
+    for name, axis in inputs.coded.items():
+        if axis == inputs.row_names:  # codes of rows count those of the file
+            pairs = zip(parts, _firsts(parts, axis), strict=True)
+            arrays[name] = np.concatenate([part[name] + first for part, first in pairs])
     return Data(arrays, like.source, like.columns, (), like.checked_for, _kept(like))
+
+
+def _firsts(parts: Sequence[Mapping[str, np.ndarray]], name: str) -> np.ndarray:
+    """Return how many entries of an array there are before each file."""
+    return np.cumsum([0, *(len(part[name]) for part in parts[:-1])])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import repeat
+from itertools import pairwise
 from typing import Any, Protocol
+
+import numpy as np
 
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.read import Data
@@ -43,6 +45,8 @@ class FileRows(Accumulated):
 
     sample: Data  # rows of all files drawn at random, or all of them where they are few; of sequences whole ones
     held: Held
+    drawn: np.ndarray  # which rows, or sequences, the sample is of
+    ends: np.ndarray  # how many rows there are up to the end of each file
 
     def __repr__(self) -> str:
         """Say what the rows are of."""
@@ -50,7 +54,12 @@ class FileRows(Accumulated):
 
     @property
     def stream(self) -> str:
-        """What random numbers are derived from: it does not depend on how the rows are divided into files."""
+        """What random numbers are derived from: it does not depend on how the rows are divided into files.
+
+        Where the sample is all rows, they are those of a fit to the rows at once.
+        """
+        if self.sample.rows == self.rows:
+            return self.sample.digest
         return hashlib.sha256(f"rows in files\0{self.rows}\0{self.sample.digest}".encode()).hexdigest()
 
     @property
@@ -85,7 +94,36 @@ def some_of(data: Any) -> Any:
 
 def of_each(step: Step, model: Model, at: Any, data: Any) -> list[Any]:
     """Return what a step gives of the data, a list of one; or of each file, in the order of their names."""
-    return data.held.each(step, model, repeat(at)) if isinstance(data, FileRows) else [step(model, at, data)]
+    return (
+        data.held.each(step, model, _at_files(model, at, data))
+        if isinstance(data, FileRows)
+        else [step(model, at, data)]
+    )
+
+
+def _at_files(model: Model, at: Any, data: FileRows) -> Iterator[Any]:
+    """Yield for each file what a step is asked at: of what rows have of their own that of its rows."""
+    return (_restricted(model, at, slice(first, last)) for first, last in pairwise([0, *data.ends]))
+
+
+def _restricted(model: Model, at: Any, rows: Any) -> Any:
+    return additive(model).of_rows(at, lambda own: own[..., rows, :])
+
+
+def of_sample(model: Model, at: Any, data: Any) -> Any:
+    """Return parameters, or q(theta), for what `some_of` gives."""
+    return _restricted(model, at, data.drawn) if isinstance(data, FileRows) else at
+
+
+def from_sample(model: Model, at: Any, data: Any) -> Any:
+    """Return parameters, or q(theta), for all rows: those that the sample lacks have what its rows have on average."""
+
+    def of_all(own: np.ndarray) -> np.ndarray:
+        each = np.repeat(own.mean(axis=-2, keepdims=True), data.rows, axis=-2)
+        each[..., data.drawn, :] = own
+        return each
+
+    return additive(model).of_rows(at, of_all) if isinstance(data, FileRows) else at
 
 
 def expected(step: Step, model: Model, at: Any, data: Any) -> Expectation:
