@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.contract.case import Case
+from bayeszoo.contract.case import Case, case_of
 from bayeszoo.contract.check import IDENTITIES, run_identity
+from bayeszoo.contract.latent import parts_add_up
 from bayeszoo.inference.engine.ascent import AscentError
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
@@ -42,6 +43,9 @@ BUGS = {
     "em_objective": off(UNIGRAMS, "log_prior", lambda params, data: 1e-6),
     "em_map_is_stationary": with_fields(GAUSSIAN, "m_step", kappa0=2.0),
     "em_mle_is_stationary": bug(GAUSSIAN, m_step=lambda self, stats, flat=False: GAUSSIAN.m_step(self, stats, False)),
+    "parts_add_up": bug(
+        UNIGRAMS, pooled=lambda self, stats, other: {**stats, "words": stats["words"] + other["words"]}
+    ),
     "compiled_density": with_fields(UNIGRAMS, "compiled", eta=2.0),
     "compiled_gradient": with_fields(UNIGRAMS, "compiled", eta=2.0),
     "statistics_density": with_fields(FACTORS, "compressed", w0=1.1),
@@ -67,6 +71,13 @@ def test_the_identity_sees_the_bug(function):
     except AscentError:  # the engine saw it first
         seen = True
     assert seen
+
+
+def test_parts_whose_own_rows_are_out_of_order_do_not_add_up():
+    lda = bz.find("lda")
+    backwards = bug(lda, pooled=lambda self, stats, other: lda.pooled(self, other, stats))
+    shared = bug(lda, of_rows=lambda self, at, change: lda.of_rows(self, at, lambda own: change(own[..., ::-1, :])))
+    assert [parts_add_up(case_of(kind)).passed for kind in (lda, backwards, shared)] == [True, False, False]
 
 
 def test_every_identity_of_latent_variables_has_a_seeded_bug():

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -160,6 +161,7 @@ def test_a_file_that_counts_twice_is_another_result(cut):
     model, data = weak("gaussian_mixture")
     rows = bz.read_files(model, cut("gaussian_mixture", CUTS["five"]))
     rows.held._parts.append(rows.held._parts[-1])
+    rows = replace(rows, ends=[*rows.ends, ROWS])
     for method in ("map", "vb"):
         with pytest.raises(AssertionError):
             assert_same_fit(bz.fit(model, rows, method, seed=1), bz.fit(model, data, method, seed=1))

@@ -98,6 +98,7 @@ def test_the_tree_is_taken_as_fits_by_group():
         ({1: [1.0], "1": [2.0]}, {}, "two data sets have the same name"),
         (SETS, {"workers": 0}, "workers must be a whole number >= 1, got 0"),
         (SETS, {"method": "gibbs"}, "it lacks Gibbs"),
+        (SETS, {"workers": 2, "client": "tcp://"}, "a cluster has its own workers; leave out workers, or client"),
         (SETS, {"drawz": 3}, "has no option 'drawz'"),
     ],
 )
@@ -131,12 +132,45 @@ def test_the_draws_are_those_of_single_fits_whatever_the_number_of_workers():
             np.testing.assert_array_equal(tree["posterior"]["mu"].sel(dataset=label), alone)
 
 
+SOCKETS = pytest.mark.filterwarnings("ignore:.*unclosed.*socket:pytest.PytestUnraisableExceptionWarning")
+"""Sockets that Dask leaves to the collector of garbage."""
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of two processes of this machine, which tries what ends one at most once more."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        pytest.importorskip("dask").config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
 @pytest.mark.slow
-def test_a_process_that_ends_and_a_model_that_raises_stop_no_other_fit(written):
+@SOCKETS
+def test_a_cluster_gives_what_this_machine_gives(client):
+    for method in ("exact", "nuts"):
+        here, there = (bz.fit_many(MEAN, SETS, method, seed=7, **w) for w in ({"workers": 1}, {"client": client}))
+        assert there["posterior"].identical(here["posterior"])
+
+
+def test_a_client_that_is_none_is_refused():
+    pytest.importorskip("distributed")
+    with pytest.raises(bz.InputError, match=r"client must be a dask.distributed.Client that waits, got str"):
+        bz.fit_many(MEAN, SETS, "exact", client="tcp://127.0.0.1:8786")
+
+
+@pytest.mark.slow
+@SOCKETS
+@pytest.mark.parametrize("where", ["processes", "cluster"])
+def test_a_process_that_ends_and_a_model_that_raises_stop_no_other_fit(written, where, request):
     model = bz.find(f"{written(OWN, 'ending.py')}:Ending")()
     sets = {"plain": [1.0, 2.0], "ends": [13.0, 1.0], "raises": [14.0, 1.0], "last": [3.0, 2.0], "more": [0.0, 2.0]}
+    how = {"client": request.getfixturevalue("client")} if where == "cluster" else {"workers": 2}
     with pytest.warns(bz.Caution, match="2 data sets without a fit"):
-        tree = bz.fit_many(model, sets, "nuts", seed=1, workers=2)
+        tree = bz.fit_many(model, sets, "nuts", seed=1, **how)
     assert tree["posterior"]["dataset"].to_numpy().tolist() == ["plain", "last", "more"]
     failures = json.loads(tree.attrs["failures"])
     assert failures.keys() == {"ends", "raises"}

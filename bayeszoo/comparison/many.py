@@ -1,4 +1,4 @@
-"""One model fitted to many data sets, over the processes of this machine."""
+"""One model fitted to many data sets, over the processes of this machine or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import Reference
+from bayeszoo.model.reduction import cluster
 from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ else:
 
 DATASET = "dataset"
 """The dimension of the data sets."""
+ENDED = "the process that fitted it ended, as it may for lack of memory"
 STOPPED = "stopped before all data sets were fitted; nothing was kept"
 MOST_SAID = 5
 """Data sets without a fit that a warning names; the tree names all."""
@@ -49,12 +51,13 @@ def fit_many(
     *,
     seed: int | None = None,
     workers: int | None = None,
+    client: Any = None,
     reporter: Reporter | None = None,
     progress: bool = False,
     reading: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> xr.DataTree:
-    """Fit a model to many data sets, each by itself, over the processes of this machine.
+    """Fit a model to many data sets, each by itself, over the processes of this machine or a Dask cluster.
 
     A process compiles the model once for all data sets of one shape. One without an answer does not stop the others.
 
@@ -72,6 +75,9 @@ def fit_many(
     workers : int, optional
         How many processes; by default as many as the machine has processors. Of 1 all is done in this one. A script
         whose workers are more needs ``if __name__ == "__main__":``, as each process imports it.
+    client : dask.distributed.Client, optional
+        A Dask cluster, whose workers fit in place of processes of this machine. The data set of a worker that ends is
+        fitted by another.
     reporter : Reporter, optional
         Takes progress; silent by default.
     progress : bool
@@ -112,15 +118,14 @@ def fit_many(
         raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
     options_of(type(model), method, {name: value for name, value in options.items() if name != "groups"})
     named = _named(datasets)
-    workers = _workers(model, workers, len(named))
+    fitted = _where(model, workers, client, len(named))
     parts, failures = _read(model, named, reading or {})
     seed = as_seed(seed)
     tasks = {label: _Task(_sent(parts[label]), own) for label, own in own_seeds(parts, seed).items()}
     run = partial(_attempt, Reference.of(model), method, {"groups": (), **options})
-    results = _here(partial(run, model=model), tasks) if workers == 1 else _over_processes(run, tasks, workers)
     fits = dict[str, xr.DataTree]()
     with closing(reporter or (ProgressLine() if progress else Reporter())) as reporter:
-        for label, result in results:
+        for label, result in fitted(run, tasks):
             if isinstance(result, str):
                 failures[label] = result
             else:
@@ -152,11 +157,28 @@ def _workers(model: Model, workers: int | None, most: int) -> int:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InputError(f"workers must be a whole number >= 1, got {workers!r}")
     workers = min(workers, most)
-    if workers > 1 and not Reference.of(model).is_of(model):
-        raise InputError(
-            f"no other process can find {type(model).__name__}", hint="write it to a file, or use workers=1"
-        )
+    if workers > 1:
+        _refuse_hidden(model)
     return workers
+
+
+def _refuse_hidden(model: Model) -> None:
+    if not Reference.of(model).is_of(model):
+        hint = "write it to a file, or use workers=1"
+        raise InputError(f"no other process can find {type(model).__name__}", hint=hint)
+
+
+def _where(model: Model, workers: int | None, client: Any, most: int) -> _Fitted:
+    """Return what fits data sets: in this process, over some of this machine or on a cluster."""
+    if client is None:
+        workers = _workers(model, workers, most)
+        in_this = partial(_here, model=model)
+        return in_this if workers == 1 else partial(_over_processes, workers=workers)
+    if workers is not None:
+        raise InputError("a cluster has its own workers", hint="leave out workers, or client")
+    _refuse_hidden(model)
+    cluster.waiting(client)
+    return partial(_on_cluster, client=client)
 
 
 def _read(model: Model, named: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Data], dict[str, str]]:
@@ -181,7 +203,8 @@ class _Task(NamedTuple):
 
 
 type _Result = xr.DataTree | str
-type _Run = Callable[[_Task], _Result]
+type _Run = Callable[..., _Result]
+type _Fitted = Callable[[_Run, Mapping[str, _Task]], Iterator[tuple[str, _Result]]]
 
 
 def _sent(data: Data) -> dict[str, Any]:
@@ -221,11 +244,11 @@ def _attempt(
         return f"{type(error).__name__}: {error}"
 
 
-def _here(run: _Run, tasks: Mapping[str, _Task]) -> Iterator[tuple[str, _Result]]:
+def _here(run: _Run, tasks: Mapping[str, _Task], model: Model) -> Iterator[tuple[str, _Result]]:
     """Yield each data set with its result, in this process."""
     for label, task in tasks.items():
         with one_thread():
-            result = run(task)
+            result = run(task, model=model)
         if not isinstance(result, str) and result.attrs["status"] == "interrupted":
             raise Interrupted(STOPPED)
         yield label, result
@@ -268,7 +291,7 @@ def _alone(run: _Run, label: str, task: _Task) -> _Result:
     try:
         return next(result for _, result in _in_pool(run, {label: task}, 1, {}))
     except BrokenProcessPool:
-        return "the process that fitted it ended, as it may for lack of memory"
+        return ENDED
 
 
 def _finished(under_way: Mapping[Future[_Result], str], pool: ProcessPoolExecutor) -> set[Future[_Result]]:
@@ -278,6 +301,38 @@ def _finished(under_way: Mapping[Future[_Result], str], pool: ProcessPoolExecuto
     except KeyboardInterrupt:
         pool.shutdown(wait=False, cancel_futures=True)
         raise Interrupted(STOPPED) from None
+
+
+def _on_cluster(run: _Run, tasks: Mapping[str, _Task], client: Any) -> Iterator[tuple[str, _Result]]:
+    """Yield each data set with its result, as they come; the first is fitted before the others, as in `_in_pool`.
+
+    What was with the worker of a fit that ended it is tried again by itself.
+    """
+    ended, queue = list[str](), list(tasks)
+    for labels in (queue[:1], queue[1:]):
+        for label, result in _submitted(run, {label: tasks[label] for label in labels}, client):
+            if result is None:
+                ended.append(label)
+            else:
+                yield label, result
+    for label in ended:
+        ((_, result),) = _submitted(run, {label: tasks[label]}, client)
+        yield label, ENDED if result is None else result
+
+
+def _submitted(run: _Run, tasks: Mapping[str, _Task], client: Any) -> Iterator[tuple[str, _Result | None]]:
+    """Yield each data set with its result, None where each worker that tried has ended."""
+    with cluster.without_size_warning():
+        futures = {client.submit(run, task, pure=False): label for label, task in tasks.items()}
+    try:
+        for future in cluster.as_completed(list(futures)):
+            try:
+                yield futures[future], cluster.outcome(future)
+            except cluster.killed_worker():
+                yield futures[future], None
+            del futures[future]
+    finally:
+        client.cancel(list(futures))
 
 
 # What came of it

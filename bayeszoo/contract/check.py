@@ -98,6 +98,7 @@ IDENTITIES = (
     Identity("em_objective", ("EM",), closed=False),
     Identity("em_map_is_stationary", ("EM",), closed=False),
     Identity("em_mle_is_stationary", ("EM",), closed=False),
+    Identity("parts_add_up", ("EM", "Additive"), closed=False),
     Identity("compiled_density", (*LATENT, "Compiled"), closed=False),
     Identity("compiled_gradient", (*LATENT, "Compiled"), closed=False),
     Identity("statistics_density", (*LATENT, "Sufficient"), closed=False),

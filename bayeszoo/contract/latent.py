@@ -6,6 +6,10 @@ Each function takes a `Case` and returns a `Check` whose figure is the largest v
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,8 @@ import numpy as np
 from bayeszoo.contract.case import Case, case_of
 from bayeszoo.contract.identities import lowest_ks, relative
 from bayeszoo.contract.sampler import MAX_Z
+from bayeszoo.data.inputs import Series, starts
+from bayeszoo.data.inputs.sequences.series import SEQUENCE
 from bayeszoo.errors import NumericalError
 from bayeszoo.fit import fit
 from bayeszoo.foundation import diagnostics
@@ -25,8 +31,9 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
 from bayeszoo.model import fields
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import EM, rows_have_parameters
+from bayeszoo.model.capabilities import EM, Variational, rows_have_parameters
 from bayeszoo.model.density import log_density
+from bayeszoo.model.reduction.rows import restricted, together
 from bayeszoo.results.stored import Fit
 
 FEW = 5  # rows of which all assignments are summed over
@@ -116,6 +123,46 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
     if all(np.array_equal(inside[key], state[key]) for key in state):
         return at_most(name, describe(target, case.declared.unconstrain(state)).distance, MAX_DISTANCE)
     return at_most(name, _distance_along_the_edge(target, case.declared.unconstrain(inside)), MAX_DISTANCE)
+
+
+def parts_add_up(case: Case) -> Check:
+    """L6: E-steps of parts of the rows have together the value and the M-steps of the E-step of all."""
+    model, (data, parts) = case.model, _parts(case)
+    errors = list[float]()
+    for step, m_step, points in _steps(case):
+        for at in points:
+            whole = step(at, data)
+            pooled = together(model, [step(restricted(model, at, rows), part) for rows, part in parts])
+            errors.append(relative(pooled.value, whole.value))
+            with suppress(NumericalError):  # where a component has no rows
+                reached = m_step(whole.stats)
+                errors += [relative(values, reached[name]) for name, values in m_step(pooled.stats).items()]
+    return at_most("parts of the rows add up", float(np.max(errors)), 1e-10)
+
+
+def _steps(case: Case) -> Iterator[tuple[Any, Any, list[Any]]]:
+    """Yield each kind of E-step, the M-step that goes with it, and where they are compared."""
+    model = case.model
+    yield model.e_step, partial(model.m_step, flat=bool(model.unbounded(case.data))), case.latent_points
+    if isinstance(model, Variational):
+        q = model.vb_start(case.data, case.rng)
+        climbed = accumulate(range(5), lambda q, _: model.vb_m_step(model.vb_e_step(q, case.data).stats), initial=q)
+        yield model.vb_e_step, partial(_means, model), list(climbed)
+
+
+def _means(model: Variational, stats: Any) -> dict[str, Any]:
+    return {name: marginal.mean() for name, marginal in model.vb_posterior(model.vb_m_step(stats)).items()}
+
+
+def _parts(case: Case) -> tuple[Values, list[tuple[slice, Values]]]:
+    """Return the data, and up to three parts, the first of a single row; sequences end where they are cut."""
+    inputs, data = case.model.inputs, dict(case.data)
+    edges = np.unique([0, 1, case.size // 2, case.size])
+    if isinstance(inputs, Series):
+        begins = np.isin(np.arange(case.size), [*edges, *starts(data[SEQUENCE])])
+        data[SEQUENCE] = np.cumsum(begins) - 1
+    pieces = [np.arange(first, last) for first, last in pairwise(edges)]
+    return data, [(slice(rows[0], rows[-1] + 1), inputs.reordered(data, rows)) for rows in pieces]
 
 
 def _distance_along_the_edge(target: Gradient, x: np.ndarray) -> float:

@@ -73,8 +73,8 @@ def fit_command(
     chunk_rows
         Read so many rows at a time and keep their statistics only, of a file larger than memory, or of "FOLDER/*.csv".
     dask
-        Let a Dask cluster read the files, and keep their statistics only, or for EM and variational Bayes of mixtures
-        and hidden Markov models the rows: the address of its scheduler, or local.
+        Let a Dask cluster read the files, and keep their statistics only, or for EM and variational Bayes of mixtures,
+        hidden Markov models and lda the rows: the address of its scheduler, or local.
     """
     model = zoo.find(name)
     in_files = dask is not None and issubclass(model, Additive)

@@ -103,8 +103,20 @@ def result(future: Any, path: str) -> Any:
     """Return what a worker has made of a file, or raise the `InputError` that says why there is nothing."""
     name = escaped(os.path.basename(path))
     try:
-        return future.result()
-    except _distributed().KilledWorker:
+        return outcome(future)
+    except killed_worker():
         raise InputError(f"{name}: every worker that read it ended, as it may for lack of memory") from None
+
+
+def outcome(future: Any) -> Any:
+    """Return what a worker has made, or raise what it raised; `killed_worker` where each that tried has ended."""
+    try:
+        return future.result()
     except CancelledError:
-        raise InputError("the Dask cluster ended before all files were read") from None
+        raise InputError("the Dask cluster ended before all was done") from None
+
+
+def killed_worker() -> type[Exception]:
+    """Return Dask's error of a task whose workers all ended."""
+    kind: type[Exception] = _distributed().KilledWorker
+    return kind

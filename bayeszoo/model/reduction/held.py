@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +87,7 @@ class Here:
 
     def each(self, step: Step, model: Model, ats: Iterable[Any]) -> list[Any]:
         """Return what a step gives of each file."""
-        return [step(model, at, part.data) for part, at in zip(self._parts, ats, strict=False)]
+        return [step(model, at, part.data) for part, at in zip(self._parts, ats, strict=True)]
 
 
 class There:
@@ -104,7 +103,7 @@ class There:
         """Let the workers read the files, which the futures of this object keep there."""
         reference = Reference.of(model)
         held = cls(client, paths, [client.submit(_part, reference, path, options, pure=False) for path in paths])
-        asked = held._submitted(_about, model, repeat(None))
+        asked = held._submitted(_about, model, [None] * len(paths))
         for done, _ in enumerate(cluster.as_completed(asked), start=1):
             reporter.progress("files", done, len(paths))
         return held, held._results(asked)
@@ -118,7 +117,7 @@ class There:
         with cluster.without_size_warning():
             return [
                 submit(_stepped, step, reference, at, part, pure=False)
-                for at, part in zip(ats, self._parts, strict=False)
+                for at, part in zip(ats, self._parts, strict=True)
             ]
 
     def _results(self, asked: Sequence[Any]) -> list[Any]:

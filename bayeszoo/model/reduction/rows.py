@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -103,16 +103,17 @@ def of_each(step: Step, model: Model, at: Any, data: Any) -> list[Any]:
 
 def _at_files(model: Model, at: Any, data: FileRows) -> Iterator[Any]:
     """Yield for each file what a step is asked at: of what rows have of their own that of its rows."""
-    return (_restricted(model, at, slice(first, last)) for first, last in pairwise([0, *data.ends]))
+    return (restricted(model, at, slice(first, last)) for first, last in pairwise([0, *data.ends]))
 
 
-def _restricted(model: Model, at: Any, rows: Any) -> Any:
+def restricted(model: Model, at: Any, rows: Any) -> Any:
+    """Return parameters, or q(theta), for some of the rows."""
     return additive(model).of_rows(at, lambda own: own[..., rows, :])
 
 
 def of_sample(model: Model, at: Any, data: Any) -> Any:
     """Return parameters, or q(theta), for what `some_of` gives."""
-    return _restricted(model, at, data.drawn) if isinstance(data, FileRows) else at
+    return restricted(model, at, data.drawn) if isinstance(data, FileRows) else at
 
 
 def from_sample(model: Model, at: Any, data: Any) -> Any:
@@ -128,9 +129,12 @@ def from_sample(model: Model, at: Any, data: Any) -> Any:
 
 def expected(step: Step, model: Model, at: Any, data: Any) -> Expectation:
     """Return an E-step of the data; of rows in files the sum of the files' in the order of their names."""
-    first, *others = of_each(step, model, at, data)
-    if not others:
-        return first
-    parts = [first, *others]
+    return together(model, of_each(step, model, at, data))
+
+
+def together(model: Model, parts: Sequence[Expectation]) -> Expectation:
+    """Return the E-step of all rows, of those of their parts in order."""
+    if len(parts) == 1:
+        return parts[0]
     stats = reduce(additive(model).pooled, [part.stats for part in parts])
     return Expectation(stats, math.fsum(part.value for part in parts))
