@@ -22,7 +22,15 @@ from bayeszoo.inference.engine.inner import with_inner
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data, fields_of
-from bayeszoo.model.capabilities import CAPABILITIES, Atoms, Collapsed, Variational, is_exact, rows_have_parameters
+from bayeszoo.model.capabilities import (
+    CAPABILITIES,
+    Atoms,
+    Collapsed,
+    Gibbs,
+    Variational,
+    is_exact,
+    rows_have_parameters,
+)
 from bayeszoo.model.reduction.rows import METHODS as METHODS_OF_FILES
 from bayeszoo.model.reduction.rows import FileRows
 from bayeszoo.results.assemble import assemble
@@ -159,7 +167,7 @@ def fit_sharing(
     streams = partial(stream, seed, model.name, fields_of(model), which)
     problem = Problem(model, checked, streams(method), reporter, streams, shared)
     with closing(problem.reporter):
-        outcome = with_inner(problem, run(problem, **options), METHODS[method].kind)
+        outcome = with_inner(problem, run(problem, **effective), METHODS[method].kind)
         problem.reporter.phase("checking the fit")
         how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
         tree = assemble(problem, outcome, how, effective)
@@ -260,7 +268,8 @@ def _defaults(run: Callable[..., Outcome]) -> dict[str, Any]:
 
 def defaults_of(model: type[Model], method: str) -> dict[str, Any]:
     """Return the options of a method, with their defaults."""
-    return _defaults(_function(model, method))
+    of_model = model.gibbs_options if method == "gibbs" and issubclass(model, Gibbs) else {}
+    return {**_defaults(_function(model, method)), **of_model}
 
 
 def _check_option(name: str, value: Any, default: Any) -> None:

@@ -68,6 +68,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
     dims: ClassVar[Axes] = {"proportions": ("document", "topic"), "topics": ("topic", "word")}
     chosen_by_vb = ("alpha", "eta")
     latent_unit = "word"
+    gibbs_options: ClassVar[dict[str, int]] = {"thin": 4}
     examples = (
         Example(
             "federalist.csv.gz",

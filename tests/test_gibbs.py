@@ -18,7 +18,7 @@ from bayeszoo.inference.labels.symmetry import some_entries
 from bayeszoo.inference.methods import gibbs
 from bayeszoo.likelihoods.loops import gibbs as topic_loops
 from bayeszoo.results.stored import Fit
-from tests.topic_oracles import ALPHA, ETA, LIMIT, SMALL, TINY, enumerated, log_joint, tables, together
+from tests.topic_oracles import ALPHA, ETA, LIMIT, SMALL, TINY, corpus, enumerated, log_joint, tables, together
 
 
 def visited(chain, sweeps, thin=4, power=1.0):
@@ -52,9 +52,14 @@ def mutant(function, *changes):
     return scope[function.__name__]
 
 
+def still(*_):
+    """Move nothing."""
+
+
 # what is computed of given topics
 
 
+MANY = corpus([[2, 1, 0], [1, 0, 0], [0, 1, 1]])
 LONG = {**SMALL, "counts": np.random.default_rng(2).integers(200, 3000, 6)}
 
 
@@ -100,7 +105,29 @@ def test_every_topic_of_any_number_of_them_is_drawn(K):
 )
 def test_a_chain_with_wrong_counts_is_seen(monkeypatch, changes):
     monkeypatch.setattr(topic_loops, "sweep", mutant(topic_loops.sweep, *changes))
+    monkeypatch.setattr(topic_loops, "sweep_words", still)
     assert (p_value(chain_of(TINY), sweeps=2000) < 1e-5) == bool(changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_seen"),
+    [
+        ([("ratio *= whole", "pass")], True),
+        ([("ratio /= _cumulative", "_cumulative")], True),
+        ([("math.log(rng.random()) < ", "rng.random() < 0.7 or ")], True),
+        ([("weight = of_word[v], eta[v]", "weight = of_word[v], 0.3")], True),
+        ([("left, k = rng.random() * whole", "left, k = rng.random() ** 2 * whole")], True),
+        ([("places[i], places[j] = places[j], places[i]", "pass")], False),  # any order will do
+        ([("TOGETHER", "2")], False),  # so will any number of them
+        ([("FAR", "1.01")], False),
+        ([], False),
+    ],
+)
+def test_chains_that_draw_the_topics_of_all_occurrences_of_a_word_together_are_exact(monkeypatch, changes, is_seen):
+    chain = chain_of(MANY)
+    monkeypatch.setattr(topic_loops, "sweep", still)
+    monkeypatch.setattr(topic_loops, "sweep_words", mutant(topic_loops.sweep_words, *changes))
+    assert (p_value(chain, MANY, 2000) < 1e-5) == is_seen
 
 
 @pytest.mark.parametrize("power", [1.0, 0.0, 0.3, 0.8])
@@ -180,7 +207,7 @@ def test_a_fit_of_a_tiny_corpus_passes_the_gate_and_agrees_with_enumeration(tree
     assert tree.attrs["kind"] == "sampled"
     assert tree["posterior"]["topics"].dims == ("chain", "draw", "topic", "word")
     assert tree["posterior"]["proportions"].shape == (4, 500, 3, 2)
-    assert {"attempts": 1, "tune": 1000, "thin": 10}.items() <= Fit(tree).facts.items()
+    assert {"attempts": 1, "tune": 1000, "thin": 4}.items() <= Fit(tree).facts.items()
     draws = {name: values.to_numpy().reshape(2000, -1, values.shape[-1]) for name, values in tree["posterior"].items()}
     assert np.max(z_scores(draws, np.full(2, 0.8), np.full(3, 0.7))[:3]) < LIMIT  # labels mean nothing
 
@@ -243,7 +270,8 @@ def test_warmup_is_annealed_and_every_draw_is_made_at_the_end_of_it(monkeypatch)
 
 
 @pytest.mark.slow
-def test_chains_that_mix_slowly_go_on_from_where_they_are():
+def test_chains_that_mix_slowly_go_on_from_where_they_are(monkeypatch):
+    monkeypatch.setattr(topic_loops, "sweep_words", still)  # without which they do
     said = Quiet()
     options = {"draws": 400, "tune": 100, "thin": 1, "reporter": said}
     tree = bz.fit(LDA(K=2, alpha=0.8, eta=0.4), {**SMALL, "counts": SMALL["counts"] * 4}, "gibbs", seed=1, **options)

@@ -284,6 +284,9 @@ class Enumerable(Latent):
 class Gibbs(Model):
     """Latent variables can be drawn given all else, and parameters given these: Gibbs sampling."""
 
+    gibbs_options: ClassVar[Mapping[str, int]] = {}
+    """Defaults of the method's options that are not the usual ones, as ``thin`` where few sweeps do for a draw."""
+
     @abstractmethod
     def gibbs(self, data: Values, rng: np.random.Generator) -> GibbsChain:
         """Return a chain, started at random; everything that it draws is from ``rng``."""

@@ -187,17 +187,26 @@ class TopicChain:
         self._order = rng.permutation(D)
         lengths = np.bincount(data["doc"], data["counts"], minlength=D).astype(np.int64)
         self._starts = np.concatenate([[0], np.cumsum(lengths)])
-        self._term = np.repeat(data["term"], data["counts"]).astype(np.int32)
+        self._doc, self._term = (codes.astype(np.int32) for codes in tokens(data))
+        self._places = np.argsort(self._term, kind="stable").astype(np.int32)
+        self._word_starts = np.searchsorted(self._term[self._places], np.arange(V + 1))
         self._in_document, self._total = np.zeros((D, K)), np.zeros(K)
         self._of_word = np.zeros((V, -(-K // gibbs_loops.BLOCK) * gibbs_loops.BLOCK))
         self.topic = np.full(len(self._term), -1, dtype=np.int32)
         self.sweep(1)
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw the topic of every word, so many times over, from probabilities to a power of at most 1."""
+        """Draw the topic of every word, so many times over, from probabilities to a power of at most 1.
+
+        Each word is drawn by itself and then, at a power of 1, together with all others like it, without which chains
+        of the Federalist papers take ten times as many sweeps for a draw that is as good as independent.
+        """
         words, counts = (self._order, self._starts, self._term), (self._in_document, self._of_word, self._total)
+        alike = self._places, self._word_starts, self._doc
         for _ in range(times):
             gibbs_loops.sweep(self.topic, *words, self._alpha, self._eta, *counts, power, self._rng)
+            if power == 1.0:
+                gibbs_loops.sweep_words(self.topic, *alike, self._alpha, self._eta, *counts, self._rng)
 
     def draw(self) -> dict[str, np.ndarray]:
         """Draw ``proportions`` (D, K) and ``topics`` (K, V) given the topics of the words."""

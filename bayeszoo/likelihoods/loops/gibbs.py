@@ -1,4 +1,4 @@
-"""One sweep of collapsed Gibbs sampling over the words of a corpus. Numba.
+"""Sweeps of collapsed Gibbs sampling over the words of a corpus, one at a time or those of a kind together. Numba.
 
 Counts are floats, which are whole numbers up to 2^53: they are multiplied without a conversion. Those
 of a word lie together and are padded with zeros to whole blocks of topics, which the processor adds up side by side. A
@@ -16,6 +16,10 @@ import numpy as np
 
 BLOCK = 4
 """Topics that are added up one after the other."""
+TOGETHER = 256
+"""Occurrences of a word whose topics are drawn together, at most: of more fewer proposals are accepted."""
+FAR = 1e200
+"""A product that is larger, or smaller than one over it, is taken into the logarithm: it stays far from overflow."""
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
@@ -73,3 +77,73 @@ def sweep(topic, order, starts, term, alpha, eta, in_document, of_word, total, p
             total[new] += 1.0
             each[new] = _raised(row[new] + weight, power)
             share[new] = _raised((here[new] + alpha[new]) / (total[new] + eta_total), power)
+
+
+@_loops
+def _moved(k, by, here, row, total, weight, eta_total, share):  # type: ignore[no-untyped-def]
+    """Put a word into topic k, or take it out by -1; ``share`` (K,) are (n_kv + eta_v) / (n_k + sum of eta)."""
+    here[k] += by
+    row[k] += by
+    total[k] += by
+    share[k] = (row[k] + weight) / (total[k] + eta_total)
+
+
+@_loops
+def _cumulative(here, alpha, share, sums):  # type: ignore[no-untyped-def]
+    """Write the cumulative probabilities of a word's topics, up to a factor that all share, and return the last."""
+    whole = 0.0
+    for k in range(len(alpha)):
+        whole += (here[k] + alpha[k]) * share[k]
+        sums[k] = whole
+    return whole
+
+
+@_loops
+def sweep_words(topic, places, starts, doc, alpha, eta, in_document, of_word, total, rng):  # type: ignore[no-untyped-def]
+    """Draw the topics of all occurrences of each word together, given those of all other words, in place.
+
+    An occurrence that moves by itself seldom leaves the topic that the others of its word are in. All are taken out
+    here and put in again one after the other, in random order, the topic of each drawn given those before it. Such a
+    proposal has density p(z, w) over the product of the normalizers on its way, whatever the order, and is accepted
+    with the ratio of these products, of the new topics to the old: Metropolis and Hastings, by the sequential
+    imputation of Kong, Liu and Wong 1994, JASA 89, 278-288.
+
+    ``places`` (words,) are the places in ``topic`` of the occurrences of one word after the other, which are shuffled,
+    ``starts`` (V + 1,) where those of each word begin, ``doc`` (words,) the documents of all places; the rest as of
+    `sweep`. Of a word that occurs often at most TOGETHER move at a time.
+    """
+    K, eta_total = len(alpha), eta.sum()
+    share, sums, new = np.empty(K), np.empty(K), np.empty(TOGETHER, dtype=np.int32)
+    for v in range(len(eta)):
+        row, weight = of_word[v], eta[v]
+        for k in range(K):
+            share[k] = (row[k] + weight) / (total[k] + eta_total)
+        for first in range(starts[v], starts[v + 1], TOGETHER):
+            last, ratio, log_ratio = min(first + TOGETHER, starts[v + 1]), 1.0, 0.0
+            for i in range(last - 1, first - 1, -1):  # the first that is out is the last in: the rest is as it was then
+                j = first + int(rng.random() * (i + 1 - first))
+                places[i], places[j] = places[j], places[i]
+                here = in_document[doc[places[i]]]
+                _moved(topic[places[i]], -1.0, here, row, total, weight, eta_total, share)
+                ratio /= _cumulative(here, alpha, share, sums)
+                if not 1 / FAR < ratio < FAR:
+                    log_ratio, ratio = log_ratio + math.log(ratio), 1.0
+            for i in range(first, last):
+                here = in_document[doc[places[i]]]
+                whole = _cumulative(here, alpha, share, sums)
+                left, k = rng.random() * whole, 0
+                for j in range(K - 1):
+                    k += left >= sums[j]
+                new[i - first] = k
+                _moved(k, 1.0, here, row, total, weight, eta_total, share)
+                ratio *= whole
+                if not 1 / FAR < ratio < FAR:
+                    log_ratio, ratio = log_ratio + math.log(ratio), 1.0
+            if math.log(rng.random()) < log_ratio + math.log(ratio):
+                for i in range(first, last):
+                    topic[places[i]] = new[i - first]
+                continue
+            for i in range(first, last):
+                here = in_document[doc[places[i]]]
+                _moved(new[i - first], -1.0, here, row, total, weight, eta_total, share)
+                _moved(topic[places[i]], 1.0, here, row, total, weight, eta_total, share)
