@@ -17,7 +17,7 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from bayeszoo.data.inputs import GroupTrials
 from bayeszoo.distributions import frozen
@@ -87,7 +87,7 @@ class BetaBinomial(Conditional, Observable):
     def log_coefficient(self, data: Values) -> float:
         """Return the log of how many orders the successes of each group may have among its trials."""
         y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
-        return float(np.sum(-np.log1p(n) - special.betaln(n - y + 1, y + 1)))
+        return float(np.sum(-np.log1p(n) - scipy.special.betaln(n - y + 1, y + 1)))
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess the mean by the share of all trials, and a size of 10."""
@@ -96,7 +96,7 @@ class BetaBinomial(Conditional, Observable):
 
     def log_outer_prior(self, outer: Values) -> Any:
         """Return the log density of Beta(a, b) and Pareto(shape, 1)."""
-        return frozen.beta(self.a, self.b).logpdf(outer["mean"]) + stats.pareto.logpdf(outer["size"], self.shape)
+        return frozen.beta(self.a, self.b).logpdf(outer["mean"]) + scipy.stats.pareto.logpdf(outer["size"], self.shape)
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log probability of the ordered trials of all groups."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from bayeszoo.data.inputs import GroupEvents
 from bayeszoo.distributions import frozen
@@ -96,14 +96,14 @@ class GammaPoissonGroups(Conditional, Observable):
     def log_outer_prior(self, outer: Values) -> Any:
         """Return the log density of Exponential(mean a0) and Gamma(b1, rate b2)."""
         of_rate = frozen.gamma(self.b1, scale=1 / self.b2).logpdf(outer["rate"])
-        return stats.expon.logpdf(outer["shape"], scale=self.a0) + of_rate
+        return scipy.stats.expon.logpdf(outer["shape"], scale=self.a0) + of_rate
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log probability of the counts: negative binomial."""
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
         y, exposure = np.asarray(data["y"]), np.asarray(data["exposure"])
-        failed = -shape * np.log1p(exposure / rate) - special.xlog1py(y, rate / exposure)
-        return np.sum(log_rising(shape, y) - special.gammaln(y + 1) + failed, axis=-1)
+        failed = -shape * np.log1p(exposure / rate) - scipy.special.xlog1py(y, rate / exposure)
+        return np.sum(log_rising(shape, y) - scipy.special.gammaln(y + 1) + failed, axis=-1)
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return lam_j ~ Gamma(shape + y_j, rate + exposure_j)."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 import numpy as np
-from scipy import stats
+import scipy
 
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.rows import GROUP
@@ -126,7 +126,7 @@ def _shrunk(fit: Fit) -> Columns:
 
 def _ranks(theta: np.ndarray, fit: Fit) -> Columns:
     """Rank the groups in each joint draw, shape (chain, draw, group), from the highest; equal ones share ranks."""
-    ranks = stats.rankdata(-theta, axis=-1)
+    ranks = scipy.stats.rankdata(-theta, axis=-1)
     columns = {"rank": ranks.mean((0, 1)), "mcse_rank": _mcse(ranks, fit)}
     bounds = np.quantile(ranks, _INTERVAL, axis=(0, 1), method="inverted_cdf")
     columns |= dict(zip(("rank_q025", "rank_q975"), bounds, strict=True))

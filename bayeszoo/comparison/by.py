@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
-from scipy import stats
+import scipy
 
 from bayeszoo.comparison.compare import unique
 from bayeszoo.comparison.levels import contrasts_of_levels, estimates_of_levels, is_of_levels
@@ -274,8 +274,8 @@ def _in_closed_form(first: Fit, second: Fit, name: str) -> dict[str, np.ndarray]
     shape = np.shape(low.mean())
     if math.prod(shape) > MOST_ENTRIES or any(np.any(getattr(each, "atom", 0.0)) for each in (low, high)):
         return None
-    weights = stats.norm.pdf(_SCORES) * (_SCORES[1] - _SCORES[0])
-    points = np.array([low.ppf(level) for level in stats.norm.cdf(_SCORES)])
+    weights = scipy.stats.norm.pdf(_SCORES) * (_SCORES[1] - _SCORES[0])
+    points = np.array([low.ppf(level) for level in scipy.stats.norm.cdf(_SCORES)])
     bounds = [np.array([each.ppf(_FAR), each.ppf(1 - _FAR)]) for each in (low, high)]
 
     def quantiles(shifted: Callable[[np.ndarray], np.ndarray], least: np.ndarray, most: np.ndarray) -> list[np.ndarray]:
