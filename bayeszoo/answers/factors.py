@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from bayeszoo.answers.assign import by_row, rows_asked
 from bayeszoo.data.inputs.matrix import scales_of
@@ -139,7 +139,7 @@ def _of_some(each: np.ndarray, sd: np.ndarray, rng: np.random.Generator | None) 
     mean, whole = each.mean((0, 1)), np.sqrt(np.square(sd).mean((0, 1)) + each.var((0, 1)))
     levels = np.array(list(QUANTILES.values()))
     if rng is None:
-        quantiles = mean + whole * ndtri(levels)[:, None, None]
+        quantiles = mean + whole * scipy.special.ndtri(levels)[:, None, None]
     else:
         quantiles = np.quantile(rng.normal(each, sd), levels, axis=(0, 1))
     mcse = np.full(mean.shape, np.nan) if rng is None else diagnostics.mcse(each)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from scipy.special import logsumexp as log_sum_exp
+import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation import diagnostics
@@ -109,13 +109,13 @@ def by_quadrature(model: LogConcave, data: Values | Accumulated) -> Score:
         few = model.inputs.reordered(rows, some)
         log_p = log_density(model.likelihood(known.points, few), model.inputs.outcome(few))
         terms[some], of_half[some] = (
-            log_sum_exp(masses_without(mass, log_p) + log_p, axis=0) for mass in (known.mass, known.halved)
+            scipy.special.logsumexp(masses_without(mass, log_p) + log_p, axis=0) for mass in (known.mass, known.halved)
         )
     for i in np.flatnonzero(np.isnan(terms) & (weights > 0)).tolist():
         rest = given_the_others(model, rows, weights, i)
         row = model.inputs.reordered(rows, np.array([i]))
         each = log_density(model.likelihood(rest.points, row), model.inputs.outcome(row))[:, 0]
-        terms[i], of_half[i] = (log_sum_exp(each, b=mass) for mass in (rest.mass, rest.halved))
+        terms[i], of_half[i] = (scipy.special.logsumexp(each, b=mass) for mass in (rest.mass, rest.halved))
     return _weighted(terms, weights, mcse=float(np.mean(np.abs(terms - of_half)[weights > 0])))
 
 
@@ -134,7 +134,7 @@ def masses_without(mass: np.ndarray, log_p: np.ndarray) -> np.ndarray:
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_masses = np.log(mass)[:, None] - log_p
-        log_masses = log_masses - log_sum_exp(log_masses, axis=0)
+        log_masses = log_masses - scipy.special.logsumexp(log_masses, axis=0)
         beyond = np.sum(np.exp(log_masses[mass < _OUTSKIRTS]), axis=0)
     return np.where(beyond <= _MOST_BEYOND, log_masses, np.nan)
 

@@ -20,6 +20,7 @@ from cyclopts import App, CycloptsError
 
 from bayeszoo.cli import terminal
 from bayeszoo.cli.help_about import help_about
+from bayeszoo.cli.lean import load_less
 from bayeszoo.cli.verbs import (
     by,
     check,
@@ -72,6 +73,8 @@ def completion_command(shell: Literal["bash", "zsh", "fish"], /) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     words = terminal.WORDS[:] = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is None:  # the process is ours
+        load_less(words)
     debug, strict = "--debug" in words, "--strict" in words
     about = help_about(words) if {"--help", "-h"} & {*words} else None
     app.help_formatter, app.help_epilogue = about or (None, EPILOGUE)

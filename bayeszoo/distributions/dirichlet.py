@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy
-from scipy.special import digamma, gammaln
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.discrete import sum_of_others
@@ -118,19 +117,19 @@ def log_density(p: Any, alpha: Any) -> np.ndarray:
     On the edge: -inf where an entry is 0 whose alpha is above 1, inf where it is below.
     """
     p, alpha = np.broadcast_arrays(np.asarray(p, dtype=np.float64), np.asarray(alpha, dtype=np.float64))
-    constant = gammaln(alpha.sum(axis=-1)) - gammaln(alpha).sum(axis=-1)
+    constant = scipy.special.gammaln(alpha.sum(axis=-1)) - scipy.special.gammaln(alpha).sum(axis=-1)
     return constant + np.sum(scipy.special.xlogy(alpha - 1, p), axis=-1)
 
 
 def expected_log(alpha: np.ndarray) -> np.ndarray:
     """Return E[log p] under p ~ Dirichlet(alpha) along the last axis (Bishop, PRML, B.21)."""
-    return np.asarray(digamma(alpha) - digamma(alpha.sum(axis=-1, keepdims=True)))
+    return np.asarray(scipy.special.digamma(alpha) - scipy.special.digamma(alpha.sum(axis=-1, keepdims=True)))
 
 
 def divergence(alpha: Any, prior: Any) -> float:
     """Return KL(Dirichlet(alpha) || Dirichlet(prior)), summed over rows."""
     alpha, prior = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(prior, dtype=np.float64))
-    constants = [gammaln(a.sum(axis=-1)) - gammaln(a).sum(axis=-1) for a in (alpha, prior)]
+    constants = [scipy.special.gammaln(a.sum(axis=-1)) - scipy.special.gammaln(a).sum(axis=-1) for a in (alpha, prior)]
     return float(np.sum(constants[0] - constants[1]) + np.sum((alpha - prior) * expected_log(alpha)))
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import lazy_loader
 import numpy as np
 import scipy
-from scipy.special import digamma, polygamma
 
 from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.dirichlet import Dirichlet, draw_dirichlet
@@ -326,10 +325,11 @@ def best_concentration(rows: np.ndarray, before: Any) -> Any:
     if (K := len(means)) == 1:
         return before  # any will do
     if np.ndim(before) == 0:
+        digamma = scipy.special.digamma
         return np.float64(_root(lambda a: K * (digamma(K * a) - digamma(a)) + means.sum(), SMALLEST, LARGEST))
 
     def entries(total: float) -> np.ndarray:
-        return np.clip(_inverse_digamma(digamma(total) + means), SMALLEST, LARGEST)
+        return np.clip(_inverse_digamma(scipy.special.digamma(total) + means), SMALLEST, LARGEST)
 
     return plain(entries(_root(lambda total: np.log(entries(total).sum() / total), K * SMALLEST, K * LARGEST)))
 
@@ -344,7 +344,7 @@ def _root(slope: Callable[[float], float], low: float, high: float) -> float:
 
 def _inverse_digamma(y: np.ndarray) -> np.ndarray:
     """Return x > 0 where digamma(x) = y: Newton's steps, which double the digits (Minka, appendix C)."""
-    x = np.where(y >= -2.22, np.exp(y) + 0.5, -1 / (np.minimum(y, -2.22) - digamma(1.0)))
+    x = np.where(y >= -2.22, np.exp(y) + 0.5, -1 / (np.minimum(y, -2.22) - scipy.special.digamma(1.0)))
     for _ in range(5):
-        x = x - (digamma(x) - y) / polygamma(1, x)
+        x = x - (scipy.special.digamma(x) - y) / scipy.special.polygamma(1, x)
     return np.asarray(x)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma, gammaln
+import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
@@ -53,7 +53,7 @@ class Factored:
     def expected(self) -> Coefficients:
         """What the E-step needs of it."""
         (a, b), (c, d) = self.relevance, self.precision
-        return Coefficients(self.mean, self.covariance, c / d, float(digamma(c)) - math.log(d), a / b)
+        return Coefficients(self.mean, self.covariance, c / d, float(scipy.special.digamma(c)) - math.log(d), a / b)
 
     @property
     def squares(self) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +102,7 @@ def turned_log_density(q: Factored, params: Mapping[str, Any], turns: Sequence[n
     own = np.logaddexp.reduce(features @ weights.T, axis=-1) - math.log(size)
     constant = -(np.linalg.slogdet(q.covariance)[1].sum() + x.shape[-1] * D * LOG_2_PI) / 2
     constant -= np.einsum("di,di->", pull[:, 1:], q.mean[:, 1:]) / 2
-    constant += a * np.log(b).sum() - len(b) * gammaln(a) + c * math.log(d) - gammaln(c)
+    constant += a * np.log(b).sum() - len(b) * scipy.special.gammaln(a) + c * math.log(d) - scipy.special.gammaln(c)
     return np.asarray(own + constant + (a - 1) * np.log(alpha).sum(axis=-1) - (c + 1) * np.log(variance) - d / variance)
 
 
@@ -133,8 +133,8 @@ class Prior:
         of_mean = -np.square((mean - self.centre) / self.width) / 2 - math.log(self.width) - LOG_2_PI / 2
         log_alpha = np.log(alpha)
         of_loadings = (loadings.shape[-2] * (log_alpha - LOG_2_PI) - alpha * np.square(loadings).sum(axis=-2)) / 2
-        of_alpha = a * math.log(b) - gammaln(a) + (a - 1) * log_alpha - b * alpha
-        of_variance = c * math.log(d) - gammaln(c) - (c + 1) * np.log(variance) - d / variance
+        of_alpha = a * math.log(b) - scipy.special.gammaln(a) + (a - 1) * log_alpha - b * alpha
+        of_variance = c * math.log(d) - scipy.special.gammaln(c) - (c + 1) * np.log(variance) - d / variance
         return np.asarray(of_mean.sum(axis=-1) + (of_loadings + of_alpha).sum(axis=-1) + of_variance)
 
     def divergence(self, q: Factored) -> float:
@@ -144,7 +144,7 @@ class Prior:
         entropy = np.linalg.slogdet(q.covariance)[1].sum() / 2 + D * size * (1 + LOG_2_PI) / 2
         away = np.square(q.mean[:, 0] - self.centre) + q.covariance[:, 0, 0]
         of_mean = D * (LOG_2_PI / 2 + math.log(self.width)) + away.sum() / (2 * self.width**2)
-        log_alpha = digamma(a) - np.log(b)
+        log_alpha = scipy.special.digamma(a) - np.log(b)
         of_loadings = np.sum(D * (LOG_2_PI - log_alpha) + a / b * sum(q.squares)) / 2
         of_alpha = np.sum(gamma_divergence(a, b, *self.relevance))
         return float(of_mean + of_loadings - entropy + of_alpha + gamma_divergence(c, d, *self.precision))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from scipy.special import gammaln
 
 from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
@@ -125,7 +124,7 @@ class ProbabilityTable(Part):
             return 0.0
         p, count = np.asarray(params[self.name], dtype=np.float64), len(alphas)
         logs = np.log(np.maximum(p, np.finfo(np.float64).tiny)).reshape(*p.shape[: p.ndim - self.prior.ndim], -1)
-        of_rows = gammaln(alphas.sum(axis=-1)) - gammaln(alphas).sum(axis=-1)
+        of_rows = scipy.special.gammaln(alphas.sum(axis=-1)) - scipy.special.gammaln(alphas).sum(axis=-1)
         return logs @ (alphas - 1).reshape(count, -1).T + of_rows.reshape(count, -1).sum(axis=1)
 
     def mode(self, counts: np.ndarray, flat: bool) -> dict[str, np.ndarray]:

@@ -10,7 +10,6 @@ from typing import Any
 import lazy_loader
 import numpy as np
 import scipy
-from scipy.special import gammaln, softmax
 
 from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
 from bayeszoo.distributions.posterior import Posterior
@@ -128,7 +127,7 @@ def responsibilities(log_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     log_total = np.logaddexp.reduce(log_terms, axis=-1)
     possible = np.isfinite(log_total)[..., None]
-    return softmax(np.where(possible, log_terms, 0.0), axis=-1), log_total
+    return scipy.special.softmax(np.where(possible, log_terms, 0.0), axis=-1), log_total
 
 
 def log_permanent(log_terms: np.ndarray) -> np.ndarray:
@@ -142,7 +141,7 @@ def symmetrized(q_weights: np.ndarray, weights: np.ndarray, log_pairwise: np.nda
 
     ``log_pairwise[..., j, k]`` is the log density of the parameters in place k under component j.
     """
-    constant = gammaln(q_weights.sum()) - gammaln(q_weights).sum()
+    constant = scipy.special.gammaln(q_weights.sum()) - scipy.special.gammaln(q_weights).sum()
     terms = (q_weights[:, None] - 1) * np.log(weights)[..., None, :] + log_pairwise
     return constant + log_permanent(terms) - math.lgamma(len(q_weights) + 1)
 
