@@ -13,11 +13,9 @@ import pandas as pd
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli import terminal
 from bayeszoo.cli.verbs import fits as fit_verb
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
-from tests.quick import quick_first
 
 SINGLE = {"log_evidence", "elbo", "log_likelihood", "log_joint"}
 DOCUMENT = SINGLE | {"model", "method", "status", "seed", "seconds", "gate", "parameters", "derived", "warnings"}
@@ -279,57 +277,6 @@ def test_control_characters_are_made_visible_and_markup_is_printed_as_it_is(run,
     code, out, err = run("fit", "beta_bernoulli", table, *EXACT, "--positive", "[blink]yes")
     assert (code, "\x1b" in out + err, "data [red]\\x1b[2J.csv" in out) == (0, False, True)
     assert "column '[bold]x': '[blink]yes' is 1, 'no' is 0" in err
-
-
-EXACT_FIT = ["fit", "beta_bernoulli", "--method", "exact"]
-DERIVED_FIT = ["fit", "linear_regression", "--method", "exact"]  # with sigma, which has a closed form too
-HEAVY = """
-import sys, bayeszoo
-assert 'pytensor' not in sys.modules
-from bayeszoo.cli.app import main
-try: main()
-except SystemExit: pass
-slow = {'pytensor', 'arviz', 'arviz_stats', 'nutpie', 'matplotlib', 'numba', 'sklearn.base'}
-print(sorted(slow & set(sys.modules)), file=sys.stderr)
-"""
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    quick_first(
-        [EXACT_FIT, DERIVED_FIT, ["fit", "normal_inverse_wishart", "--set", "Psi0=[[1,2],[2,1]]"], ["list"]], 2
-    ),
-)
-def test_exact_answers_do_not_wait_for_slow_libraries_and_pipes_get_no_colours(arguments):
-    done = subprocess.run([sys.executable, "-c", HEAVY, *arguments], capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines()[-1] == "[]"
-    assert "\x1b" not in done.stdout + done.stderr
-    assert max(map(len, done.stdout.splitlines() or [""])) <= terminal.WIDE
-
-
-NOT_OF_NUTS = """
-import sys
-from bayeszoo.cli.app import main
-try: main()
-except SystemExit: pass
-unused = {'arviz', 'arviz_plots', 'matplotlib', 'sklearn.base', 'formulaic.formula', 'nutpie'}
-print(sorted(unused & set(sys.modules)), file=sys.stderr)
-import nutpie
-print(nutpie.sample.__globals__['arviz'].from_dict.__name__, file=sys.stderr)
-"""
-
-
-def test_nuts_does_not_wait_for_libraries_that_it_does_not_use():
-    command = [sys.executable, "-c", NOT_OF_NUTS, *EXACT_FIT[:-1], "nuts", "--seed", "1", "--draws", "50"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines()[-2:] == ["['nutpie']", "from_dict"]  # which ArviZ still finds when it is called
-
-
-def test_a_command_does_not_look_through_all_objects_when_it_ends():
-    at_the_end = "atexit.register(lambda: print(gc.get_freeze_count() > 10_000, file=sys.stderr))"
-    code = f"import atexit, gc, sys; {at_the_end}; from bayeszoo.cli.app import main; main(['list'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines()[-1] == "True"
 
 
 # Wrong usage: one line that says what to do, and nothing on stdout

@@ -148,7 +148,7 @@ def test_a_group_without_trials_is_the_population():
 
 def test_groups_that_are_alike_share_ranks():
     values = np.array([[[2.0, 5.0, 5.0, 1.0]]])
-    assert module.stats.rankdata(-values, axis=-1).tolist() == [[[3, 1.5, 1.5, 4]]]
+    assert module.scipy.stats.rankdata(-values, axis=-1).tolist() == [[[3, 1.5, 1.5, 4]]]
 
 
 def test_a_point_estimate_has_neither_spread_nor_ranks():

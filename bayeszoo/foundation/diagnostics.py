@@ -10,11 +10,13 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import scipy
 
 from bayeszoo.foundation.importing import without_stack
 
 _AXES = {"chain_axis": 0, "draw_axis": 1}
 _TAILS = (0.05, 0.95)
+_ONE_SD = (0.1586553, 0.8413447)
 _FAR = 8
 _MIN_DRAWS = 4
 """With fewer ArviZ estimates nothing."""
@@ -59,6 +61,24 @@ def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> 
         return np.asarray(array_stats.mcse(draws, method=method, **options, **_AXES))
 
 
+def mcse_of_independent(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
+    """Return the error of the "mean", "sd" or "quantile" of independent draws: as many are effective as there are.
+
+    Of a quantile it is half of what lies between the order statistics that hold it with the probability of one sd.
+    """
+    values = draws.reshape(-1, *draws.shape[2:])
+    size, squares = len(values), np.square(values - values.mean(axis=0))
+    if prob is not None:
+        levels = scipy.special.betaincinv(size * prob + 1, size * (1 - prob) + 1, _ONE_SD)
+        low, high = max(int(np.floor(size * levels[0])) - 1, 0), min(int(np.ceil(size * levels[1])), size) - 1
+        ordered = np.partition(values, (low, high), axis=0)
+        return np.asarray(ordered[high] - ordered[low]) / 2
+    if method == "mean":
+        return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(size))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt(squares.var(axis=0) / squares.mean(axis=0) / size) / 2)
+
+
 def ess(draws: np.ndarray, method: str = "bulk") -> np.ndarray:
     """Return the effective sample size for "bulk", "tail" (the quantiles 0.05 and 0.95) or "mean"."""
     array_stats = _arviz()
@@ -100,11 +120,10 @@ def tail_shape(draws: np.ndarray) -> np.ndarray:
     Moments of order m exist where it is below 1 / m. Far out is eight interquartile ranges from the median, which tails
     of shape 1/2 and more pass in a thousand draws.
     """
-    array_stats = _arviz()
     first, middle, third = np.quantile(draws, [0.25, 0.5, 0.75], axis=(0, 1))
     shape = np.full(draws.shape[2:], -np.inf)
     for i in np.argwhere(np.max(np.abs(draws - middle), axis=(0, 1)) > _FAR * (third - first)):
         for tail in ("left", "right"):
             with suppress(ValueError):  # ties
-                shape[*i] = max(shape[*i], array_stats.pareto_khat(draws[:, :, *i], 0, 1, tail=tail))
+                shape[*i] = max(shape[*i], _arviz().pareto_khat(draws[:, :, *i], 0, 1, tail=tail))
     return shape

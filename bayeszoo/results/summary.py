@@ -201,8 +201,9 @@ def _of_draws(values: np.ndarray, kind: str) -> Summary:
 
 def _diagnosed(values: np.ndarray, kind: str) -> Summary:
     """Return Monte Carlo errors, and of draws of chains effective sample sizes and R-hat."""
-    errors_of = {f"mcse_{name}": diagnostics.mcse(values, name) for name in ("mean", "sd")}
-    errors_of |= {f"mcse_{name}": diagnostics.mcse(values, "quantile", prob) for name, prob in QUANTILES.items()}
+    mcse = diagnostics.mcse if kind == "sampled" else diagnostics.mcse_of_independent
+    errors_of = {f"mcse_{name}": mcse(values, name) for name in ("mean", "sd")}
+    errors_of |= {f"mcse_{name}": mcse(values, "quantile", prob) for name, prob in QUANTILES.items()}
     if kind != "sampled":
         return {**errors_of}
     sizes = {f"ess_{method}": diagnostics.ess(values, method) for method in ("bulk", "tail")}
