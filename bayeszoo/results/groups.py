@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import lazy_loader
 import numpy as np
@@ -28,6 +29,8 @@ else:
 GROUPS = ("log_likelihood", "posterior_predictive", "prior", "prior_predictive", "log_prior")
 """The groups in the order in which they are made: ``prior_predictive`` is drawn from ``prior``."""
 MOST_NUMBERS = 4_000_000  # numbers in all groups together, of 8 bytes each, up to which `fit` makes them unasked
+BLOCK = 2**22
+"""Rows times draws of which a group is computed at a time: beside the group itself little memory is needed."""
 PRIOR_DRAWS = 1000  # draws of ``prior`` and ``prior_predictive``, in one chain
 
 
@@ -47,7 +50,8 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
         integrated out, in nats; of rows
         that stand for several observations, of all of them. ``posterior_predictive`` and ``prior_predictive``, one data
         set for each draw; ``prior``, draws from the prior, in one chain; ``log_prior``, the log prior density of each
-        draw, in nats, in the constrained space. Groups that the tree has are left as they are.
+        draw, in nats, in the constrained space. Groups that the tree has are left as they are. Those of rows hold 8
+        bytes for each row and draw, 3.2 GB of 100,000 rows and 4,000 draws; computing them takes little more.
 
     Returns
     -------
@@ -141,10 +145,16 @@ def _draws(fit: Fit) -> dict[str, np.ndarray]:
     return draws
 
 
-def _by_chain(draws: Values, compute: Callable[[Values], np.ndarray]) -> np.ndarray:
-    """Compute chain by chain, which bounds the memory, and stack the chains."""
-    chains = len(next(iter(draws.values())))
-    return np.stack([compute({name: values[chain] for name, values in draws.items()}) for chain in range(chains)])
+def _in_blocks(draws: Values, numbers: int, compute: Callable[[Values], np.ndarray]) -> np.ndarray:
+    """Compute so many numbers a draw, of some draws of a chain at a time, and store them in one array of all."""
+    chains, count = np.shape(next(iter(draws.values())))[:2]
+    some, values = max(1, BLOCK // max(1, numbers)), None
+    for chain, first in itertools.product(range(chains), range(0, count, some)):
+        block = slice(first, min(first + some, count))
+        of_block = compute({name: each[chain, block] for name, each in draws.items()})
+        values = np.empty((chains, count, *of_block.shape[1:]), of_block.dtype) if values is None else values
+        values[chain, block] = of_block
+    return cast(np.ndarray, values)
 
 
 def _of_rows(fit: Fit, values: np.ndarray) -> xr.Dataset:
@@ -159,9 +169,11 @@ def _of_rows(fit: Fit, values: np.ndarray) -> xr.Dataset:
 
 def _log_likelihood(fit: Fit) -> xr.Dataset:
     model, outcome = _observable(fit), _outcome(fit)
-    values = _by_chain(
-        _draws(fit), lambda params: log_density(row_likelihood(model, params, fit.data, fit.data), outcome)
-    )
+
+    def of_draws(params: Values) -> np.ndarray:
+        return log_density(row_likelihood(model, params, fit.data, fit.data), outcome)
+
+    values = _in_blocks(_draws(fit), outcome.size, of_draws)
     return _of_rows(fit, values)
 
 
@@ -171,7 +183,11 @@ def _predictive(fit: Fit, group: str) -> xr.Dataset:
     if group == "prior_predictive":
         extend(fit.tree, ["prior"])
     draws = fit.draws("prior") if group == "prior_predictive" else _draws(fit)
-    return _of_rows(fit, _by_chain(draws, lambda params: replicates(model, params, fit.data, outcome, rng)))
+
+    def of_draws(params: Values) -> np.ndarray:
+        return replicates(model, params, fit.data, outcome, rng)
+
+    return _of_rows(fit, _in_blocks(draws, outcome.size, of_draws))
 
 
 def replicates(
