@@ -116,6 +116,7 @@ docs-quick: $(TOOLS) ## The same site with notebooks that were not run and witho
 bench: $(READY) ## The peers side by side
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/nuts.py
+	$(BIN)/python benchmarks/cold.py
 
 certify: $(READY) ## Calibration of every sampler, seeded bugs, fits again, bad targets: hours, resumed where interrupted
 	$(BIN)/python -m benchmarks.certify

@@ -16,13 +16,16 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.mode import get_mode
 from pytensor.graph import clone_replace
 from pytensor.graph.basic import Constant
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.type import TensorType
 
+from bayeszoo.inference.engine.loops.graph import jitted
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 MOST_KEPT = 64
@@ -53,14 +56,16 @@ def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Function:
     data = [v for v in entering if _is_data(v, values[v], entering[v])]
     scalars = [v for v in data if np.size(values[v]) == 1 and v.type.dtype == "float64"]
     arrays = {v: v.type() for v in data if v not in scalars}
-    packed = pt.dvector("scalars")  # each argument costs a tenth of a microsecond
+    packed = pt.vector(
+        "scalars", shape=(len(scalars),), dtype="float64"
+    )  # each argument costs a tenth of a microsecond
     numbers = {v: packed[i].reshape((1,) * v.type.ndim) for i, v in enumerate(scalars)}
     constants = {v: v.type.make_constant(values[v]) for v in entering if v not in data}
     graph, inputs = clone_replace(list(outputs), {**arrays, **numbers, **constants}), [flat, packed, *arrays.values()]
     function = _kept(inputs, graph, mode)
     arguments = [
         np.array([np.ravel(values[v])[0] for v in scalars]),
-        *(np.asarray(values[v], order="C") for v in arrays),
+        *(np.asarray(v.type.filter(values[v]), order="C") for v in arrays),
     ]
     return Function(function, arguments)
 
@@ -68,12 +73,22 @@ def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Function:
 def _kept(inputs: Sequence[Any], graph: Sequence[Any], mode: str) -> Callable[..., Any]:
     key = mode, _structure(inputs, graph)
     if key not in _KEPT:
-        function = pytensor.function(inputs, graph, mode=mode, on_unused_input="ignore", trust_input=True)
-        _KEPT[key] = function.vm.jit_fn if mode == "NUMBA" else function  # without PyTensor's Python around it
+        _KEPT[key] = _jitted(inputs, graph) if mode == "NUMBA" else _interpreted(inputs, graph, mode)
     _KEPT.move_to_end(key)
     while len(_KEPT) > MOST_KEPT:
         _KEPT.popitem(last=False)
     return _KEPT[key]
+
+
+def _jitted(inputs: Sequence[Any], outputs: Sequence[Any]) -> Callable[..., Any]:
+    """Compile a graph that PyTensor has simplified, but for what its numba linker compiles by itself."""
+    graph = FunctionGraph(inputs, outputs, clone=True)
+    get_mode("NUMBA").excluding("inplace", "fuse_indexed_into_elemwise").optimizer.rewrite(graph)
+    return jitted(graph)
+
+
+def _interpreted(inputs: Sequence[Any], outputs: Sequence[Any], mode: str) -> Callable[..., Any]:
+    return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore", trust_input=True)
 
 
 def _entering(flat: Any, outputs: Sequence[Any]) -> dict[Any, list[Any]]:

@@ -86,8 +86,8 @@ class Density:
             self._refuse(discrete)
         self.model, self._mode = model, mode
         self._start = model.initial_point()
-        self._flat = pt.dvector("flat")
         self.size = sum(int(np.size(value)) for value in self._start.values())
+        self._flat = pt.vector("flat", shape=(self.size,), dtype="float64")
 
     def _refuse(self, discrete: list[str]) -> None:
         raise InputError(f"{', '.join(discrete)}: discrete variables have no gradient", hint="sum them out")

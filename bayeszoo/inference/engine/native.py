@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
+from itertools import count, islice
 from typing import Any
 
 import numba
@@ -21,10 +22,12 @@ import pytensor
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numba.np.arrayobj import get_itemsize, make_array, populate_array
 from pytensor.link.numba.cache import compile_numba_function_src
 
 from bayeszoo.inference.engine.compiled import Function
 
+_WORD = ir.IntType(64)
 _POINTER = types.CPointer(types.float64)
 _TABLE = types.CPointer(types.intp)
 _LOG_DENSITY = types.int64(types.uint64, _POINTER, _POINTER, _POINTER, _TABLE)
@@ -34,8 +37,8 @@ RECOVERABLE, FATAL = 1, -1
 """What nutpie is told: above 0 the step diverges, below 0 the chain ends."""
 _OF_LOG_DENSITY = """
 def callback(size, x, gradient_out, value_out, table):
-    value, gradient = call(x, table, ({arguments}))
-    value_out[0] = {value}
+    value, gradient = call(x, size, table)
+    value_out[0] = value
     is_finite = np.isfinite(value_out[0])
     for i in range(size):
         gradient_out[i] = gradient[i]
@@ -44,7 +47,7 @@ def callback(size, x, gradient_out, value_out, table):
 """
 _OF_EXPAND = """
 def callback(size, expanded, x, out, table):
-    values, at = call(x, table, ({arguments})), 0
+    values, at = call(x, size, table), 0
     {copies}
     return 0
 """
@@ -100,14 +103,13 @@ def _addresses(entry: Any, function: Function) -> list[int]:
 
 @cache
 def _of_log_density(signature: Any) -> Any:
-    value = "value[()]" if isinstance(signature.return_type[0], types.Array) else "value"
-    return _callback(_LOG_DENSITY, _OF_LOG_DENSITY, signature, 1, value=value)
+    return _callback(_LOG_DENSITY, _OF_LOG_DENSITY, signature, 1)
 
 
 @cache
 def _of_parameters(signature: Any, at: int) -> Any:
     copies = (
-        _COPY.format(each=f"values[{i}].flat" if kind.ndim else f"(values[{i}][()],)")
+        _COPY.format(each=f"values[{i}].flat" if isinstance(kind, types.Array) else f"(values[{i}],)")
         for i, kind in enumerate(signature.return_type)
     )
     return _callback(_EXPAND, _OF_EXPAND, signature, at, copies="".join(copies))
@@ -118,26 +120,23 @@ def _callback(kind: Any, source: str, signature: Any, at: int, **code: str) -> A
 
     PyTensor's locator finds it by its key, so that it lies where PyTensor's own compiled code does.
     """
-    kinds, arguments, next_at = signature.args[0].types, ["numba.carray(x, (size,))"], at + 1
-    for array in kinds[1:]:
-        shape = "".join(f"table[{next_at + 1 + i}], " for i in range(array.ndim))
-        arguments.append(f"numba.carray(_pointer(table[{next_at}], {array.dtype}), ({shape}))")
-        next_at += 1 + array.ndim
-    source = source.format(arguments=", ".join([*arguments, ""]), **code)
-    key = "\n".join((inspect.getsource(sys.modules[__name__]), source, repr(signature)))
-    names = {str(array.dtype): array.dtype for array in kinds} | {"call": _caller(signature, at)}
-    known = {"cache_key": sha256(key.encode()).hexdigest(), "global_env": globals() | names}
+    source = source.format(**code)
+    key = "\n".join((inspect.getsource(sys.modules[__name__]), source, repr(signature), str(at)))
+    names = globals() | {"call": _caller(signature, at)}
+    known = {"cache_key": sha256(key.encode()).hexdigest(), "global_env": names}
     function = compile_numba_function_src(source, "callback", **known)
     return numba.cfunc(kind, cache=pytensor.config.numba__cache)(function)
 
 
-@intrinsic
-def _pointer(context: Any, address: Any, of: Any) -> Any:
-    """Make an address a pointer to numbers of a type."""
-    kind = types.CPointer(of.dtype)
-    return kind(address, of), lambda context, builder, _, arguments: builder.inttoptr(
-        arguments[0], context.get_value_type(kind)
-    )
+def _array(context: Any, builder: Any, kind: Any, address: Any, shape: list[Any]) -> Any:
+    """Return an array in C order whose numbers are at an address."""
+    array, itemsize = make_array(kind)(context, builder), _WORD(get_itemsize(context, kind))
+    strides = [itemsize]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    data = builder.inttoptr(address, context.get_data_type(kind.dtype).as_pointer())
+    populate_array(array, data, shape, strides[: len(shape)], itemsize, meminfo=None)
+    return array._getvalue()
 
 
 def _caller(signature: Any, at: int) -> Any:
@@ -147,22 +146,24 @@ def _caller(signature: Any, at: int) -> Any:
     """
 
     @intrinsic
-    def call(context: Any, x: Any, table: Any, arguments: Any) -> Any:
+    def call(context: Any, x: Any, size: Any, table: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-            x, table, packed = values
-            raised, entry = (builder.load(builder.gep(table, [ir.IntType(64)(i)])) for i in (0, at))
+            x, size, table = values
+            rows = (builder.load(builder.gep(table, [_WORD(i)])) for i in count(at))
+            (point, *kinds), entry = signature.args, next(rows)
+            raised = builder.load(builder.gep(table, [_WORD(0)]))
             convention = context.call_conv
-            kind = convention.get_function_type(signature.return_type, signature.args).as_pointer()
-            each = [builder.extract_value(packed, i) for i in range(len(signature.args[0].types))]
-            packed = context.make_tuple(builder, signature.args[0], each)
+            function = convention.get_function_type(signature.return_type, signature.args).as_pointer()
+            data = [_array(context, builder, kind, next(rows), list(islice(rows, kind.ndim))) for kind in kinds]
+            first = _array(context, builder, point, builder.ptrtoint(x, _WORD), [size])
             status, result = convention.call_function(
-                builder, builder.inttoptr(entry, kind), signature.return_type, signature.args, [packed]
+                builder, builder.inttoptr(entry, function), signature.return_type, signature.args, [first, *data]
             )
             with builder.if_then(status.is_error, likely=False):
-                on_error = ir.FunctionType(ir.IntType(64), [x.type]).as_pointer()
+                on_error = ir.FunctionType(_WORD, [x.type]).as_pointer()
                 convention.return_value(builder, builder.call(builder.inttoptr(raised, on_error), [x]))
             return result
 
-        return signature.return_type(x, table, arguments), generate
+        return signature.return_type(x, size, table), generate
 
     return call

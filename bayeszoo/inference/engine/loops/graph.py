@@ -1,0 +1,60 @@
+"""A graph as one numba function of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Constant
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.elemwise import CAReduce, Elemwise
+
+from bayeszoo.inference.engine.loops import parts  # noqa: F401  its operations are registered
+from bayeszoo.inference.engine.loops.operations import entries, write
+from bayeszoo.inference.engine.loops.source import Array, Source, argument, constant
+
+
+def jitted(graph: FunctionGraph) -> Callable[..., Any]:
+    """Return a graph as one jitted function of its inputs, arrays in C order, to a tuple of its outputs.
+
+    The shape of the first input is checked at each call; those of the others are as their types say.
+    """
+    names = [f"data_{i}" for i in range(len(graph.inputs))]
+    source = Source(names)
+    arrays = [argument(name, v.type.shape) for name, v in zip(names, graph.inputs, strict=True)]
+    for i, length in enumerate(arrays[0].shape):
+        source.equal(f"{names[0]}.shape[{i}]", length)
+    outputs = []
+    for array, variable in zip(_graph(graph, arrays, source), graph.outputs, strict=True):
+        own = Array(array.shape, array.at) if array.name in names else array  # no input is given back
+        outputs.append(source.stored(own, variable.type.dtype).name if own.shape else own.at())
+    source.line(f"return {', '.join([*map(str, outputs), ''])}")
+    return source.compiled()
+
+
+def _graph(graph: FunctionGraph, inputs: Sequence[Array], source: Source) -> list[Array]:
+    arrays = dict(zip(graph.inputs, inputs, strict=True))
+
+    def array(variable: Any) -> Array:
+        return constant(variable.data, source) if isinstance(variable, Constant) else arrays[variable]
+
+    for node in graph.toposort():
+        if _is_part_of_sum(node, graph):
+            arrays[node.outputs[0]] = entries(node, [array(v) for v in node.inputs], source)
+        else:
+            arrays |= zip(node.outputs, write(node.op, node, [array(v) for v in node.inputs], source), strict=True)
+    return [array(v) for v in graph.outputs]
+
+
+def _is_part_of_sum(node: Any, graph: FunctionGraph) -> bool:
+    """Say whether each entry is used once, by a reduction: then it needs no memory."""
+    if not isinstance(node.op, Elemwise) or len(node.outputs) > 1:
+        return False
+    clients = graph.clients[node.outputs[0]]
+    return len(clients) == 1 and isinstance(clients[0][0].op, CAReduce)
+
+
+@write.register(OpFromGraph)
+def _inner(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    return _graph(op.fgraph, inputs, source)

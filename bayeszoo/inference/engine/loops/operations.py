@@ -1,0 +1,152 @@
+"""PyTensor's operations as loops in the text of a numba function; of those that are rare PyTensor's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any
+
+from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar import basic
+from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.math import Dot
+
+from bayeszoo.inference.engine.loops.scalars import scalars
+from bayeszoo.inference.engine.loops.source import Array, Source, argument, type_name
+
+_SUMS = {
+    basic.Add: ("0", "{0} + {1}"),
+    basic.Mul: ("1", "{0} * {1}"),
+    basic.Maximum: ("-inf", "{1} if ({1} > {0}) | ({1} != {1}) else {0}"),
+    basic.Minimum: ("inf", "{1} if ({1} < {0}) | ({1} != {1}) else {0}"),
+    basic.OR: ("False", "{0} | {1}"),
+    basic.AND: ("True", "{0} & {1}"),
+}
+"""Of each reduction where it starts, and its step."""
+
+
+@singledispatch
+def write(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    """Write an operation, and return its outputs. Of others than follow PyTensor's function is called."""
+    return called(op, node, inputs, source)
+
+
+def called(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    """Call PyTensor's function of an operation."""
+    function, key = numba_funcify_and_cache_key(op, node=node)
+    arguments = [
+        source.stored(array, v.type.dtype).name if hasattr(v.type, "ndim") else array.at()
+        for array, v in zip(inputs, node.inputs, strict=True)
+    ]
+    names = [source.new() for _ in node.outputs]
+    tail = "," if len(names) > 1 else ""
+    source.line(f"{', '.join(names)}{tail} = {source.name(function, key)}({', '.join(map(str, arguments))})")
+    return [_returned(name, v.type, source) for name, v in zip(names, node.outputs, strict=True)]
+
+
+def _returned(name: str, kind: Any, source: Source) -> Array:
+    if not hasattr(kind, "ndim"):
+        return Array((), lambda: name)
+    return argument(name, kind.shape)
+
+
+def common_shape(inputs: Sequence[Array], source: Source) -> list[str]:
+    """Return the shape to which arrays are broadcast along axes of length 1, and check the other axes."""
+    shape = []
+    for lengths in zip(*(array.shape for array in inputs), strict=True):
+        shape.append("1")
+        for length in lengths:
+            if length != "1":
+                shape[-1] = length if shape[-1] == "1" else source.equal(shape[-1], length)
+    return shape
+
+
+def entry(array: Array, indices: Sequence[str]) -> str:
+    """Return the entry of an array that is broadcast."""
+    return array.at(*("0" if n == "1" else i for n, i in zip(array.shape, indices, strict=True)))
+
+
+def number(name: str) -> Array:
+    """Return an array of no axes."""
+    return Array((), lambda: name)
+
+
+def entries(node: Any, inputs: Sequence[Array], source: Source) -> Array:
+    """Return an elementwise operation of one output, of which each entry is computed where it is used."""
+
+    def at(*indices: str) -> str:
+        return scalars(node.op.scalar_op, node, [source.assign(entry(x, indices)) for x in inputs], source)[0]
+
+    return Array(tuple(common_shape(inputs, source)), at)
+
+
+@write.register(Elemwise)
+def _elementwise(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    shape = common_shape(inputs, source)
+    if not shape:
+        return [number(x) for x in scalars(op.scalar_op, node, [source.assign(x.at()) for x in inputs], source)]
+    outputs = [source.empty(shape, v.type.dtype) for v in node.outputs]
+    with source.loops(shape) as indices:
+        names = scalars(op.scalar_op, node, [source.assign(entry(x, indices)) for x in inputs], source)
+        for output, name in zip(outputs, names, strict=True):
+            source.line(f"{output.at(*indices)} = {name}")
+    return outputs
+
+
+@write.register(basic.ScalarOp)
+def _scalar(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    return [number(name) for name in scalars(op, node, [source.assign(x.at()) for x in inputs], source)]
+
+
+@write.register(CAReduce)
+def _reduced(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    if type(op.scalar_op) not in _SUMS or not node.outputs[0].type.dtype.startswith(("float", "bool", "int")):
+        return called(op, node, inputs, source)
+    (array,), dtype = inputs, node.outputs[0].type.dtype
+    axes = range(len(array.shape)) if op.axis is None else [axis % len(array.shape) for axis in op.axis]
+    kept = [axis for axis in range(len(array.shape)) if axis not in axes]
+    start, step = _SUMS[type(op.scalar_op)]
+    output = source.empty([array.shape[axis] for axis in kept], dtype) if kept else None
+    with source.loops([array.shape[axis] for axis in kept]) as outer:
+        total = source.new()
+        source.line(f"{total} = {start if dtype == 'bool' else f'{type_name(dtype)}({start})'}")
+        with source.loops([array.shape[axis] for axis in axes]) as inner:
+            indices = dict(zip([*kept, *axes], [*outer, *inner], strict=True))
+            term = source.assign(array.at(*(indices[axis] for axis in sorted(indices))))
+            source.line(f"{total} = {step.format(total, term)}")
+        if output is not None:
+            source.line(f"{output.at(*outer)} = {total}")
+    return [number(total) if output is None else output]
+
+
+@write.register(Dot)
+def _dot(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    x, y = inputs
+    source.equal(x.shape[-1], y.shape[0])
+    product = source.empty([*x.shape[:-1], *y.shape[1:]], node.outputs[0].type.dtype)
+    with source.loops(product.shape) as indices:
+        source.line(f"{product.at(*indices)} = 0.0")
+    split = len(x.shape) - 1
+    with source.loops([*x.shape, *y.shape[1:]]) as indices:
+        rows, inner, columns = indices[:split], indices[split], indices[split + 1 :]
+        entry = product.at(*rows, *columns)
+        source.line(f"{entry} += {x.at(*rows, inner)} * {y.at(inner, *columns)}")
+    return [product]
+
+
+@write.register(CheckAndRaise)
+def _checked(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    array, *conditions = inputs
+    error = source.name(op.exc_type, f"{op.exc_type.__module__}.{op.exc_type.__qualname__}")
+    for condition in conditions:
+        with source.block(f"if not {condition.at()}:"):
+            source.line(f"raise {error}({op.msg!r})")
+    return [array]
+
+
+@write.register(ScalarFromTensor)
+@write.register(TensorFromScalar)
+def _same(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    return list(inputs)

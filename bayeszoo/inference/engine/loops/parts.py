@@ -1,0 +1,260 @@
+"""Operations that put entries into other places: of most, no numbers move, and the entry is read where it is used."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pytensor.graph.basic import Constant, Variable
+from pytensor.tensor.basic import Alloc, Join, MakeVector, Split
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.shape import Reshape, Shape_i, SpecifyShape
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+    indices_from_subtensor,
+)
+
+from bayeszoo.inference.engine.loops.operations import called, entry, number, write
+from bayeszoo.inference.engine.loops.source import Array, Source
+
+
+@write.register(DimShuffle)
+def _dim_shuffle(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    (array,) = inputs
+    dropped = [axis for axis in range(len(array.shape)) if axis not in op.new_order]
+    for axis in dropped:
+        source.equal(array.shape[axis], "1")
+
+    def at(*indices: str) -> str:
+        places = dict.fromkeys(dropped, "0") | dict(zip(op.new_order, indices, strict=True))
+        return array.at(*(places[axis] for axis in range(len(array.shape))))
+
+    shape = tuple("1" if axis == "x" else array.shape[axis] for axis in op.new_order)
+    return [array if shape == array.shape else Array(shape, at)]
+
+
+@write.register(Subtensor)
+@write.register(AdvancedSubtensor)
+def _subtensor(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    view = _view(inputs[0], indices_from_subtensor(node.inputs[1:], op.idx_list), inputs[-1], source)
+    return called(op, node, inputs, source) if view is None else [view]
+
+
+@write.register(IncSubtensor)
+@write.register(AdvancedIncSubtensor)
+def _changed(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    dtype = node.outputs[0].type.dtype
+    output = source.empty(inputs[0].shape, dtype)
+    view = _view(output, indices_from_subtensor(node.inputs[2:], op.idx_list), inputs[-1], source)
+    if view is None or getattr(op, "ignore_duplicates", False):
+        return called(op, node, inputs, source)
+    with source.loops(output.shape) as indices:
+        source.line(f"{output.at(*indices)} = {inputs[0].at(*indices)}")
+    sign, values = "=" if op.set_instead_of_inc else "+=", _broadcast(inputs[1], view.shape, source)
+    with source.loops(view.shape) as indices:
+        source.line(f"{view.at(*indices)} {sign} {values.at(*indices)}")
+    return [output]
+
+
+def _view(array: Array, indices: Sequence[Any], last: Array, source: Source) -> Array | None:
+    """Return part of an array, by constants or by codes along one axis; None of another index."""
+    if isinstance(indices[-1], Variable) and indices[-1].type.ndim:
+        return _taken(array, indices, last, source)
+    places = [_place(index, length) for index, length in zip(indices, array.shape, strict=False)]
+    places += [(0, 1, length) for length in array.shape[len(places) :]]
+    known = [place for place in places if place is not None]
+    if len(known) < len(places):
+        return None
+
+    def at(*indices: str) -> str:
+        rest = iter(indices)
+        return array.at(*(str(p) if isinstance(p, int) else _moved(next(rest), *p[:2]) for p in known))
+
+    return Array(tuple(p[2] for p in known if not isinstance(p, int)), at)
+
+
+def _place(index: Any, length: str) -> int | tuple[int, int, str] | None:
+    """Return an index, or start, step and length of a slice."""
+    if index == slice(None):
+        return 0, 1, length
+    parts = [index.start, index.stop, index.step] if isinstance(index, slice) else [index]
+    if not length.isdecimal() or not all(part is None or isinstance(part, Constant) for part in parts):
+        return None
+    numbers = [None if part is None or part.data is None else int(part.data) for part in parts]
+    if not isinstance(index, slice):
+        return range(int(length))[int(parts[0].data)]
+    span = range(*slice(*numbers).indices(int(length)))
+    return span.start, span.step, str(len(span))
+
+
+def _moved(index: str, start: int, step: int) -> str:
+    if index.isdecimal():
+        return str(start + step * int(index))
+    return _sum(str(start), index if step == 1 else f"{step} * {index}")
+
+
+def _taken(array: Array, indices: Sequence[Any], codes: Array, source: Source) -> Array | None:
+    """Return the entries at codes along one axis."""
+    axis, end = len(indices) - 1, len(indices) - 1 + len(codes.shape)
+    if any(index != slice(None) for index in indices[:-1]) or indices[-1].type.dtype == "bool":
+        return None
+    places = _places(codes, array.shape[axis], source)
+
+    def at(*indices: str) -> str:
+        return array.at(*indices[:axis], entry(places, indices[axis:end]), *indices[end:])
+
+    return Array((*array.shape[:axis], *codes.shape, *array.shape[axis + 1 :]), at)
+
+
+def _places(codes: Array, length: str, source: Source) -> Array:
+    """Return codes that count from the start of an axis, none of them beside it."""
+    places = source.empty(codes.shape, "int64")
+    with source.loops(codes.shape) as indices:
+        code = source.assign(f"int64({codes.at(*indices)})")
+        with source.block(f"if not -{length} <= {code} < {length}:"):
+            source.line("raise IndexError('a code is beside its axis')")
+        source.line(f"{places.at(*indices)} = {code} if {code} >= 0 else {code} + {length}")
+    return places
+
+
+@write.register(Alloc)
+def _alloc(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    value, *lengths = inputs
+    shape = [
+        str(n) if n is not None else source.assign(length.at())
+        for n, length in zip(node.outputs[0].type.shape, lengths, strict=True)
+    ]
+    return [_broadcast(value, shape, source)]
+
+
+def _broadcast(array: Array, shape: Sequence[str], source: Source) -> Array:
+    before = len(shape) - len(array.shape)
+    for n, m in zip(shape[before:], array.shape, strict=True):
+        if m != "1":
+            source.equal(n, m)
+    return Array(tuple(shape), lambda *indices: entry(array, indices[before:]))
+
+
+@write.register(MakeVector)
+def _make_vector(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    vector = source.empty([str(len(inputs))], node.outputs[0].type.dtype)
+    for i, term in enumerate(inputs):
+        source.line(f"{vector.at(str(i))} = {term.at()}")
+    return [vector]
+
+
+@write.register(Join)
+def _join(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    axis = op.axis % node.outputs[0].type.ndim
+    shape = list(inputs[0].shape)
+    for array in inputs[1:]:
+        shape = [
+            n if i == axis else source.equal(n, m) for i, (n, m) in enumerate(zip(shape, array.shape, strict=True))
+        ]
+    starts = _starts([array.shape[axis] for array in inputs], source)
+    shape[axis] = starts.pop()
+    joined = source.empty(shape, node.outputs[0].type.dtype)
+    for array, start in zip(inputs, starts, strict=True):
+        with source.loops([*shape[:axis], array.shape[axis], *shape[axis + 1 :]]) as indices:
+            moved = [*indices[:axis], _sum(start, indices[axis]), *indices[axis + 1 :]]
+            source.line(f"{joined.at(*moved)} = {array.at(*indices)}")
+    return [joined]
+
+
+def _starts(lengths: Sequence[str], source: Source) -> list[str]:
+    """Return where parts of such lengths start, and where the last one ends."""
+    starts = ["0"]
+    for length in lengths:
+        starts.append(source.assign(_sum(starts[-1], length)))
+    return starts
+
+
+def _sum(x: str, y: str) -> str:
+    if x.isdecimal() and y.isdecimal():
+        return str(int(x) + int(y))
+    return " + ".join(term for term in (x, y) if term != "0") or "0"
+
+
+@write.register(Split)
+def _split(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    array, axis, sizes = inputs[0], op.axis, node.inputs[1]
+    if not isinstance(sizes, Constant):
+        return called(op, node, inputs, source)
+    lengths = [str(n) for n in sizes.data]
+    starts = _starts(lengths, source)
+    source.equal(array.shape[axis], starts[-1])
+
+    def part(start: str, length: str) -> Array:
+        shape = (*array.shape[:axis], length, *array.shape[axis + 1 :])
+        return Array(shape, lambda *i: array.at(*i[:axis], _sum(start, i[axis]), *i[axis + 1 :]))
+
+    return [part(start, length) for start, length in zip(starts[:-1], lengths, strict=True)]
+
+
+@write.register(Reshape)
+def _reshape(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    lengths = node.inputs[1].data if isinstance(node.inputs[1], Constant) else node.outputs[0].type.shape
+    if None in lengths:
+        return called(op, node, inputs, source)
+    flat = _flat(inputs[0], node.outputs[0].type.dtype, source)
+    shape = ["" if n < 0 else str(n) for n in lengths]
+    if "" in shape:
+        shape[shape.index("")] = source.assign(_quotient(flat.shape[0], _product([n for n in shape if n])))
+    source.equal(flat.shape[0], _product(shape))
+    if len(shape) == 1:
+        return [flat]
+    strides = [_product(shape[i + 1 :]) for i in range(len(shape))]
+
+    def at(*indices: str) -> str:
+        terms = [i if n == "1" else _product([i, n]) for i, n in zip(indices, strides, strict=True)]
+        return flat.at(functools.reduce(_sum, terms, "0"))
+
+    return [Array(tuple(shape), at)]
+
+
+def _flat(array: Array, dtype: str, source: Source) -> Array:
+    """Return the entries in C order."""
+    if len(array.shape) == 1:
+        return array
+    flat, place = source.empty([source.assign(_product(array.shape))], dtype), source.new()
+    source.line(f"{place} = 0")
+    with source.loops(array.shape) as indices:
+        source.line(f"{flat.at(place)} = {array.at(*indices)}")
+        source.line(f"{place} += 1")
+    return flat
+
+
+def _product(lengths: Sequence[str]) -> str:
+    known = math.prod(int(n) for n in lengths if n.isdecimal())
+    others = [n for n in lengths if not n.isdecimal()]
+    return " * ".join([*([str(known)] if known != 1 or not others else []), *others]) if known else "0"
+
+
+def _quotient(size: str, others: str) -> str:
+    if size.isdecimal() and others.isdecimal():
+        return str(int(size) // int(others)) if int(others) else "0"
+    return f"({size}) // ({others})"
+
+
+def _specified(array: Array, shape: Sequence[int | None], source: Source) -> Array:
+    """Return an array whose shape is known in part, and check it."""
+    lengths = [n if m is None else source.equal(n, str(m)) for n, m in zip(array.shape, shape, strict=True)]
+    return Array(tuple(lengths), array.at, array.name)
+
+
+@write.register(SpecifyShape)
+def _specify_shape(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    array = inputs[0]
+    if not all(isinstance(v, Constant) for v in node.inputs[1:]):
+        return called(op, node, inputs, source)
+    return [_specified(array, [v.data for v in node.inputs[1:]], source)]
+
+
+@write.register(Shape_i)
+def _length(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    return [number(inputs[0].shape[op.i])]

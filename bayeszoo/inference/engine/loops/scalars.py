@@ -1,0 +1,92 @@
+"""Operations on numbers, as expressions in the text of a numba function; of most, numba's functions of PyTensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytensor.scalar as ps
+from pytensor.graph.basic import Constant
+from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+from pytensor.scalar import basic
+
+from bayeszoo.inference.engine.loops.source import Source, constant, type_name
+
+_EXPRESSIONS: dict[type, Callable[..., str]] = {
+    basic.Add: lambda *x: " + ".join(x),
+    basic.Mul: lambda *x: " * ".join(x),
+    basic.Sub: "{} - {}".format,
+    basic.TrueDiv: "{} / {}".format,
+    basic.Reciprocal: "1.0 / {}".format,
+    basic.Neg: "-{}".format,
+    basic.Sqr: "{0} * {0}".format,
+    basic.Exp: "exp({})".format,
+    basic.Log: "log({})".format,
+    basic.Log1p: "log1p({})".format,
+    basic.Sqrt: "sqrt({})".format,
+    basic.Abs: "abs({})".format,
+    basic.IsNan: "isnan({})".format,
+    basic.IsInf: "isinf({})".format,
+    basic.EQ: "{} == {}".format,
+    basic.NEQ: "{} != {}".format,
+    basic.LT: "{} < {}".format,
+    basic.LE: "{} <= {}".format,
+    basic.GT: "{} > {}".format,
+    basic.GE: "{} >= {}".format,
+    basic.Switch: "{1} if {0} else {2}".format,
+    basic.Second: "{1}".format,
+    basic.Identity: "{}".format,
+    basic.Maximum: "{0} if ({0} > {1}) | ({0} != {0}) else {1}".format,
+    basic.Minimum: "{0} if ({0} < {1}) | ({0} != {0}) else {1}".format,
+}
+_LOGICAL: dict[type, Callable[..., str]] = {
+    basic.AND: lambda *x: " & ".join(x),
+    basic.OR: lambda *x: " | ".join(x),
+    basic.Invert: "not {}".format,
+}
+_EXACT = "float64", "bool"
+"""Types that Python's own arithmetic keeps; of others the type is named."""
+
+
+def scalars(op: Any, node: Any, inputs: Sequence[str], source: Source) -> list[str]:
+    """Write the operations of numbers, and return the names of what they give; ``node`` has their types."""
+    if not isinstance(op, ps.Composite):
+        return _scalar(op, node, inputs, source)
+    names = dict(zip(op.fgraph.inputs, inputs, strict=True))
+    for inner in op.fgraph.toposort():
+        arguments = [_literal(v, source) if isinstance(v, Constant) else names[v] for v in inner.inputs]
+        names |= zip(inner.outputs, scalars(inner.op, inner, arguments, source), strict=True)
+    return [_literal(v, source) if isinstance(v, Constant) else names[v] for v in op.fgraph.outputs]
+
+
+def _literal(variable: Any, source: Source) -> str:
+    return constant(variable.data, source).at()
+
+
+def _scalar(op: Any, node: Any, inputs: Sequence[str], source: Source) -> list[str]:
+    is_logical = all(v.type.dtype == "bool" for v in node.inputs)
+    expression = _EXPRESSIONS.get(type(op)) or (_LOGICAL.get(type(op)) if is_logical else None)
+    if expression is None:
+        function, key = numba_funcify_and_cache_key(op, node=_typed(op, node))
+        call = f"{source.name(function, key)}({', '.join(inputs)})"
+        if len(node.outputs) == 1:
+            return [source.assign(call)]
+        names = [source.new() for _ in node.outputs]
+        source.line(f"{', '.join([*names, ''])} = {call}")
+        return names
+    return [source.assign(_cast(expression(*inputs), node))]
+
+
+def _cast(expression: str, node: Any) -> str:
+    """Give an expression the type that PyTensor says, where another may come of its inputs."""
+    dtype, *others = [v.type.dtype for v in (*node.outputs, *node.inputs)]
+    if dtype == "bool" or ("float64" in others and all(d in _EXACT for d in (dtype, *others))):
+        return expression
+    return f"{type_name(dtype)}({expression})"
+
+
+def _typed(op: Any, node: Any) -> Any:
+    """Return the node on numbers, of a node on arrays."""
+    if isinstance(node.op, ps.ScalarOp):
+        return node
+    return op.make_node(*(ps.get_scalar_type(v.type.dtype)() for v in node.inputs))
