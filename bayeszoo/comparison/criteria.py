@@ -130,7 +130,8 @@ def _reached(how: str, climbed: Search) -> str:
     if wrong := failures(check for check in climbed.checks if check.verdict == "failed"):
         raise NumericalError(f"{how}: {wrong}")
     facts = climbed.facts
-    return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts"
+    ended = f", {facts['restarts'] - facts['given_up']} climbed to the end" if facts["given_up"] else ""
+    return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts{ended}"
 
 
 type Clustering = MixtureModel | HiddenMarkovModel

@@ -155,6 +155,14 @@ class Structure:
         values = np.linalg.eigvalsh((both + both.mT) / 2)
         return values.reshape(*values.shape[:-2], -1)
 
+    def trace_ratio(self, whole: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """Return traces of one covariance over others, the sums of the inverses of `relative`; NaN where singular."""
+        try:
+            inverse = np.linalg.inv(self._blocks(covariance))
+        except np.linalg.LinAlgError:
+            return np.asarray(np.nan)
+        return np.asarray(np.sum(inverse * self._blocks(whole), axis=(-3, -2, -1)))
+
     def draw_root(self, nu: Any, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draw blocks C' (*size, *shape of nu, blocks, block, block) of which C C' is inverse-Wishart.
 

@@ -36,6 +36,8 @@ class Coordinates(NamedTuple):
 
     to_vector: Callable[[Any], np.ndarray]
     from_vector: Callable[[np.ndarray], Any]
+    memory: int = 0
+    """Steps by which the next one is made longer (Anderson's acceleration); where 0, two are by SQUAREM."""
 
 
 class GibbsChain(Protocol):

@@ -161,7 +161,7 @@ def clusters(Y: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):
         warnings.simplefilter("ignore")  # of equal rows some clusters are empty: see below
         _, nearest = scipy.cluster.vq.kmeans2((Y - stats.mean) / stats.sd, K, iter=1, minit="++", rng=rng)
-    for k in np.setdiff1d(np.arange(K), nearest):
+    for k in np.flatnonzero(np.bincount(nearest, minlength=K) == 0):
         largest = np.argmax(np.bincount(nearest))
         nearest[np.flatnonzero(nearest == largest)[-1]] = k
     return nearest

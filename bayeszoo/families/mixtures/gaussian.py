@@ -27,6 +27,11 @@ AXES: dict[str, tuple[str, ...]] = {
 }
 """The axes of covariances."""
 
+SEEDED = 2000
+"""Rows, drawn at random of more, whose clusters tell where to start."""
+MEMORY = 6  # steps of EM by which the next one is made longer
+FIRST_STEPS = 5
+"""Steps that are climbed on these, where each would be longer on all rows."""
 _CELLS = 2**20
 """Numbers that are held at once."""
 _HALVINGS = 64
@@ -59,11 +64,14 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         """Return the prior of the components of rows with so many columns, which the fields must suit."""
 
     def components_of(self, data: Values) -> GaussianComponents:
-        """Return the prior of the components of the data, which every step of a climb asks for."""
+        """Return the prior of the components of the data."""
+        return self.components_of_columns(data["Y"].shape[1])
+
+    def components_of_columns(self, columns: int) -> GaussianComponents:
+        """Return the prior of the components of rows with so many columns, which every step of a climb asks for."""
         kept: dict[int, GaussianComponents] = self.__dict__.setdefault(
             "_kept", {}
         )  # beside the fields, which are fixed
-        columns = data["Y"].shape[1]
         if columns not in kept:
             kept[columns] = self.components(columns)
         return kept[columns]
@@ -71,6 +79,18 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
     def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Return responsibilities to start from: each row of the nearest of K rows, chosen by k-means++."""
         return np.eye(self.K)[clusters(data["Y"], self.K, rng)]
+
+    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+        """Return parameters to climb from, at random: of many rows a few steps up from the clusters of some."""
+        Y = data["Y"]
+        if len(Y) <= max(SEEDED, self.K):
+            return super().start(data, rng)
+        rows = rng.choice(len(Y), max(SEEDED, self.K), replace=False, shuffle=False)
+        some = {"Y": Y[rows], "column": data["column"]}
+        params = super().start(some, rng)
+        for _ in range(FIRST_STEPS):
+            params = self.m_step(self.e_step(params, some).stats)
+        return params
 
     def log_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
@@ -111,7 +131,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
             weights, means, covariances = components.from_vector(x)
             return {"weights": weights / weights.sum(), "means": means, "covariances": covariances}
 
-        return Coordinates(to_vector, from_vector)
+        return Coordinates(to_vector, from_vector, MEMORY)
 
     def vb_coordinates(self, data: Values) -> Coordinates:
         """Return the same of q(theta), and logarithms of its counts."""
@@ -142,23 +162,23 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def divergence(self, q: Any) -> float:
         """Return KL(q(theta) || prior) in nats."""
-        components = self.components(q["components"].m.shape[1])
+        components = self.components_of_columns(q["components"].m.shape[1])
         return dirichlet.divergence(q["weights"], self.alpha) + components.divergence(q["components"])
 
     def vb_posterior(self, q: Any) -> Posterior:
         """Return q(theta): weights Dirichlet, and independent of means and covariances."""
-        components = self.components(q["components"].m.shape[1])
+        components = self.components_of_columns(q["components"].m.shape[1])
         return Posterior.product(Dirichlet(q["weights"]).posterior("weights"), components.posterior(q["components"]))
 
     def vb_log_density(self, q: Any, params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""
-        components = self.components(q["components"].m.shape[1])
+        components = self.components_of_columns(q["components"].m.shape[1])
         pairs = components.log_pairs(q["components"], params["means"], params["covariances"])
         return symmetrized(q["weights"], np.asarray(params["weights"]), pairs)
 
     def vb_log_densities(self, qs: Sequence[Any], params: Values) -> np.ndarray:
         """Return `vb_log_density` of each of several q(theta), (Q, draws), at draws with one leading axis."""
-        components, weights = self.components(qs[0]["components"].m.shape[1]), np.asarray(params["weights"])
+        components, weights = self.components_of_columns(qs[0]["components"].m.shape[1]), np.asarray(params["weights"])
         some, parts = max(1, _CELLS // weights.size // self.K), []
         for first in range(0, len(qs), some):
             own = qs[first : first + some]
@@ -177,7 +197,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return mean and standard deviation of a row, and 1 / sum(weights^2), which do not depend on labels."""
-        rows = MixtureRows(self.components(np.shape(params["means"])[-1]), params, 1)
+        rows = MixtureRows(self.components_of_columns(np.shape(params["means"])[-1]), params, 1)
         effective = 1 / np.sum(np.square(params["weights"]), axis=-1)
         mean, sd = rows.mean()[..., 0, :], rows.std()[..., 0, :]
         return {"mixture_mean": mean, "mixture_sd": sd, **({"effective_components": effective} if self.K > 1 else {})}
@@ -194,7 +214,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def degenerate(self, params: Values, stats: ComponentMoments) -> str:
         """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
-        return self.components(stats.mean.shape[1]).degenerate(params, stats)
+        return self.components_of_columns(stats.mean.shape[1]).degenerate(params, stats)
 
     def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
         """Say so where there are fewer different rows than components."""

@@ -176,7 +176,10 @@ class GaussianComponents:
             raise NumericalError(f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty")
         scatter, n = (stats.scatter.sum(axis=0), stats.n.sum()) if self.tied else (stats.scatter, stats.n)
         covariances = scatter / along(self.structure.repeat * n, scatter)
-        spread = self.smallest(covariances, self.pooled(stats))
+        whole = self.pooled(stats)
+        if self._have_spread(covariances, whole):
+            return {"means": stats.mean, "covariances": covariances}
+        spread = self.smallest(covariances, whole)
         if not np.all(spread > 1e-12):
             which = "" if self.tied else f" of component {np.argmin(spread) + 1}"
             raise NumericalError(f"no maximum of the likelihood: the covariance{which} is singular")
@@ -184,11 +187,15 @@ class GaussianComponents:
 
     def pooled(self, stats: ComponentMoments) -> np.ndarray:
         """Return the covariance of all rows together, of the structure's shape."""
-        share = stats.n / stats.n.sum()
-        shift = stats.mean - stats.mean[0]
-        between = self.structure.outer(shift - share @ shift)
-        total = stats.scatter + along(stats.n, between) * between
-        return np.asarray(total.sum(axis=0) / (self.structure.repeat * stats.n.sum()))
+        n, shift = stats.n.sum(), stats.mean - stats.mean[0]
+        between = self.structure.scatter(stats.n, shift - (stats.n @ shift) / n)
+        return np.asarray((stats.scatter.sum(axis=0) + between) / (self.structure.repeat * n))
+
+    def _have_spread(self, covariances: Any, whole: np.ndarray) -> bool:
+        """Say whether `smallest` is surely well above 1e-12: the sum of the inverse eigenvalues is small."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            sums = self.structure.trace_ratio(whole, self._each(covariances))
+        return bool(np.all((sums > 0) & (sums < 1e6)))
 
     def smallest(self, covariances: Any, whole: np.ndarray) -> np.ndarray:
         """Return the smallest eigenvalue of each covariance in units of that of all rows, whatever their units."""

@@ -5,7 +5,6 @@ The objective may not fall at any step, or the climb raises: a fall is a bug in 
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ import numpy as np
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.engine.acceleration import Evaluate, Update, accelerated
 from bayeszoo.model.base import Model
 from bayeszoo.model.steps import Coordinates, Expectation
 
@@ -28,9 +28,13 @@ SAME_ROWS = 1e-3
 """Nats within which each row is as likely at one maximum as at another, if they are the same but for labels."""
 NOISE = 1e-12  # share below which a gain may be that of rounding, if another step gained nothing
 SLOW = 3e-3  # share of all that a climb has gained below which a step ends its first part
+SHORT = 20  # steps of that part at most
 NEAR = 1e-2
 """Nats below a maximum, and by which each row is as likely there, from where a climb is taken to end at it."""
-HOPELESS = 20.0  # nats below the best from which a climb is given up that gains little
+RIVALS = 20.0  # nats below the best within which the heights of other maxima are wanted as well
+PATIENCE = 100  # steps as long as the last ones in which a climb that goes on must get there
+AGREED = 4  # climbs that reach the best, after which the others, that began lower, need not be climbed to the end
+PACE = 5  # steps of which the gain of the last ones is the mean
 MAX_STEPS = 20_000
 RESTARTS = 20
 MOST_RESTARTS = 200
@@ -43,8 +47,6 @@ BUDGET = 1e9
 OVERHEAD = 15_000  # cost of a step that costs nothing
 
 Begin = Callable[[np.random.Generator], Any]
-Evaluate = Callable[[Any], tuple[float, Expectation]]
-Update = Callable[[Any], Any]
 Suspect = Callable[[Any, Any], str]
 Steps = tuple[Evaluate, Update]
 Fingerprint = Callable[[Any], np.ndarray | None]
@@ -58,6 +60,7 @@ class Effort:
     gain_left: float = GAIN_LEFT  # share of the objective's size that a climb may have left
     steps: int = field(default_factory=lambda: MAX_STEPS)  # of one climb, at most
     budget: float = math.inf  # steps of all climbs after which no further one is begun
+    agreed: float = math.inf  # climbs that reach the best, after which no other is climbed to the end
 
     @classmethod
     def of(cls, model: Model, data: Any) -> Effort:
@@ -91,11 +94,12 @@ class Climb:
     gain_left: float  # what further steps would gain, as a share of max(1, |objective|)
     degenerate: str = ""  # why it cannot be the answer, if it cannot
     may_stop: bool = False  # whether it may be the answer though it was stopped early
+    given_up: bool = False  # whether it was not climbed to the end
 
     @property
     def is_sound(self) -> bool:
         """Whether it converged, and to a point that may be the answer."""
-        return not self.degenerate and (self.may_stop or self.gain_left <= GAIN_LEFT)
+        return not (self.degenerate or self.given_up) and (self.may_stop or self.gain_left <= GAIN_LEFT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +152,7 @@ class Search:
         degenerate = [climb for climb in self.climbs if climb.degenerate]
         figures = {
             "restarts": len(self.climbs) + self.collapsed,
+            "given_up": sum(climb.given_up for climb in self.climbs),
             "reached_the_best": self.reached,
             "maxima": [climb.objective for climb in self.distinct[:5]],
             "degenerate": len(degenerate) + self.collapsed,
@@ -244,8 +249,8 @@ def search(
     `MOST_RESTARTS` until two have reached the best; of costly steps two are enough, unless more than 20 were asked for.
 
     From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
-    by longer steps where there are ``coordinates``: to the end, to a maximum that another has reached, or not at all
-    where they are far below the best and gain little.
+    by longer steps where there are ``coordinates``: to the end, to a maximum that another has reached, or until they
+    are given up: far below the best they gain little, or ``effort.agreed`` climbs have reached it.
     """
     climbs = _Climbs((evaluate, update), suspect, fingerprint, effort or Effort(), coordinates)
     while climbs.starts < max(restarts, MOST_RESTARTS) and not climbs.are_enough(restarts):
@@ -278,7 +283,7 @@ class _Climbs:
     ) -> None:
         self.effort, self.ends, self.collapsed, self.reason = effort, list[Climb](), 0, ""
         self._steps, self._suspect, self._fingerprint = steps, suspect, fingerprint
-        self._longer_steps = _accelerated(*steps, coordinates) if coordinates else steps
+        self._longer_steps = accelerated(*steps, coordinates) if coordinates else steps
         self._known: list[tuple[Climb, np.ndarray]] = []  # the maxima, with their fingerprints
 
     @property
@@ -288,7 +293,7 @@ class _Climbs:
 
     def begin(self, start: Callable[[], Any]) -> list[Climb]:
         """Climb a few steps from a start, or if they are costly to the end; nothing where the climb collapses."""
-        until = _never if self.effort.is_coarse else _has_slowed
+        until = _never if self.effort.is_coarse else _has_slowed if self.effort.agreed == math.inf else _is_short
         return self._climbed(start, self._steps, until)
 
     def _climbed(self, start: Callable[[], Any], steps: Steps, until: Until) -> list[Climb]:
@@ -301,22 +306,27 @@ class _Climbs:
             return []
 
     def finish(self, begun: Climb) -> None:
-        """Go on with a climb, unless it is at its end or hopeless."""
-        ends = [begun] if self.effort.is_coarse or self._is_hopeless(begun) else self._finished(begun)
+        """Go on with a climb, unless it is at its end, until it is or falls behind."""
+        ends = [begun] if self.effort.is_coarse else self._finished(begun)
         self.ends += [replace(end, degenerate=self._suspect(end.state, end.expectation.stats)) for end in ends]
 
     def _finished(self, begun: Climb) -> list[Climb]:
-        reached: list[Climb] = []
+        if self._is_hopeless(begun) or self._is_behind(begun.trace):
+            return [replace(begun, given_up=True)]
+        reached, traces = list[Climb](), [list(begun.trace)]
 
-        def is_at_a_known_maximum(state: Any, trace: list[float]) -> bool:
+        def is_decided(state: Any, trace: list[float]) -> bool:
+            traces[0] = [*begun.trace[-PACE:-1], *trace]
             reached[:] = [end for end, rows in self._known if self._is_near(state, trace[-1], end, rows)]
-            return bool(reached)
+            return bool(reached) or self._is_behind(traces[0])
 
-        ends = self._climbed(lambda: begun.state, self._longer_steps, is_at_a_known_maximum)
-        for end in ends if not reached else ():
+        ends = self._climbed(lambda: begun.state, self._longer_steps, is_decided)
+        gives_up = not reached and self._is_behind(traces[0])
+        for end in ends if not (reached or gives_up) else ():
             if (rows := self._fingerprint(end.state)) is not None:
                 self._known.append((end, rows))
-        return [replace(end, trace=np.append(begun.trace, ends[0].trace[1:])) for end in reached[:1] or ends]
+        trace = [np.append(begun.trace, end.trace[1:]) for end in ends]
+        return [replace(end, trace=trace[0], given_up=gives_up) for end in reached[:1] or ends]
 
     def _is_near(self, state: Any, height: float, end: Climb, rows: np.ndarray) -> bool:
         """Say whether a point is so near to a maximum that climbs from it end there."""
@@ -327,15 +337,25 @@ class _Climbs:
 
     def _is_hopeless(self, begun: Climb) -> bool:
         """Say whether a climb would end far below the best though it gained ten times what its steps promise."""
-        best = max((end.objective for end in self.ends if end.is_sound), default=-math.inf)
         gain = 10 * begun.gain_left * max(1.0, abs(begun.objective))
-        return bool(begun.objective + gain < best - HOPELESS)
+        return bool(self._heights) and bool(begun.objective + gain < self._heights[0] - RIVALS)
+
+    def _is_behind(self, trace: Sequence[float] | np.ndarray) -> bool:
+        """Say whether many steps like the last ones would lead far below the best, or enough climbs have reached it."""
+        heights, last = self._heights, trace[-PACE - 1 :]
+        if not heights or self.effort.agreed == math.inf:  # other optima are wanted as well
+            return False
+        gain = (last[-1] - last[0]) / max(len(last) - 1, 1)
+        return _reached(heights) >= self.effort.agreed or bool(trace[-1] + PATIENCE * gain < heights[0] - RIVALS)
+
+    @property
+    def _heights(self) -> list[float]:
+        """The heights of the sound climbs so far, from the highest down."""
+        return sorted((end.objective for end in self.ends if end.is_sound), reverse=True)
 
     def are_enough(self, restarts: int) -> bool:
         """Say whether two climbs have reached the best, or the budget has been used up."""
-        heights = sorted((end.objective for end in self.ends if end.is_sound), reverse=True)
-        is_settled = len(heights) > 1 and heights[0] - heights[1] <= SAME
-        if self.starts >= restarts and (self.effort.is_coarse or is_settled):
+        if self.starts >= restarts and (self.effort.is_coarse or _reached(self._heights) >= 2):
             return True
         least = restarts if restarts > RESTARTS else 2
         return len(self.ends) >= least and sum(len(end.trace) for end in self.ends) >= self.effort.budget
@@ -350,46 +370,14 @@ def _has_slowed(state: Any, trace: list[float]) -> bool:
     return len(trace) > 1 and trace[-1] - trace[-2] <= SLOW * (trace[-1] - trace[0])
 
 
-def _accelerated(evaluate: Evaluate, update: Update, coordinates: Coordinates) -> Steps:
-    """Return steps that go two at a time, and jump along their direction where that climbs higher: they never fall.
-
-    EM converges linearly, and slowly where the latent variables say much about the parameters that the data do not: the
-    loadings of a factor with little noise take thousands of steps. Varadhan and Roland 2008, scheme S3.
-    """
-    state: Any = None
-    reached: Any = None  # the height and the E-step at ``state``, from where the next step is
-
-    def remembered(here: Any) -> tuple[float, Expectation]:
-        nonlocal state, reached
-        if here is not state:
-            state, reached = here, evaluate(here)
-        return reached
-
-    def two_steps_or_a_jump(stats: Any) -> Any:
-        nonlocal state, reached
-        first = update(stats)
-        second = update(evaluate(first)[1].stats)
-        farther = _extrapolated(*map(coordinates.to_vector, (state, first, second)))
-        state, reached = second, evaluate(second)
-        if farther is not None:
-            # where the density is not defined, or numbers are too large
-            with contextlib.suppress(NumericalError), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                jump = coordinates.from_vector(farther)
-                if (there := evaluate(jump))[0] > reached[0]:  # NaN is not
-                    state, reached = jump, there
-        return state
-
-    return remembered, two_steps_or_a_jump
+def _is_short(state: Any, trace: list[float]) -> bool:
+    """Say whether a climb has slowed, or has taken several steps."""
+    return len(trace) > SHORT or _has_slowed(state, trace)
 
 
-def _extrapolated(start: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
-    """Return where the steps between three points lead; None where they do not bend."""
-    step, bend = first - start, second - 2 * first + start
-    size = np.linalg.norm(bend)
-    if not size > 0:
-        return None
-    length = max(np.linalg.norm(step) / size, 1.0)
-    return start + 2 * length * step + length**2 * bend
+def _reached(heights: list[float]) -> int:
+    """Return how many climbs have reached the best; their heights are in order."""
+    return sum(heights[0] - height <= SAME for height in heights)
 
 
 def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:

@@ -7,6 +7,7 @@ the best, and refuses degenerate maxima as the answer. Bishop, PRML, section 9.4
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.newton import slope_of
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
+from bayeszoo.inference.engine.ascent import AGREED, RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, LogConcave
@@ -109,7 +110,7 @@ def climbs(
         suspect,
         restarts,
         lambda params: log_rows(model, of_sample(model, params, data), some),
-        Effort.of(model, some),
+        replace(Effort.of(model, some), agreed=AGREED) if flat else Effort.of(model, some),
         model.coordinates(some),
     )
 

@@ -21,6 +21,8 @@ BLOCK = 256
 _NATS = math.log(2 * math.pi)
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+# sums over rows may be taken in any order, by several lanes of the processor's vectors
+_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 @_loops
@@ -86,7 +88,7 @@ def _sum_of_logs(rows: int, x: np.ndarray) -> float:
     return value + math.log(product)
 
 
-@_loops
+@_sums
 def _add(rows: int, r: np.ndarray, z: np.ndarray, shift: np.ndarray, scatter: np.ndarray) -> float:
     """Add sum r z and sum r z z' to what is there; return sum r."""
     count = 0.0
