@@ -14,7 +14,7 @@ from dataclasses import fields
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context, parent_process
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lazy_loader
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 else:
     xr = lazy_loader.load("xarray")
 
+_IN_TURN = Lock()
+"""Fits of one process are made one after the other: a worker may have many threads, and PyTensor is not for several."""
 DATASET = "dataset"
 """The dimension of the data sets."""
 ENDED = "the process that fitted it ended, as it may for lack of memory"
@@ -233,7 +235,7 @@ def _attempt(
     model = model or reference.model()
     data = Data(**task.data, checked_for=(model.inputs, False))
     try:
-        with warnings.catch_warnings():
+        with _IN_TURN, warnings.catch_warnings():
             warnings.simplefilter("ignore", Caution)  # what it says is in the tree
             return fit(model, data, method, seed=task.seed, **options)
     except Interrupted:
