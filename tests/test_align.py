@@ -221,3 +221,13 @@ def test_the_labels_of_another_fit_are_found():
     for other_fit in (reference[:, :2], reference[:9]):
         with pytest.raises(InputError, match="as many components and of the same rows"):
             match(poisson(), second, other_fit, data)
+
+
+def test_fits_to_more_rows_than_are_looked_at_have_the_components_in_one_order():
+    rng = np.random.default_rng(1)
+    Y = np.concatenate([rng.normal(0, 1, 700), rng.normal(6, 1, 800)])
+    Mixture = bz.find("gaussian_mixture")
+    fits = [bz.fit(Mixture(K=2), Y, method, seed=1) for method in ("map", "vb")]
+    table = bz.compare(fits)
+    means = table[table["parameter"].str.startswith("means[")].groupby("parameter")["mean"]
+    assert (means.max() - means.min()).max() < 0.1

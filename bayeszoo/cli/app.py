@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     words = terminal.WORDS[:] = sys.argv[1:] if arguments is None else list(arguments)
     if arguments is None:  # the process is ours
-        load_less(words)
+        load_less()
     debug, strict = "--debug" in words, "--strict" in words
     about = help_about(words) if {"--help", "-h"} & {*words} else None
     app.help_formatter, app.help_epilogue = about or (None, EPILOGUE)

@@ -1,4 +1,4 @@
-"""What libraries do when they are loaded, and no command needs: a quarter of the time of a small fit.
+"""What libraries do when they are loaded, and no command needs: a sixth of the time of an exact answer.
 
 Of the process of a command alone: ``import bayeszoo`` changes nothing of theirs.
 """
@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Sequence
 from importlib.util import LazyLoader, find_spec, module_from_spec
 
 import numpy as np
 
 
-def load_less(words: Sequence[str]) -> None:
-    """Load none of it in this process, whose command has these words."""
+def load_less() -> None:
+    """Load none of it in this process."""
     _leave_docstrings()
     _leave_tests()
-    if not any(word.startswith("--dask") or ".py:" in word for word in words):  # a model of the user's may need it
-        sys.modules.setdefault("dask", None)  # type: ignore[arg-type]  # xarray asks whether an array is one of Dask's
 
 
 def _leave_docstrings() -> None:

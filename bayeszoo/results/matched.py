@@ -11,8 +11,8 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.inference.labels import factors as align_factors
-from bayeszoo.inference.labels.align import match, permute
-from bayeszoo.inference.labels.symmetry import FEW, is_symmetric, mean_responsibilities
+from bayeszoo.inference.labels.align import match, permute, responsibilities_of_some
+from bayeszoo.inference.labels.symmetry import FEW, is_symmetric
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis
 from bayeszoo.results.stored import Fit, dumps
@@ -59,7 +59,7 @@ def _matched(trees: list[Any]) -> list[Any]:
     if model.signed:
         reference, turned = fit.draws()[model.signed[0]].mean(axis=(0, 1)), partial(_turned_factors, model)
     elif isinstance(model, Latent):
-        reference, turned = mean_responsibilities(model, fit.draws(), fit.data), partial(_turned_rows, model)
+        reference, turned = responsibilities_of_some(model, _few(fit), fit.data), partial(_turned_rows, model)
     else:  # nothing says which component a row is of
         return trees
     return [tree if tree is first else _with_draws(tree, *turned(Fit(tree), reference), first) for tree in trees]
@@ -68,9 +68,13 @@ def _matched(trees: list[Any]) -> list[Any]:
 def _turned_rows(model: Latent, fit: Fit, reference: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
     """Return draws of a fit with its components numbered as those of another, by the rows that they hold."""
     draws = fit.draws()
-    order = match(model, {name: values[:, :FEW] for name, values in draws.items()}, reference, fit.data)
+    order = match(model, _few(fit), reference, fit.data)
     shape = np.shape(next(iter(draws.values())))[:2]
     return permute(model, draws, np.broadcast_to(order, (*shape, len(order)))), order
+
+
+def _few(fit: Fit) -> dict[str, np.ndarray]:
+    return {name: values[:, :FEW] for name, values in fit.draws().items()}
 
 
 def _turned_factors(model: Symmetric, fit: Fit, reference: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:

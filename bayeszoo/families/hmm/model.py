@@ -358,15 +358,22 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         ``together`` says of up to 20 pairs of rows how alike the probabilities of their states are; ``next`` is the
         mean of the row after the last.
         """
-        log_likelihood, each = self._smoothed(params, data)
-        transition, emissions, rows = self.chain.transition.of(params), self.emissions(data), each.shape[-2]
+        transition, emissions, rows = self.chain.transition.of(params), self.emissions(data), len(data["y"])
         first = spread_out(rows, 20)
-        second = (first + max(1, rows // 3)) % rows
-        ahead = np.sum(each[..., -1, :, None] * transition, axis=-2)
+        pairs, begins = [*first, *(first + max(1, rows // 3)) % rows], starts(data["sequence"])
+
+        def of_draw(tables: Pair, log_b: np.ndarray) -> np.ndarray:
+            smoothed = passes.smooth(*tables, log_b, begins)
+            each = smoothed.emitted.reshape(rows, self.K)  # of one draw alone, as all draws' would not fit in memory
+            return np.append(np.concatenate([each[pairs], each[-1:], each.mean(axis=0)[None]]), smoothed.value)
+
+        values = self._of_draws(of_draw, params, data)
+        some = values[..., :-1].reshape(*values.shape[:-1], -1, self.K)
+        ahead = np.sum(some[..., -2, :, None] * transition, axis=-2)
         return {
-            "log_likelihood": log_likelihood,
-            "together": np.sum(each[..., first, :] * each[..., second, :], axis=-1),
-            "sorted_occupancy": np.sort(each.mean(axis=-2), axis=-1),
+            "log_likelihood": values[..., -1],
+            "together": np.sum(some[..., : len(first), :] * some[..., len(first) : -2, :], axis=-1),
+            "sorted_occupancy": np.sort(some[..., -1, :], axis=-1),
             "sorted_stay": np.sort(np.broadcast_to(np.diagonal(transition, axis1=-2, axis2=-1), ahead.shape), axis=-1),
             "next": emissions.next_mean(params, ahead),
             **emissions.ordered(params),

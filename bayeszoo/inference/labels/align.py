@@ -78,12 +78,18 @@ def inverse(permutations: np.ndarray) -> np.ndarray:
     return np.argsort(permutations, axis=-1)
 
 
+def responsibilities_of_some(model: Latent, params: Values, data: Values) -> np.ndarray:
+    """Return the mean responsibilities of the rows that are looked at, the same of all fits to the data: (rows, K)."""
+    return np.asarray(_responsibilities(model, params, data).mean(axis=0).T)
+
+
 def match(model: Latent, params: Values, responsibilities: np.ndarray, data: Values) -> np.ndarray:
     """Find the permutation, shape (K,), that brings the labels of aligned draws to those of another fit to the data.
 
-    ``responsibilities``, shape (rows, K), are those of the other fit, which must have as many components.
+    ``responsibilities``, shape (rows, K), are `responsibilities_of_some` of the other fit, which must have as many
+    components.
     """
-    p = _responsibilities(model, params, data).mean(axis=0, keepdims=True)
+    p = responsibilities_of_some(model, params, data).T[None]
     if p[0].T.shape != responsibilities.shape:
         raise InputError("only fits with as many components and of the same rows can be matched")
     if exchangeable_axis(model) is None:

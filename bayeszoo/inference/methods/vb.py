@@ -184,8 +184,9 @@ def _log_likelihood_of(model: Model, sample: Values, data: Any) -> np.ndarray | 
     size, outcome = _length(sample), model.inputs.outcome(data)
     some = max(1, CELLS // max(1, outcome.size))
     parts = ({name: values[i : i + some] for name, values in sample.items()} for i in range(0, size, some))
-    rows = [log_rows(model, part, data) for part in parts]
-    return None if rows[0] is None else np.concatenate([row.sum(axis=-1) for row in rows if row is not None])
+    rows = (log_rows(model, part, data) for part in parts)
+    sums = [None if row is None else row.sum(axis=-1) for row in rows]  # the rows of a part are not kept
+    return None if sums[0] is None else np.concatenate([value for value in sums if value is not None])
 
 
 def _length(sample: Values) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -16,7 +16,7 @@ from pytensor.tensor.math import Dot
 from bayeszoo.inference.engine.loops.scalars import scalars
 from bayeszoo.inference.engine.loops.source import Array, Source, argument, type_name
 
-_SUMS = {
+_REDUCTIONS = {
     basic.Add: ("0", "{0} + {1}"),
     basic.Mul: ("1", "{0} * {1}"),
     basic.Maximum: ("-inf", "{1} if ({1} > {0}) | ({1} != {1}) else {0}"),
@@ -25,6 +25,8 @@ _SUMS = {
     basic.AND: ("True", "{0} & {1}"),
 }
 """Of each reduction where it starts, and its step."""
+_MANY = 16
+"""Entries from which on a reduction is made of four, whose steps the processor takes at once."""
 
 
 @singledispatch
@@ -102,38 +104,85 @@ def _scalar(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list
 
 @write.register(CAReduce)
 def _reduced(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
-    if type(op.scalar_op) not in _SUMS or not node.outputs[0].type.dtype.startswith(("float", "bool", "int")):
-        return called(op, node, inputs, source)
     (array,), dtype = inputs, node.outputs[0].type.dtype
-    axes = range(len(array.shape)) if op.axis is None else [axis % len(array.shape) for axis in op.axis]
-    kept = [axis for axis in range(len(array.shape)) if axis not in axes]
-    start, step = _SUMS[type(op.scalar_op)]
-    output = source.empty([array.shape[axis] for axis in kept], dtype) if kept else None
-    with source.loops([array.shape[axis] for axis in kept]) as outer:
-        total = source.new()
-        source.line(f"{total} = {start if dtype == 'bool' else f'{type_name(dtype)}({start})'}")
-        with source.loops([array.shape[axis] for axis in axes]) as inner:
-            indices = dict(zip([*kept, *axes], [*outer, *inner], strict=True))
-            term = source.assign(array.at(*(indices[axis] for axis in sorted(indices))))
-            source.line(f"{total} = {step.format(total, term)}")
-        if output is not None:
-            source.line(f"{output.at(*outer)} = {total}")
-    return [number(total) if output is None else output]
+    if type(op.scalar_op) not in _REDUCTIONS or not dtype.startswith(("float", "bool", "int")):
+        return called(op, node, inputs, source)
+    axes = range(len(array.shape)) if op.axis is None else sorted(axis % len(array.shape) for axis in op.axis)
+    return [_reduction(type(op.scalar_op), array, axes, dtype, source)]
 
 
 @write.register(Dot)
 def _dot(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
     x, y = inputs
-    source.equal(x.shape[-1], y.shape[0])
-    product = source.empty([*x.shape[:-1], *y.shape[1:]], node.outputs[0].type.dtype)
-    with source.loops(product.shape) as indices:
-        source.line(f"{product.at(*indices)} = 0.0")
-    split = len(x.shape) - 1
-    with source.loops([*x.shape, *y.shape[1:]]) as indices:
-        rows, inner, columns = indices[:split], indices[split], indices[split + 1 :]
-        entry = product.at(*rows, *columns)
-        source.line(f"{entry} += {x.at(*rows, inner)} * {y.at(inner, *columns)}")
-    return [product]
+    length, rows = source.equal(x.shape[-1], y.shape[0]), len(x.shape) - 1
+    is_last = rows and len(y.shape) == 1 and x.name is not None  # else the last axis of an array in memory is kept
+    axis = rows if is_last else 0
+
+    def at(*indices: str) -> str:
+        inner, rest = indices[axis], [i for place, i in enumerate(indices) if place != axis]
+        return f"{x.at(*rest[:rows], inner)} * {y.at(inner, *rest[rows:])}"
+
+    shape = [*x.shape[:-1], *y.shape[1:]]
+    shape.insert(axis, length)
+    return [_reduction(basic.Add, Array(tuple(shape), at), [axis], node.outputs[0].type.dtype, source)]
+
+
+def _reduction(kind: type, array: Array, axes: Sequence[int], dtype: str, source: Source) -> Array:
+    """Write a reduction, so that as little as can be waits for the step before."""
+    start, step = _REDUCTIONS[kind]
+    start = f"{type_name(dtype)}({start})"
+    kept = [axis for axis in range(len(array.shape)) if axis not in axes]
+    output = source.empty([array.shape[axis] for axis in kept], dtype) if kept else None
+    if output is not None and axes and kept[-1] > axes[-1]:
+        with source.loops(output.shape) as indices:
+            source.line(f"{output.at(*indices)} = {start}")
+        with source.loops([array.shape[axis] for axis in (*axes, *kept)]) as indices:
+            places = dict(zip([*axes, *kept], indices, strict=True))
+            total = output.at(*(places[axis] for axis in kept))
+            source.line(f"{total} = {step.format(total, _at(array, places, source))}")
+        return output
+    with source.loops([array.shape[axis] for axis in kept]) as outer:
+        total = source.assign(start)
+        with source.loops([array.shape[axis] for axis in axes[:-1]]) as inner:
+            _along(
+                array,
+                axes[-1],
+                dict(zip([*kept, *axes[:-1]], [*outer, *inner], strict=True)),
+                total,
+                start,
+                step,
+                source,
+            )
+        if output is not None:
+            source.line(f"{output.at(*outer)} = {total}")
+    return number(total) if output is None else output
+
+
+def _at(array: Array, places: Mapping[int, str], source: Source) -> str:
+    return source.assign(array.at(*(places[axis] for axis in sorted(places))))
+
+
+def _along(
+    array: Array, axis: int, places: Mapping[int, str], total: str, start: str, step: str, source: Source
+) -> None:
+    """Add what is along one axis to a total: of many entries in four parts."""
+    length = array.shape[axis]
+
+    def add(part: str, index: str) -> None:
+        source.line(f"{part} = {step.format(part, _at(array, {**places, axis: index}, source))}")
+
+    if length.isdecimal() and int(length) < _MANY:
+        with source.loops([length]) as (index,):
+            add(total, index)
+        return
+    parts, whole, index = [source.assign(start) for _ in range(4)], source.assign(f"{length} // 4 * 4"), source.new()
+    with source.block(f"for {index} in range(0, {whole}, 4):"):
+        for k, part in enumerate(parts):
+            add(part, source.assign(f"{index} + {k}"))
+    with source.block(f"for {index} in range({whole}, {length}):"):
+        add(total, index)
+    for part in parts:
+        source.line(f"{total} = {step.format(total, part)}")
 
 
 @write.register(CheckAndRaise)
