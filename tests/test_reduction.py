@@ -146,6 +146,14 @@ def test_a_wrong_address_is_one_line(monkeypatch, run, written, address):
     assert line.startswith(f"error: no Dask scheduler answers at {address}; give tcp://HOST:PORT")
 
 
+def test_a_fit_is_saved_after_a_wrong_address(tmp_path):
+    pytest.importorskip("distributed")
+    with pytest.raises(bz.InputError, match="no Dask scheduler"), cluster.connected("nonsense://x"):
+        pass
+    tree = bz.fit(bz.find("gamma_poisson")(), [1, 2, 3], "exact", seed=1, draws=10)
+    assert bz.save(tree, tmp_path / "fit.nc").exists()
+
+
 # A cluster of two processes
 
 

@@ -23,15 +23,18 @@ PATIENCE = 10
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Return a context with a client of the cluster at an address, or of one of this machine."""
-    distributed = _distributed()
+    """Return a context with a client of the cluster at an address, or of one of this machine.
+
+    It is no default, which xarray would ask for a lock for each file that it writes, also after it has failed.
+    """
+    distributed, own = _distributed(), {"set_as_default": False}
     if address == LOCAL:
         options = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": ":0"}
-        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, **own) as client:
             yield client
         return
     try:
-        client = distributed.Client(address, timeout=PATIENCE)
+        client = distributed.Client(address, timeout=PATIENCE, **own)
     except (OSError, TypeError, ValueError):  # nobody is there, or it is no address
         hint = "give tcp://HOST:PORT as the scheduler prints it, or local"
         raise InputError(f"no Dask scheduler answers at {escaped(address)}", hint=hint) from None
@@ -69,7 +72,7 @@ def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, A
 
 def as_completed(futures: Sequence[Any]) -> Iterator[Any]:
     """Go through futures as they end, whether well or not."""
-    return iter(_distributed().as_completed(futures))
+    return iter(_distributed().as_completed(futures, loop=futures[0].client.loop))
 
 
 def without_size_warning() -> Any:
