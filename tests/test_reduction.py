@@ -154,6 +154,10 @@ def test_a_fit_is_saved_after_a_wrong_address(tmp_path):
     assert bz.save(tree, tmp_path / "fit.nc").exists()
 
 
+def test_no_tasks_are_complete():
+    assert list(cluster.as_completed([])) == []
+
+
 # A cluster of two processes
 
 

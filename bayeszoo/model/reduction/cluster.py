@@ -72,7 +72,7 @@ def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, A
 
 def as_completed(futures: Sequence[Any]) -> Iterator[Any]:
     """Go through futures as they end, whether well or not."""
-    return iter(_distributed().as_completed(futures, loop=futures[0].client.loop))
+    return iter(_distributed().as_completed(futures, loop=futures[0].client.loop) if futures else ())
 
 
 def without_size_warning() -> Any:
