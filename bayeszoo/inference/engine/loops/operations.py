@@ -35,12 +35,14 @@ def write(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[A
     return called(op, node, inputs, source)
 
 
-def called(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
-    """Call PyTensor's function of an operation."""
+def called(op: Any, node: Any, inputs: Sequence[Array], source: Source, arrays: int | None = None) -> list[Array]:
+    """Call PyTensor's function of an operation; behind the first ``arrays`` inputs what has no axes is a number."""
     function, key = numba_funcify_and_cache_key(op, node=node)
     arguments = [
-        source.stored(array, v.type.dtype).name if hasattr(v.type, "ndim") else array.at()
-        for array, v in zip(inputs, node.inputs, strict=True)
+        source.stored(array, v.type.dtype).name
+        if hasattr(v.type, "ndim") and (v.type.ndim or arrays is None or i < arrays)
+        else array.at()
+        for i, (array, v) in enumerate(zip(inputs, node.inputs, strict=True))
     ]
     names = [source.new() for _ in node.outputs]
     tail = "," if len(names) > 1 else ""

@@ -42,7 +42,7 @@ def _dim_shuffle(op: Any, node: Any, inputs: Sequence[Array], source: Source) ->
 @write.register(AdvancedSubtensor)
 def _subtensor(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
     view = _view(inputs[0], indices_from_subtensor(node.inputs[1:], op.idx_list), inputs[-1], source)
-    return called(op, node, inputs, source) if view is None else [view]
+    return called(op, node, inputs, source, 1) if view is None else [view]
 
 
 @write.register(IncSubtensor)
@@ -52,7 +52,7 @@ def _changed(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
     output = source.empty(inputs[0].shape, dtype)
     view = _view(output, indices_from_subtensor(node.inputs[2:], op.idx_list), inputs[-1], source)
     if view is None or getattr(op, "ignore_duplicates", False):
-        return called(op, node, inputs, source)
+        return called(op, node, inputs, source, 2)
     with source.loops(output.shape) as indices:
         source.line(f"{output.at(*indices)} = {inputs[0].at(*indices)}")
     sign, values = "=" if op.set_instead_of_inc else "+=", _broadcast(inputs[1], view.shape, source)
