@@ -107,6 +107,18 @@ def test_parts_of_arrays_are_numpy_s():
     )
 
 
+def test_parts_from_a_place_that_is_computed_are_numpy_s():
+    place = lambda x: pt.cast(x[2], "int64")  # noqa: E731  2
+    changed = X.copy()
+    changed[2:] = X[:1]
+    assert_all(
+        (lambda x: x[place(x)], X[2]),
+        (lambda x: x[place(x) :], X[2:]),
+        (lambda x: pt.set_subtensor(x[place(x) :], x[0]), changed),
+        (lambda x: pt.grad((x[place(x) :] ** 2).sum(), x), 2 * X * (np.arange(6) >= 2)),
+    )
+
+
 def test_products_and_operations_of_pytensor_s_own_are_numpy_s():
     inner = pt.vector()
     halved = OpFromGraph([inner], [inner / 2 + inner.sum()])

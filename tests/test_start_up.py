@@ -133,8 +133,8 @@ from numpy.testing import assert_equal
 
 
 def test_the_library_and_a_command_called_by_others_change_nothing_of_theirs():
-    run(LEFT)
+    assert run(LEFT).returncode == 0
 
 
 def test_what_a_process_of_its_own_leaves_out_is_there_when_it_is_used():
-    run(LESS, *EXACT_FIT)
+    assert run(LESS, *EXACT_FIT).returncode == 0
