@@ -107,7 +107,7 @@ def test_of_a_file_in_chunks_the_maximum_is_the_same(tmp_path):
         options = {"estimate": "mle"} if method == "em" else {}
         trees = [bz.fit(model, given, method, seed=2, **options) for given in (total, data)]
         one, other = ({name: v.to_numpy()[0, 0] for name, v in tree["posterior"].data_vars.items()} for tree in trees)
-        # climbs that begin apart end where gains are below NOISE of the height h: within sqrt(2 NOISE h) sd of a maximum
+        # climbs that begin apart end where gains are below NOISE of the height h: within sqrt(2 NOISE h) sd of it
         height, whole = abs(Fit(trees[1]).fact("log_likelihood")), covariance(other)
         sd = np.sqrt((np.outer(np.diag(whole), np.diag(whole)) + whole**2) / len(data["Y"]))
         away = 1e-9 if method == "mle" else np.sqrt(2 * NOISE * height)
