@@ -85,10 +85,10 @@ class GaussianMixture(GaussianMixtureModel):
     @classmethod
     def weak_given(cls, data: Values, given: Mapping[str, Any]) -> GaussianMixture:
         """Return a model with some fields given, and the others weakly informative for that K."""
-        made, stats = cls(**given), Moments.of(data["Y"])
-        psi = np.diag(stats.sd**2) / made.K ** (2 / len(stats.mean))
+        chosen, stats = cls(**given), Moments.of(data["Y"])
+        psi = np.diag(stats.sd**2) / chosen.K ** (2 / len(stats.mean))
         weak = {"m0": plain(stats.mean), "kappa0": 0.01, "nu0": len(stats.mean) + 2.0, "Psi0": plain(psi)}
-        return replace(made, **{name: value for name, value in weak.items() if name not in given})
+        return replace(chosen, **{name: value for name, value in weak.items() if name not in given})
 
     def components(self, columns: int) -> GaussianComponents:
         """Return the prior of the components of rows with D columns, which the fields must suit."""
@@ -98,7 +98,7 @@ class GaussianMixture(GaussianMixtureModel):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior (of two columns where numbers stand for all) and rows given them."""
-        columns = next((len(np.array(one)) for one in (self.m0, self.Psi0) if np.ndim(one)), 2)
+        columns = next((len(np.array(value)) for value in (self.m0, self.Psi0) if np.ndim(value)), 2)
         prior = self.components(columns)
         params = {"weights": rng.dirichlet(np.full(self.K, self.alpha)), **prior.rvs(prior.prior, (), rng)}
         matrices, which = prior.matrices(params["covariances"]), rng.choice(self.K, size, p=params["weights"])

@@ -116,4 +116,4 @@ class HMMCategorical(HiddenMarkovModel):
         return model
 
     def _tables(self, data: Values, dims: Mapping[str, Any]) -> list[Any]:
-        return [declared.table(one, dims.get(one.name)) for one in (*self.chain, self.emissions(data))]
+        return [declared.table(table, dims.get(table.name)) for table in (*self.chain, self.emissions(data))]

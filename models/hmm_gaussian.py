@@ -114,7 +114,7 @@ class HMMGaussian(HiddenMarkovModel):
         """Declare the forward algorithm."""
         missing, dims = np.isnan(data["y"])[:, None], self.dims
         with pm.Model(coords=self.coords(data)) as model:
-            initial, transition = (declared.table(one, dims[one.name]) for one in self.chain)
+            initial, transition = (declared.table(table, dims[table.name]) for table in self.chain)
             means, variances = self._states(dims["means"])
             y = pm.Data("y_data", np.where(missing[:, 0], np.mean(self.m0), data["y"]), dims="row")
             log_b = pm.logp(pm.Normal.dist(means, pm.math.sqrt(variances)), y[:, None])
@@ -126,7 +126,7 @@ class HMMGaussian(HiddenMarkovModel):
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         with pm.Model() as model:
-            tables = [declared.table(one) for one in self.chain]
+            tables = [declared.table(table) for table in self.chain]
             means, variances = self._states(None)
             missing, first = np.isnan(data["y"]), pm.Data("starts", starts(data["sequence"]))
             y = pm.Data("y_data", np.where(missing, np.mean(self.m0), data["y"]))  # which takes no NaN

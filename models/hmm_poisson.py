@@ -94,7 +94,7 @@ class HMMPoisson(HiddenMarkovModel):
         """Declare the forward algorithm."""
         missing, dims = data["y"][:, None] < 0, self.dims
         with pm.Model(coords=self.coords(data)) as model:
-            initial, transition = (declared.table(one, dims[one.name]) for one in self.chain)
+            initial, transition = (declared.table(table, dims[table.name]) for table in self.chain)
             rates = self._rates(np.asarray(self.a), np.asarray(self.b), dims["rates"])
             y = pm.Data("y_data", np.maximum(data["y"], 0), dims="row")
             log_b = pm.math.switch(missing, np.float64(0), pm.logp(pm.Poisson.dist(rates), y[:, None]))
@@ -105,7 +105,7 @@ class HMMPoisson(HiddenMarkovModel):
         """Declare the same density on a compiled likelihood of the distinct counts."""
         self.require_rows(data)
         with pm.Model() as model:
-            tables = [declared.table(one) for one in self.chain]
+            tables = [declared.table(table) for table in self.chain]
             a, b = (pm.Data(name, np.asarray(getattr(self, name), dtype=np.float64)) for name in ("a", "b"))
             rates = self._rates(a, b, None)
             values, codes = distinct(data["y"])

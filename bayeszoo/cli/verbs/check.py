@@ -63,9 +63,9 @@ def check_command(
         }
     if as_json:
         dates = {card.model: {"date": card.date} for card in cards}
-        found = {name: dates.get(name, {}) | as_dict(checks) for name, checks in checks_of.items()}
-        lacks = {name: {"lacking": [each._asdict() for each in lacking(zoo.find(name))]} for name in found}
-        terminal.print_json({name: card | lacks[name] for name, card in found.items()})
+        described = {name: dates.get(name, {}) | as_dict(checks) for name, checks in checks_of.items()}
+        lacks = {name: {"lacking": [each._asdict() for each in lacking(zoo.find(name))]} for name in described}
+        terminal.print_json({name: card | lacks[name] for name, card in described.items()})
     else:
         from bayeszoo.contract.case import cases_of  # which imports PyTensor
 
