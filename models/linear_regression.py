@@ -1,4 +1,4 @@
-r"""Linear regression with unknown noise: the normal-inverse-gamma model.
+r"""Linear regression: a linear model with Gaussian weights and unknown noise, the normal-inverse-gamma model.
 
     sigma2     ~ InvGamma(a0, scale b0)
     w | sigma2 ~ N(mean, sigma2 V0)       of standardized terms; mean m0 of the intercept, w0 of the others

@@ -249,7 +249,9 @@ def test_a_fit_from_statistics_goes_to_disk_and_predicts(files, read_at_once, tm
     known = {"data_rows": 1000, "data_from": "statistics", "data_source": f"{name}.csv"}
     assert {**tree.attrs, **known, "declared_from": "sufficient statistics"} == tree.attrs
     again, before = Fit(tree).given, total(files, model, 90)
-    assert (again.rows, again.digest, again.notes) == (before.rows, before.digest, before.notes)
+    notes = (*before.notes, *model.remarks(before.stats, before.like))
+    assert (again.rows, again.digest, again.notes) == (before.rows, before.digest, notes)
+    assert Fit(bz.fit(model, again, "exact", seed=1)).notes == list(notes)  # each once
     for field, values in arrays_of(before.stats).items():
         assert np.array_equal(arrays_of(again.stats)[field], values)
     rows = model.inputs.table(model.inputs.split(data, 12)[0])

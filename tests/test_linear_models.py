@@ -34,6 +34,19 @@ def test_least_squares_are_scikit_learns(family):
     assert np.isclose(w[0] - w[1:] @ model.center, peer.intercept_, rtol=1e-9)
 
 
+def test_what_the_intercept_is_of_is_said_unless_features_are_measured_from_0():
+    data, said = small(), "the intercept is the mean outcome at center; set center=0 for that of features of 0"
+    peer = SklearnRegression().fit(data["X"], data["y"])
+    for center in (0.0, 5.0):
+        model = RIDGE(center=center)
+        intercept = model.mle(model.statistics(data))["w"][0]
+        assert np.isclose(intercept, peer.predict([[center] * 3])[0], rtol=1e-9)
+        assert (said in model.remarks(model.statistics(data), data)) == (center != 0)
+    for without in ({"degree": 0}, {"features": ()}):
+        model = RIDGE(center=5.0, **without)
+        assert not any("center" in note for note in model.remarks(model.statistics(data), data))
+
+
 def test_an_evidence_that_rounding_decides_is_withheld():
     rng = np.random.default_rng(5)
     first = rng.standard_normal(10)

@@ -9,6 +9,7 @@ import numpy as np
 import pymc as pm
 import pytest
 from matplotlib.patches import Ellipse, FancyArrowPatch, FancyBboxPatch
+from pymc.pytensorf import find_rng_nodes, reseed_rngs
 
 import bayeszoo as bz
 from bayeszoo.plots import graph as model_graph
@@ -74,6 +75,21 @@ def test_numbers_of_the_prior_and_copies_of_the_data_are_left_out(name, words, o
     assert set(graph) == {text.partition("\n")[0] for text in words}
     assert {node["words"] for node in graph.nodes.values()} >= {text for text in words if "~" in text}
     assert {name for name, node in graph.nodes.items() if node["observed"]} == observed
+
+
+def test_a_model_is_drawn_where_most_draws_from_its_prior_have_no_data():
+    with pm.Model() as model:  # NumPy draws from Poisson distributions with means below exp(43.7)
+        pm.Poisson("y", pm.math.exp(pm.Normal("log_rate", 44.0, 1.0)), observed=np.array([1, 2]))
+    generators = find_rng_nodes(model.basic_RVs)
+    for seed in range(100):
+        reseed_rngs(generators, seed)
+        try:
+            pm.model_to_networkx(model)
+        except ValueError:
+            break  # and another attempt with the same generators would draw the same again
+    else:
+        pytest.fail("every draw has data")
+    assert set(model_graph.textbook(model)) == {"log_rate", "y"}
 
 
 @pytest.mark.slow

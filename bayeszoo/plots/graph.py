@@ -52,15 +52,18 @@ def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
 def _whole(pymc_model: pm.Model, attempts: int = 20) -> nx.DiGraph:
     """Return PyMC's graph; PyMC draws from the prior to know sizes, where NumPy refuses, say, a huge Poisson mean."""
     import pymc as pm
+    from pymc.pytensorf import find_rng_nodes, reseed_rngs
 
-    try:
-        return pm.model_to_networkx(pymc_model)
-    except NotImplementedError as error:
-        raise InputError(f"PyMC has no graph of a model with an improper prior: {error}") from None
-    except ValueError:
-        if attempts == 1:
-            raise
-        return _whole(pymc_model, attempts - 1)
+    generators = find_rng_nodes(pymc_model.basic_RVs)
+    for seed in range(attempts):
+        reseed_rngs(generators, seed)  # or each attempt would draw the same numbers
+        try:
+            return pm.model_to_networkx(pymc_model)
+        except NotImplementedError as error:
+            raise InputError(f"PyMC has no graph of a model with an improper prior: {error}") from None
+        except ValueError as error:
+            refused = error
+    raise refused
 
 
 def textbook(pymc_model: pm.Model) -> nx.DiGraph:

@@ -198,7 +198,7 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": [*data.notes, *problem.model.remarks(problem.stats, problem.like)],
+        "notes": list(dict.fromkeys([*data.notes, *problem.model.remarks(problem.stats, problem.like)])),
         "columns": dict(data.columns),
         "reading": dict(data.reading),
     }

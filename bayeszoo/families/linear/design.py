@@ -198,14 +198,19 @@ class LinearTerms(Observable, family=True):
         return solution.in_units(units, self.origin(len(units)))
 
     def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
-        """Say which sums of weights the data identify, where not each of them, and at what weights hold."""
-        notes = [self._identified(stats, data)]
-        if not self.intercept and np.any(np.asarray(self.center) != 0):
-            of_none = f"without an intercept the {self.predicted_quantity} is 0 at center"
-            notes.append(f"{of_none}; set center=0 for a line through 0")
+        """Say which sums of weights the data identify, where not each of them, and of what rows weights are."""
+        notes = [self._identified(stats, data), self._intercept_at(data)]
         if products(data["feature"][self.used(data)]):
             notes.append("of features with interactions, each weight holds at the center of the others")
         return tuple(filter(None, notes))
+
+    def _intercept_at(self, data: Values) -> str:
+        """Say in one line what the intercept is of, where that is not a row whose features are 0."""
+        if not (self.degree and np.any(self.entries("center", len(data["feature"]))[self.used(data)])):
+            return ""
+        if self.intercept:
+            return f"the intercept is the {self.predicted_quantity} at center; set center=0 for that of features of 0"
+        return f"without an intercept the {self.predicted_quantity} is 0 at center; set center=0 for a line through 0"
 
     def _identified(self, stats: FactoredMoments | None, data: Values) -> str:
         """Say in one line which sums of weights are identified; nothing where every weight is."""
