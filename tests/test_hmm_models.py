@@ -7,6 +7,7 @@ from dataclasses import replace
 import hmmlearn.hmm
 import numpy as np
 import pytest
+from pytensor.graph.traversal import ancestors
 from scipy import integrate, special, stats
 
 import bayeszoo as bz
@@ -14,12 +15,14 @@ from bayeszoo.contract.case import case_of
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.tables import ProbabilityTable
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.likelihoods.loops import hmm as hmm_loops
+from bayeszoo.likelihoods.ops.hmm import ChainLikelihood
 
 pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")  # hmmlearn
 
@@ -325,3 +328,23 @@ def test_a_state_of_one_number_is_no_maximum_of_the_likelihood():
     model = GAUSSIAN.weak(data)
     at = {"initial": [1, 0], "transition": np.eye(2), "means": np.array([0.0, 5]), "variances": np.array([1, 1e-9])}
     assert "state 2 has collapsed" in model.degenerate(at, model.e_step(at, data).stats)
+
+
+# What is compiled
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_compiled_density_knows_how_many_states_there_are(name):
+    model, data = FEW[name]
+    declared = model.compiled(masked(model, data))
+    nodes = [v.owner for v in ancestors([declared.logp()]) if v.owner and isinstance(v.owner.op, ChainLikelihood)]
+    assert {node.op.states for node in nodes} == {model.K}  # or loops over states are not written out
+
+
+def test_rows_that_may_not_be_written_to_need_no_loops_of_their_own():
+    codes = np.array([0, 1, 1, 0])
+    codes.setflags(write=False)
+    chain = passes.CheckedChain.checked([0.5, 0.5], np.full((2, 2), 0.5), np.log([[0.2, 0.8], [0.6, 0.4]]), codes)
+    assert chain.codes.flags.writeable
+    assert chain.starts.flags.writeable
+    assert np.isclose(chain.derivatives()[0], 2 * np.log(0.4 * 0.6), rtol=1e-14)

@@ -90,6 +90,8 @@ def test_a_model_is_drawn_where_most_draws_from_its_prior_have_no_data():
     else:
         pytest.fail("every draw has data")
     assert set(model_graph.textbook(model)) == {"log_rate", "y"}
+    reseed_rngs(generators, seed)
+    assert "log_rate" in model_graph.as_mermaid(model)
 
 
 @pytest.mark.slow

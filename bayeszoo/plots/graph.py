@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,16 +49,15 @@ def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
         return writing.write_figure(draw(declared(model)), path, overwrite)
 
 
-def _whole(pymc_model: pm.Model, attempts: int = 20) -> nx.DiGraph:
-    """Return PyMC's graph; PyMC draws from the prior to know sizes, where NumPy refuses, say, a huge Poisson mean."""
-    import pymc as pm
+def _of_a_draw(graph_of: Callable[[pm.Model], Any], pymc_model: pm.Model, attempts: int = 20) -> Any:
+    """Return a graph by PyMC, which draws from the prior to know sizes; NumPy refuses, say, a huge Poisson mean."""
     from pymc.pytensorf import find_rng_nodes, reseed_rngs
 
     generators = find_rng_nodes(pymc_model.basic_RVs)
     for seed in range(attempts):
         reseed_rngs(generators, seed)  # or each attempt would draw the same numbers
         try:
-            return pm.model_to_networkx(pymc_model)
+            return graph_of(pymc_model)
         except NotImplementedError as error:
             raise InputError(f"PyMC has no graph of a model with an improper prior: {error}") from None
         except ValueError as error:
@@ -73,8 +72,9 @@ def textbook(pymc_model: pm.Model) -> nx.DiGraph:
     ``observed`` and ``random``.
     """
     import networkx as nx
+    import pymc as pm
 
-    whole = _whole(pymc_model)
+    whole = _of_a_draw(pm.model_to_networkx, pymc_model)
     variables = {_key(variable): variable for variable in pymc_model.named_vars.values()}
     observed = {_key(variable) for variable in pymc_model.observed_RVs}
     left_out = {_key(v) for v in pymc_model.data_vars if v.name not in pymc_model.named_vars_to_dims}
@@ -103,6 +103,13 @@ def _words(variable: Any, pymc_model: pm.Model) -> str:
     """Return a name and, of a random variable, its distribution."""
     kind = getattr(variable.owner.op, "_print_name", [""])[0] if variable in pymc_model.basic_RVs else ""
     return str(variable.name) if not kind or kind.startswith("CustomDist") else f"{variable.name}\n~ {kind}"
+
+
+def as_mermaid(pymc_model: pm.Model) -> str:
+    """Draw a model in Mermaid's language."""
+    import pymc as pm
+
+    return str(_of_a_draw(pm.model_to_mermaid, pymc_model))
 
 
 def as_text(pymc_model: pm.Model) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
@@ -22,9 +23,12 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import capabilities, simulates
 from bayeszoo.model.fields import hyperparameters, text
-from bayeszoo.plots.graph import as_text, declared, write_graph
+from bayeszoo.plots.graph import as_mermaid, as_text, declared, write_graph
 from bayeszoo.report.asked import notation
 from bayeszoo.results.stored import dumps
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 
 def list_command(*, as_json: opt.Json = False) -> None:
@@ -52,7 +56,7 @@ def show_command(
     if as_json:
         terminal.print_json(described)
     else:
-        terminal.show_model(described, _graph(model))
+        terminal.show_model(described, _graph(model, as_text, []))
     if plot is not None:
         terminal.note(f"wrote {write_graph(model(), plot, overwrite)}")
 
@@ -70,8 +74,6 @@ def in_brief(model: type[Model]) -> dict[str, Any]:
 
 def in_full(model: type[Model]) -> dict[str, Any]:
     """Return also its notation, fields, inputs, data, and its graph in Mermaid."""
-    import pymc as pm
-
     rows, known = [], hyperparameters(model)
     for field in fields(cast(Any, model)):
         about = known.get(field.name)
@@ -84,15 +86,15 @@ def in_full(model: type[Model]) -> dict[str, Any]:
         "fields": rows,
         "inputs": model.inputs.describe(),
         "examples": {item.name: f"{item.about} ({item.source})" for item in model.examples},
-        "graph": str(pm.model_to_mermaid(declared(model()))) if _can_be_declared(model) else "",
+        "graph": _graph(model, as_mermaid, ""),
     }
 
 
-def _graph(model: type[Model]) -> list[str]:
-    """Draw a model as lines of text, of which there are none where PyMC cannot."""
+def _graph[Graph](model: type[Model], drawn: Callable[[pm.Model], Graph], nothing: Graph) -> Graph:
+    """Return the graph of a model in words, or ``nothing`` where PyMC has none."""
     with suppress(InputError):
-        return as_text(declared(model())) if _can_be_declared(model) else []
-    return []
+        return drawn(declared(model())) if _can_be_declared(model) else nothing
+    return nothing
 
 
 def _can_be_declared(model: type[Model]) -> bool:

@@ -15,7 +15,8 @@ def table(entries: ProbabilityTable, dims: Any = None) -> Any:
     """Declare a table by its Dirichlet prior, or return the known one."""
     if entries.known is not None:
         return pt.as_tensor_variable(entries.known)
-    return pm.Dirichlet(entries.name, a=pm.Data(f"{entries.name}_concentration", entries.prior), dims=dims)
+    a = pm.Data(f"{entries.name}_concentration", entries.prior, shape=entries.prior.shape)
+    return pm.Dirichlet(entries.name, a=a, dims=dims)
 
 
 def log_of(probabilities: Any) -> Any:

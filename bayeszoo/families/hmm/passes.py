@@ -67,7 +67,8 @@ class CheckedChain:
         """Raise `InputError` where shapes do not fit, a table has no probabilities, or a density is infinite or NaN."""
         first = [0] * min(len(codes), 1) if starts is None else starts
         tables = _checked(initial, transition, log_table)
-        return cls(*tables, *(np.ascontiguousarray(numbers, dtype=np.int64) for numbers in (codes, first)))
+        # loops are compiled once more for arrays that may not be written to
+        return cls(*tables, *(np.require(numbers, np.int64, ("C", "W")) for numbers in (codes, first)))
 
     @cached_property
     def log_b(self) -> np.ndarray:

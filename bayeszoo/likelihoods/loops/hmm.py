@@ -34,6 +34,16 @@ _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
 @_loops
+def _least_above(bound: float, x: np.ndarray) -> float:
+    """Return the least entry of a matrix that is greater than ``bound``, or 1.0 where none less than that is."""
+    least = 1.0  # numpy.where and min would take six seconds to compile
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            least = x[i, j] if bound < x[i, j] < least else least
+    return least
+
+
+@_loops
 def _densities(b: np.ndarray, largest: np.ndarray, watch: bool) -> float:
     """Replace log densities, (K, n), by densities over the largest of their column, whose log goes to ``largest``.
 
@@ -48,7 +58,7 @@ def _densities(b: np.ndarray, largest: np.ndarray, watch: bool) -> float:
     for j in range(states):
         for t in range(size):
             b[j, t] -= 0.0 if largest[t] == -np.inf else largest[t]
-    least = np.where(b > -np.inf, b, 0.0).min() if watch else 0.0
+    least = min(_least_above(-np.inf, b), 0.0) if watch else 0.0
     exponentials(b.reshape(b.size), np.empty(b.size))
     return math.exp(least)
 
@@ -125,8 +135,8 @@ def _backward(zeros, transition, b, rows, opens, pred, d_initial, d_transition):
 @_loops
 def _may_lose(initial, transition):  # type: ignore[no-untyped-def]
     """Say whether a state lost to underflow may matter later, and whether the tables allow the first route then."""
-    closed = transition.min() < LEAST_ENTRY
-    least = min(np.where(transition > 0, transition, 1.0).min(), np.where(initial > 0, initial, 1.0).min())
+    closed = _least_above(-1.0, transition) < LEAST_ENTRY
+    least = min(_least_above(0.0, transition), _least_above(0.0, initial.reshape(1, -1)))
     return closed, not closed or least >= LEAST_ENTRY
 
 
@@ -256,7 +266,7 @@ def _in_logs(initial, transition, log_b, rows, opens):  # type: ignore[no-untype
 def _scaled(zeros, initial, transition, b, largest, logs, codes, opens, d_b, d_initial, d_transition):  # type: ignore[no-untyped-def]
     """Add to the derivatives; return the log likelihood, and whether nothing was lost that may matter."""
     (closed, safe), pred = _may_lose(initial, transition), np.empty((len(codes), len(initial)))
-    least_density = _densities(b, largest, closed) if logs else np.where(b > 0, b, 1.0).min()
+    least_density = _densities(b, largest, closed) if logs else _least_above(0.0, b)
     value, least = _forward(zeros, initial, transition, b, codes, opens, pred)
     if not safe or least < LEAST_SUM or (closed and not _none_lost(pred, b, codes, least_density)):
         return value, False
@@ -273,6 +283,18 @@ def _scaled(zeros, initial, transition, b, largest, logs, codes, opens, d_b, d_i
 
 
 @_loops
+def _with_missing(table: np.ndarray, missing: float) -> np.ndarray:
+    """Return a table (K, V) with one more column, of a missing observation."""
+    states, size = table.shape
+    b = np.empty((states, size + 1))
+    for j in range(states):  # assignment to a part of an array would take three seconds to compile
+        for v in range(size):
+            b[j, v] = table[j, v]
+        b[j, size] = missing
+    return b
+
+
+@_loops
 def table_density(zeros, initial, transition, densities, logs, codes, starts):  # type: ignore[no-untyped-def]
     """Return log likelihood and derivatives of initial, transition and densities.
 
@@ -283,12 +305,11 @@ def table_density(zeros, initial, transition, densities, logs, codes, starts):  
     for code in codes:
         if not -1 <= code < size:
             raise ValueError("codes are columns of the table, or -1 where the observation is missing")
-    b, d_b, largest = np.empty((states, size + 1)), np.zeros((states, size + 1)), np.zeros(size + 1)
-    b[:, :size], b[:, size] = densities, 0.0 if logs else 1.0
+    b, d_b, largest = _with_missing(densities, 0.0 if logs else 1.0), np.zeros((states, size + 1)), np.zeros(size + 1)
     d_initial, d_transition = np.zeros(states), np.zeros((states, states))
     value, safe = _scaled(zeros, initial, transition, b, largest, logs, codes, marks, d_b, d_initial, d_transition)
     if not safe:
-        b[:, :size], b[:, size], d_b[:] = densities if logs else np.log(densities), 0.0, 0.0
+        b, d_b = _with_missing(densities if logs else np.log(densities), 0.0), np.zeros((states, size + 1))
         value, d_initial, d_transition, log_d = _in_logs(initial, transition, b, codes, marks)
         for t in range(length):
             for j in range(states):

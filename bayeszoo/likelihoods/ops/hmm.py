@@ -67,11 +67,11 @@ def _funcify(op: ChainLikelihood, node: Any, **kwargs: Any) -> Any:
     return chain, source_version(_by_loops, *op.sources)
 
 
-def _log_likelihood(logs: bool, initial: Any, transition: Any, *rest: Any) -> Any:
+def _log_likelihood(logs: bool, initial: Any, transition: Any, table: Any, *rest: Any) -> Any:
     """Apply the operation of K states, where a shape says how many."""
-    shapes = (n for x in (initial, transition) for n in pt.as_tensor_variable(x).type.shape)
+    shapes = (pt.as_tensor_variable(x).type.shape[0] for x in (initial, transition, table))
     states = next((n for n in shapes if n is not None), None)
-    return ChainLikelihood(states, logs)(initial, transition, *rest)[0]
+    return ChainLikelihood(states, logs)(initial, transition, table, *rest)[0]
 
 
 def hmm_log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any) -> Any:
