@@ -132,11 +132,11 @@ class GaussianMixture(GaussianMixtureModel):
 
     def m_step(self, stats: ComponentMoments, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        prior = self.components(stats.mean.shape[1])
+        prior = self.components_of_columns(stats.mean.shape[1])
         of_components = prior.flat_mode(stats) if flat else prior.mode(prior.updated(stats))
         return {"weights": dirichlet.mode(stats.n, 1.0 if flat else self.alpha, "the mixture"), **of_components}
 
     def vb_m_step(self, stats: ComponentMoments) -> dict[str, Any]:
         """Return q(theta), the posterior given expected statistics."""
-        components = self.components(stats.mean.shape[1]).updated(stats)
+        components = self.components_of_columns(stats.mean.shape[1]).updated(stats)
         return {"weights": self.alpha + stats.n, "components": components}

@@ -12,7 +12,6 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
-from bayeszoo.inference.engine.acceleration import extrapolated
 from bayeszoo.inference.engine.ascent import Effort
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
@@ -362,15 +361,3 @@ def test_mirror_images_are_two_optima():
     tree = bz.fit(model(m0=0.0, kappa0=0.01, a0=0.5, b0=0.5, nu=1.0), bz.read(model, rows), "vb", seed=1)
     checks = Fit(tree).checks
     assert checks["weight of the next optimum beside the best, by the ELBO"]["value"] == pytest.approx(1, abs=1e-6)
-
-
-def test_anderson_s_step_leads_to_the_fixed_point_of_a_linear_map():
-    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
-    slope, shift = turn @ np.diag([0.9, 0.5, 0.1]) @ turn.T, np.array([1.0, -2.0, 0.5])
-    points = [np.zeros(3)]
-    for _ in range(3):
-        points.append(slope @ points[-1] + shift)
-    steps = [slope @ point + shift - point for point in points]
-    fixed = np.linalg.solve(np.eye(3) - slope, shift)
-    np.testing.assert_allclose(extrapolated(np.array(points), np.array(steps)), fixed, rtol=1e-4)
-    assert extrapolated(np.array(points[:1]), np.array(steps[:1])) is None

@@ -96,7 +96,15 @@ class Structure:
         factor = np.zeros((*packed.shape[:2], self.block, self.block))
         factor[..., *self._triangle] = packed
         factor[..., rows, rows] = np.exp(factor[..., rows, rows])
+        return self.covariance(factor)
+
+    def covariance(self, factor: np.ndarray) -> np.ndarray:
+        """Return the covariances that have the factors."""
         return self._shaped(factor @ factor.mT)
+
+    def whitened(self, inverse: np.ndarray, scatter: np.ndarray) -> np.ndarray:
+        """Return blocks (..., blocks, block, block) of scatters in units of factors, whose inverses are given."""
+        return inverse @ self._blocks(scatter) @ inverse.mT
 
     def log_det(self, factor: np.ndarray) -> np.ndarray:
         """Return the log determinant of the blocks together."""

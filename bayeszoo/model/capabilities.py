@@ -17,7 +17,7 @@ from bayeszoo.model.base import Model, Stats, Values
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, Profiled, over
 from bayeszoo.model.observable import Classifies, Observable
 from bayeszoo.model.reduction.additive import Additive
-from bayeszoo.model.steps import Coordinates, Expectation, GibbsChain
+from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -156,6 +156,10 @@ class EM(Model):
 
     def coordinates(self, data: Any) -> Coordinates | None:
         """Return coordinates in which the climb is accelerated; None where it is not."""
+        return None
+
+    def chart(self, params: Values, stats: Any, flat: bool) -> Chart | None:
+        """Return coordinates about parameters, by slopes in which (``flat`` of the likelihood) the climb goes on."""
         return None
 
     def closed_mle(self, stats: Any) -> dict[str, Any] | None:

@@ -36,8 +36,16 @@ class Coordinates(NamedTuple):
 
     to_vector: Callable[[Any], np.ndarray]
     from_vector: Callable[[np.ndarray], Any]
-    memory: int = 0
-    """Steps by which the next one is made longer (Anderson's acceleration); where 0, two are by SQUAREM."""
+
+
+class Chart(NamedTuple):
+    """Free coordinates about a point, itself 0, in which complete data would have a curvature of 1 there."""
+
+    size: int
+    params: Callable[[np.ndarray], Any]
+    """Of coordinates."""
+    slope: Callable[[np.ndarray, Any, Any], np.ndarray]
+    """Of the objective, by coordinates, the parameters and the expected statistics there."""
 
 
 class GibbsChain(Protocol):

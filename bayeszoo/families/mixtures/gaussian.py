@@ -14,10 +14,11 @@ from bayeszoo.distributions.dirichlet import Dirichlet
 from bayeszoo.distributions.discrete import ByVariance
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.mixtures.base import MixtureModel, clusters, log_count_probability, symmetrized
+from bayeszoo.families.mixtures.charts import MixtureChart
 from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents, Hyper
 from bayeszoo.model.base import Axes, Values
 from bayeszoo.model.capabilities import Observable
-from bayeszoo.model.steps import Coordinates, Expectation
+from bayeszoo.model.steps import Chart, Coordinates, Expectation
 
 AXES: dict[str, tuple[str, ...]] = {
     "full": ("component", "column", "column_2"),
@@ -29,7 +30,6 @@ AXES: dict[str, tuple[str, ...]] = {
 
 SEEDED = 2000
 """Rows, drawn at random of more, whose clusters tell where to start."""
-MEMORY = 6  # steps of EM by which the next one is made longer
 FIRST_STEPS = 5
 """Steps that are climbed on these, where each would be longer on all rows."""
 _CELLS = 2**20
@@ -120,21 +120,18 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         value, stats = components.sums(np.exp(log_weights - largest), hyper.m, covariances, data["Y"])
         return Expectation(stats, value + len(data["Y"]) * float(largest))
 
-    def coordinates(self, data: Values) -> Coordinates:
-        """Return logarithms of the weights, means, and factors of the covariances."""
-        components = self.components_of(data)
+    def chart(self, params: Values, stats: ComponentMoments, flat: bool) -> Chart:
+        """Return coordinates about parameters, in units of what they would be known by if the components were."""
+        components = self.components_of_columns(stats.mean.shape[1])
 
-        def to_vector(params: Values) -> np.ndarray:
-            return components.to_vector(params["weights"], params["means"], params["covariances"])
+        def target(stats: ComponentMoments) -> tuple[np.ndarray, Hyper]:
+            return stats.n + (0.0 if flat else self.alpha - 1), components.target(stats, flat)
 
-        def from_vector(x: np.ndarray) -> dict[str, np.ndarray]:
-            weights, means, covariances = components.from_vector(x)
-            return {"weights": weights / weights.sum(), "means": means, "covariances": covariances}
-
-        return Coordinates(to_vector, from_vector, MEMORY)
+        chart = MixtureChart(components, params, *target(stats))
+        return Chart(chart.size, chart.params, lambda x, there, stats: chart.slope(x, there, *target(stats)))
 
     def vb_coordinates(self, data: Values) -> Coordinates:
-        """Return the same of q(theta), and logarithms of its counts."""
+        """Return logarithms of the weights and of the counts of q(theta), its means, and factors of its matrices."""
         components, K = self.components_of(data), self.K
         least = components.structure.block - 1  # degrees of freedom
 

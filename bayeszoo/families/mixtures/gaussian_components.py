@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -160,12 +160,25 @@ class GaussianComponents:
             growth, n = growth.sum(axis=0), n.sum()
         return Hyper(m, kappa, self.nu + self.structure.repeat * n, self.psi + growth)
 
+    def target(self, stats: ComponentMoments, flat: bool) -> Hyper:
+        """Return the expected log joint density given statistics, or with ``flat`` the likelihood, as a `Hyper`.
+
+        As a function of means and covariances it is a constant less half of nu log det Sigma + tr(psi Sigma^-1) +
+        kappa (mu - m)' Sigma^-1 (mu - m): here nu has everything that is added to it.
+        """
+        if flat:
+            scatter, n = (stats.scatter.sum(axis=0), stats.n.sum()) if self.tied else (stats.scatter, stats.n)
+            return Hyper(stats.mean, stats.n, self.structure.repeat * n, scatter)
+        hyper = self.updated(stats)
+        return replace(hyper, nu=self._power(hyper))
+
+    def _power(self, hyper: Hyper) -> np.ndarray:
+        # each mean adds 1/2 to the power of the determinant of its covariance
+        return hyper.nu + self.structure.block + 1 + self.structure.repeat * (self.count if self.tied else 1)
+
     def mode(self, hyper: Hyper) -> dict[str, np.ndarray]:
         """Return the means and covariances at which their joint density is highest."""
-        # each mean adds 1/2 to the power of the determinant of its covariance
-        sharing = self.structure.repeat * (self.count if self.tied else 1)
-        power = hyper.nu + self.structure.block + 1 + sharing
-        return {"means": hyper.m, "covariances": hyper.psi / along(power, hyper.psi)}
+        return {"means": hyper.m, "covariances": hyper.psi / along(self._power(hyper), hyper.psi)}
 
     def flat_mode(self, stats: ComponentMoments) -> dict[str, np.ndarray]:
         """Return the means and covariances at which the expected log likelihood is highest.
@@ -174,15 +187,13 @@ class GaussianComponents:
         """
         if np.any(stats.n <= 0):
             raise NumericalError(f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty")
-        scatter, n = (stats.scatter.sum(axis=0), stats.n.sum()) if self.tied else (stats.scatter, stats.n)
-        covariances = scatter / along(self.structure.repeat * n, scatter)
-        whole = self.pooled(stats)
-        if self._have_spread(covariances, whole):
-            return {"means": stats.mean, "covariances": covariances}
-        spread = self.smallest(covariances, whole)
-        if not np.all(spread > 1e-12):
-            which = "" if self.tied else f" of component {np.argmin(spread) + 1}"
-            raise NumericalError(f"no maximum of the likelihood: the covariance{which} is singular")
+        target = self.target(stats, True)
+        covariances, whole = target.psi / along(target.nu, target.psi), self.pooled(stats)
+        if not self._have_spread(covariances, whole):
+            spread = self.smallest(covariances, whole)
+            if not np.all(spread > 1e-12):
+                which = "" if self.tied else f" of component {np.argmin(spread) + 1}"
+                raise NumericalError(f"no maximum of the likelihood: the covariance{which} is singular")
         return {"means": stats.mean, "covariances": covariances}
 
     def pooled(self, stats: ComponentMoments) -> np.ndarray:

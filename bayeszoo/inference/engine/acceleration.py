@@ -1,97 +1,108 @@
-"""Longer steps of a climb, which never fall: along what its last steps have in common, or along the last two.
+"""Longer steps of a climb, which never fall: quasi-Newton steps where slopes are known, else along the last two.
 
 EM converges linearly, and slowly where the latent variables say much about the parameters that the data do not: the
-loadings of a factor with little noise take thousands of steps. Walker and Ni 2011; Varadhan and Roland 2008.
+loadings of a factor with little noise take thousands of steps, and so do components that overlap. Jamshidian and
+Jennrich 1997; Varadhan and Roland 2008.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.model.steps import Coordinates, Expectation
+from bayeszoo.model.steps import Chart, Coordinates, Expectation
 
-LEVEL = 1e-12
-"""Share of the objective's size below which a longer step has gained nothing, so that a plain one is next."""
-RIDGE = 1e-8
-"""Share by which squares of changes are made larger, so that steps that are nearly parallel can be solved for."""
+ENOUGH = 1e-4
+"""Share of what the slope promises that a step must gain; of a gain that rounding may hide nothing."""
+NOISE = 1e-12  # share of the objective's size below which rounding may hide a gain
+LENGTHS = (1.0, 0.25, 0.06)
+"""Shares of a quasi-Newton step that are tried before a plain one is taken."""
+MOST_COORDINATES = 2000
+"""Of which a matrix of curvature is kept, 32 MB."""
 
 Evaluate = Callable[[Any], tuple[float, Expectation]]
 Update = Callable[[Any], Any]
 Steps = tuple[Evaluate, Update]
+ChartAt = Callable[[Any, Any], Chart | None]
 
 
-def accelerated(evaluate: Evaluate, update: Update, coordinates: Coordinates) -> Steps:
-    """Return longer steps: by Anderson's acceleration where the coordinates say of how many steps, else by SQUAREM."""
-    if not coordinates.memory:
-        return _squared(evaluate, update, coordinates)
-    climber = _Climber(evaluate, update, coordinates)
-    return climber.evaluated, climber.longer_step
+class QuasiNewton:
+    """Where a climb by the steps of Broyden, Fletcher, Goldfarb and Shanno is, in coordinates about where it began.
 
+    As the coordinates have the curvature of complete data, the first step is about one of EM. Where a step does not
+    climb, a plain one is taken, and others begin there.
+    """
 
-class _Climber:
-    """Where a climb is, and its last steps: in free coordinates, points and where the plain step leads from each."""
-
-    def __init__(self, evaluate: Evaluate, update: Update, coordinates: Coordinates) -> None:
-        self._evaluate, self._update, self._coordinates = evaluate, update, coordinates
+    def __init__(self, evaluate: Evaluate, update: Update, chart_at: ChartAt) -> None:
+        self._evaluate, self._update, self._chart_at = evaluate, update, chart_at
         self._state: Any = None
         self._reached: Any = None  # the height and the E-step at the state
-        self._points = deque[np.ndarray](maxlen=coordinates.memory)
-        self._steps = deque[np.ndarray](maxlen=coordinates.memory)
+        self._chart: Chart | None = None
 
     def evaluated(self, state: Any) -> tuple[float, Expectation]:
         """Evaluate a state, unless the climb is there."""
         if state is not self._state:
-            self._forget()
-            self._state, self._reached = state, self._evaluate(state)
+            self._move(state, self._evaluate(state))
         reached: tuple[float, Expectation] = self._reached
         return reached
 
     def longer_step(self, stats: Any) -> Any:
         """Return a state at least as high as this one, whose E-step is known then."""
-        height, plain = self._reached[0], self._update(stats)
-        here, there = map(self._coordinates.to_vector, (self._state, plain))
-        self._points.append(here)
-        self._steps.append(there - here)
-        farther = extrapolated(np.array(self._points), np.array(self._steps))
-        if farther is not None:
+        if chart := self._chart or self._begun(stats):
+            step = self._inverse @ self._slope
             # where the density is not defined, or numbers are too large
-            with contextlib.suppress(NumericalError), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                jump = self._coordinates.from_vector(farther)
-                if (reached := self._evaluate(jump))[0] >= height:  # NaN is not
-                    self._state, self._reached = jump, reached
-                    if reached[0] - height <= LEVEL * max(1.0, abs(height)):
-                        self._forget()
-                    return jump
-            self._forget()
-        self._state, self._reached = plain, self._evaluate(plain)
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                if any(self._climbs(chart, length * step) for length in LENGTHS):
+                    return self._state
+        plain = self._update(stats)
+        self._move(plain, self._evaluate(plain))
         return plain
 
-    def _forget(self) -> None:
-        self._points.clear()
-        self._steps.clear()
+    def _move(self, state: Any, reached: tuple[float, Expectation]) -> None:
+        self._state, self._reached, self._chart = state, reached, None
+
+    def _begun(self, stats: Any) -> Chart | None:
+        """Put coordinates about the state, of which nothing else is known; None where there are none, or too many."""
+        chart = self._chart_at(self._state, stats)
+        if chart is None or chart.size > MOST_COORDINATES:
+            return None
+        self._chart, self._x, self._inverse = chart, np.zeros(chart.size), np.eye(chart.size)
+        self._slope = chart.slope(self._x, self._state, stats)
+        return chart
+
+    def _climbs(self, chart: Chart, step: np.ndarray) -> bool:
+        """Take a step if it climbs by some of what the slope promises; learn the curvature from how the slope bends."""
+        promised, height, x = float(step @ self._slope), self._reached[0], self._x + step
+        with contextlib.suppress(NumericalError, np.linalg.LinAlgError):
+            state = chart.params(x)
+            reached = self._evaluate(state)
+            enough = ENOUGH * promised if promised > NOISE * max(1.0, abs(height)) else 0.0
+            if reached[0] - height >= enough:  # NaN is not
+                slope = chart.slope(x, state, reached[1].stats)
+                self._inverse = bent(self._inverse, step, self._slope - slope)
+                self._x, self._slope, self._state, self._reached = x, slope, state, reached
+                return True
+        return False
 
 
-def extrapolated(points: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
-    """Return where steps (M, D) from points (M, D) vanish, if they are linear in them; None where that is not known."""
-    if len(points) < 2:
-        return None
-    bends = np.diff(steps, axis=0)
-    products = bends @ bends.T
-    products[np.diag_indices(len(products))] *= 1 + RIDGE
-    try:
-        back = np.linalg.solve(products, bends @ steps[-1])
-    except np.linalg.LinAlgError:
-        return None
-    return np.asarray(points[-1] + steps[-1] - back @ (np.diff(points, axis=0) + bends))
+def bent(inverse: np.ndarray, step: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    """Return the inverse (D, D) of a curvature that takes ``step`` to ``bend``, near one that did not (BFGS).
+
+    It stays positive definite: where the objective is not concave along the step, it stays as it is.
+    """
+    along = float(step @ bend)
+    taken = inverse @ bend
+    if not along > 1e-10 * float(bend @ taken):
+        return inverse
+    change = np.outer(step, (1 + float(bend @ taken) / along) / (2 * along) * step - taken / along)
+    return np.asarray(inverse + change + change.T)
 
 
-def _squared(evaluate: Evaluate, update: Update, coordinates: Coordinates) -> Steps:
+def squared(evaluate: Evaluate, update: Update, coordinates: Coordinates) -> Steps:
     """Return steps that go two at a time, and jump along their direction where that climbs higher: they never fall.
 
     Varadhan and Roland 2008, scheme S3.

@@ -16,9 +16,9 @@ import numpy as np
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine.acceleration import Evaluate, Update, accelerated
+from bayeszoo.inference.engine.acceleration import Evaluate, Steps, Update
 from bayeszoo.model.base import Model
-from bayeszoo.model.steps import Coordinates, Expectation
+from bayeszoo.model.steps import Expectation
 
 MAX_FALL = 1e-9  # share of the objective's size by which rounding may make it fall
 GAIN_LEFT = 1e-9  # a climb has converged when the gain that it has left is less than this share of the objective's size
@@ -48,7 +48,6 @@ OVERHEAD = 15_000  # cost of a step that costs nothing
 
 Begin = Callable[[np.random.Generator], Any]
 Suspect = Callable[[Any, Any], str]
-Steps = tuple[Evaluate, Update]
 Fingerprint = Callable[[Any], np.ndarray | None]
 Until = Callable[[Any, list[float]], bool]
 
@@ -241,7 +240,7 @@ def search(
     restarts: int = RESTARTS,
     fingerprint: Fingerprint = lambda state: None,
     effort: Effort | None = None,
-    coordinates: Coordinates | None = None,
+    longer: Steps | None = None,
 ) -> Search:
     """Climb from many starts ``begin(rng)``; raise `NumericalError` when no climb gave an answer.
 
@@ -249,10 +248,10 @@ def search(
     `MOST_RESTARTS` until two have reached the best; of costly steps two are enough, unless more than 20 were asked for.
 
     From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
-    by longer steps where there are ``coordinates``: to the end, to a maximum that another has reached, or until they
+    by ``longer`` steps if there are any: to the end, to a maximum that another has reached, or until they
     are given up: far below the best they gain little, or ``effort.agreed`` climbs have reached it.
     """
-    climbs = _Climbs((evaluate, update), suspect, fingerprint, effort or Effort(), coordinates)
+    climbs = _Climbs((evaluate, update), suspect, fingerprint, effort or Effort(), longer)
     while climbs.starts < max(restarts, MOST_RESTARTS) and not climbs.are_enough(restarts):
         wave, begun = 1 if climbs.effort.is_coarse else max(restarts - climbs.starts, 1), list[Climb]()
         for _ in range(wave):
@@ -279,11 +278,11 @@ class _Climbs:
         suspect: Suspect,
         fingerprint: Fingerprint,
         effort: Effort,
-        coordinates: Coordinates | None,
+        longer: Steps | None,
     ) -> None:
         self.effort, self.ends, self.collapsed, self.reason = effort, list[Climb](), 0, ""
         self._steps, self._suspect, self._fingerprint = steps, suspect, fingerprint
-        self._longer_steps = accelerated(*steps, coordinates) if coordinates else steps
+        self._longer_steps = longer or steps
         self._known: list[tuple[Climb, np.ndarray]] = []  # the maxima, with their fingerprints
 
     @property

@@ -17,6 +17,7 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.newton import slope_of
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.engine.acceleration import QuasiNewton, Steps, squared
 from bayeszoo.inference.engine.ascent import AGREED, RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
@@ -111,8 +112,16 @@ def climbs(
         restarts,
         lambda params: log_rows(model, of_sample(model, params, data), some),
         replace(Effort.of(model, some), agreed=AGREED) if flat else Effort.of(model, some),
-        model.coordinates(some),
+        _longer(model, (evaluate, update), some, flat),
     )
+
+
+def _longer(model: EM, steps: Steps, data: Any, flat: bool) -> Steps:
+    """Return steps by which climbs go on: along their last two where the model has coordinates, else by slopes."""
+    if coordinates := model.coordinates(data):
+        return squared(*steps, coordinates)
+    climber = QuasiNewton(*steps, lambda params, stats: model.chart(params, stats, flat))
+    return climber.evaluated, climber.longer_step
 
 
 def _e_step(model: EM, params: Values, data: Any) -> Expectation:

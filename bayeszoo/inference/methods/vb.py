@@ -14,6 +14,7 @@ import numpy as np
 
 from bayeszoo.foundation.gate import at_most, coverage_checks, importance_gaps, pareto_k
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.engine.acceleration import squared
 from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.engine.gaps import gaps, sureness_checks
@@ -88,6 +89,7 @@ def climbs(
 ) -> Search:
     """Climb the ELBO from many starts; of rows in files a sample tells where to start, and optima apart."""
     some = some_of(data)
+    coordinates = model.vb_coordinates(some)
 
     def evaluate(q: Any) -> tuple[float, Expectation]:
         expectation = expected(_e_step, model, q, data)
@@ -108,7 +110,7 @@ def climbs(
         restarts=restarts,
         fingerprint=fingerprint,
         effort=Effort.of(model, some),
-        coordinates=model.vb_coordinates(some),
+        longer=squared(evaluate, model.vb_m_step, coordinates) if coordinates else None,
     )
 
 

@@ -1,0 +1,71 @@
+"""Climbs to a maximum of the likelihood: quasi-Newton steps, and which climbs are given up."""
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.inference.engine import ascent
+from bayeszoo.inference.engine.acceleration import QuasiNewton
+from bayeszoo.inference.engine.ascent import Effort
+from bayeszoo.model.steps import Chart, Expectation
+
+GAUSSIAN = bz.find("gaussian_mixture")
+
+
+def on_a_ridge(turn=1.0):
+    """Return a climber of -(x - top)' A (x - top) / 2, a long ridge, whose slopes a seeded bug may turn; and the top.
+
+    Its plain steps are a hundredth of the slope.
+    """
+    rng = np.random.default_rng(1)
+    basis, top = np.linalg.qr(rng.standard_normal((5, 5)))[0], rng.standard_normal(5)
+    curvature = basis @ np.diag([100.0, 30.0, 3.0, 0.1, 0.01]) @ basis.T
+
+    def evaluate(x):
+        slope = curvature @ (top - x)
+        return -(top - x) @ slope / 2, Expectation((x, slope), 0.0)
+
+    def chart_at(x, stats):
+        return Chart(5, lambda u: x + u, lambda u, at, stats: turn * stats[1])
+
+    return QuasiNewton(evaluate, lambda stats: stats[0] + 0.01 * stats[1], chart_at), top
+
+
+def test_quasi_newton_steps_reach_the_top_of_a_ridge():
+    climber, top = on_a_ridge()
+    found = ascent.climb(np.zeros(5), climber.evaluated, climber.longer_step)
+    np.testing.assert_allclose(found.state, top, atol=1e-6)
+    assert len(found.trace) < 40  # plain steps take a ten thousandth of what is left along the ridge
+
+
+def test_where_slopes_are_wrong_plain_steps_are_taken_which_never_fall():
+    climber, _ = on_a_ridge(turn=-1.0)
+    found = ascent.climb(np.zeros(5), climber.evaluated, climber.longer_step, Effort(steps=50))
+    plain, x = [], np.zeros(5)
+    for _ in range(len(found.trace)):
+        plain.append(climber._evaluate(x)[0])
+        x = climber._update(climber._evaluate(x)[1].stats)
+    np.testing.assert_allclose(found.trace, plain)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "spherical"])
+def test_the_chart_s_slope_is_that_of_the_objective_by_differences(covariance, flat):
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + 2 * (np.arange(60) < 30)[:, None]
+    data = {"Y": Y, "column": np.array(list("abc"))}
+    model = GAUSSIAN.weak_given(data, {"K": 3, "covariance": covariance, "alpha": 2.0})
+
+    def objective(params):
+        expectation = model.e_step(params, data)
+        return expectation.value + (0.0 if flat else float(model.log_prior(params, data))), expectation.stats
+
+    params = model.start(data, rng)
+    chart = model.chart(params, objective(params)[1], flat)
+    for name, values in chart.params(np.zeros(chart.size)).items():
+        np.testing.assert_allclose(values, params[name], rtol=1e-12)
+    x = 0.3 * rng.standard_normal(chart.size)
+    there, steps = chart.params(x), 1e-5 * np.eye(chart.size)
+    heights = np.array([[objective(chart.params(x + sign * step))[0] for step in steps] for sign in (1, -1)])
+    slope = chart.slope(x, there, objective(there)[1])
+    np.testing.assert_allclose(slope, (heights[0] - heights[1]) / 2e-5, atol=1e-6 * np.abs(slope).max())
