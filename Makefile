@@ -115,6 +115,7 @@ docs-quick: $(TOOLS) ## The same site with notebooks that were not run and witho
 
 bench: $(READY) ## The peers side by side
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.mixtures
 	$(BIN)/python benchmarks/nuts.py
 	$(BIN)/python benchmarks/cold.py
 

@@ -10,10 +10,8 @@ import sys
 import tempfile
 import textwrap
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,17 +20,11 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 from scipy import optimize
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info
 
 import bayeszoo as bz
 from bayeszoo.foundation.optimize import maximize
-from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.density import Density
-from bayeszoo.inference.methods import em
-from bayeszoo.likelihoods.inverse_wishart import InverseWishart, ScaledNormal
-from bayeszoo.likelihoods.loops.gaussian_mixture import gaussian_e_step
-from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_mixture_log_likelihood
 
 logging.getLogger("pymc").setLevel(logging.WARNING)
 REPEATS = 5
@@ -257,77 +249,6 @@ def optimizers(model: Any) -> None:
     )
 
 
-def mixtures() -> None:
-    """Compare a mixture's gradient, priors and transforms in it, and its E-step with scikit-learn's iteration of EM.
-
-    One BLAS thread: on a busy machine scikit-learn's wait for each other, which would flatter us many times over.
-    """
-    weights, covariances = np.array([0.2, 0.3, 0.5]), np.array([[[1.0, 0.3], [0.3, 0.5]]] * 3)
-    means, rng = np.array([[0.0, 0.0], [2.0, 1.0], [-1.0, 3.0]]), np.random.default_rng(0)
-    for rows in (10**3, 10**4, 10**5):
-        labels, calls = rng.choice(3, rows, p=weights), 10**5 // rows
-        Y = means[labels] + rng.multivariate_normal(np.zeros(2), covariances[0], rows)
-        peer = GaussianMixture(3, weights_init=weights, means_init=means, precisions_init=np.linalg.inv(covariances))
-        peer._initialize_parameters(Y, np.random.RandomState(0))  # the weights above, without its k-means
-        iterate = partial(repeat, calls, partial(em_iteration, peer, Y))
-        e_steps = partial(repeat, calls, partial(gaussian_e_step, weights, means, covariances, Y))
-        what = f"Gaussian mixture, N = {rows:.0e} / scikit-learn's EM iterations"
-        with one_thread():
-            versus(f"{calls} gradients, {what}", gradients(Density(mixture_of(Y)), calls), iterate, "<= 0.2")
-            versus(f"{calls} E-steps, {what}", e_steps, iterate, "<= 0.2")
-            both = repeat_em(Y, weights, means, covariances, calls)
-            versus(f"{calls} E- and M-steps, {what}", both, iterate, "<= 0.2")
-
-
-def mixture_climbs() -> None:
-    """Compare a whole maximum of a mixture's likelihood, 20 starts, with scikit-learn's 10 by its defaults."""
-    for rows, columns in product((10**3, 10**4, 10**5), (2, 10)):
-        rng = np.random.default_rng(1)
-        means = rng.normal(size=(3, columns)) * (1.5 if columns == 2 else 1.0)
-        factors = np.eye(columns) + rng.normal(size=(3, columns, columns)) / np.sqrt(columns)
-        labels, z = rng.choice(3, rows), rng.normal(size=(rows, columns))
-        Y = means[labels] + np.einsum("nij,nj->ni", factors[labels], z)
-        data = {"Y": Y, "column": np.array([f"x{j}" for j in range(columns)])}
-        model = bz.find("gaussian_mixture").weak_given(data, {"K": 3})
-        ours = partial(em.climbs, model, data, flat=True)
-        peer = GaussianMixture(3, n_init=10, random_state=1)
-        with one_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of its climbs that are not at their ends
-            title = f"maximum likelihood, Gaussian mixture, N = {rows:.0e}, D = {columns} / scikit-learn, n_init = 10"
-            versus(title, lambda run=ours: run(rng=np.random.default_rng(1)), partial(peer.fit, Y), "<= 0.3")
-        gain = ours(rng=np.random.default_rng(1)).best.objective - peer.score(Y) * rows
-        print(f"    {gain:.2f} nats higher than scikit-learn's")
-
-
-def repeat_em(Y: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, calls: int) -> Any:
-    """Return a function that makes as many iterations of EM for the MLE, each from the same point."""
-    model, data = bz.find("gaussian_mixture")(K=3), {"Y": Y, "column": np.array(["a", "b"])}
-    at = {"weights": weights, "means": means, "covariances": covariances}
-    return partial(repeat, calls, lambda: model.m_step(model.e_step(at, data).stats, flat=True))
-
-
-def mixture_of(Y: np.ndarray) -> pm.Model:
-    """Declare a mixture of three Gaussians on its compiled likelihood."""
-    size = Y.shape[1]
-    with pm.Model() as model:
-        weights = pm.Dirichlet("weights", pm.Data("alpha", np.ones(3)))
-        covariances = InverseWishart("covariances", size + 2.0, np.eye(size), 3)
-        means = ScaledNormal("means", np.zeros(size), 0.1, covariances)
-        pm.Potential("Y", gaussian_mixture_log_likelihood(weights, means, covariances, pm.Data("Y_data", Y)))
-    return model
-
-
-def em_iteration(peer: GaussianMixture, Y: np.ndarray) -> None:
-    """Do what scikit-learn does in each iteration, without its test of convergence."""
-    peer._m_step(Y, peer._e_step(Y)[1])
-
-
-def repeat(calls: int, action: Callable[[], object]) -> None:
-    """Call many times."""
-    for _ in range(calls):
-        action()
-
-
 def main() -> None:
     """Run all comparisons."""
     threads = {pool["internal_api"]: pool["num_threads"] for pool in threadpool_info()}
@@ -341,8 +262,6 @@ def main() -> None:
     streams()
     chunked_file()
     optimizers(model)
-    mixtures()
-    mixture_climbs()
 
 
 if __name__ == "__main__":

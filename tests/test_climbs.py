@@ -1,9 +1,12 @@
 """Climbs to a maximum of the likelihood: quasi-Newton steps, and which climbs are given up."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.acceleration import QuasiNewton
 from bayeszoo.inference.engine.ascent import Effort
@@ -33,19 +36,19 @@ def on_a_ridge(turn=1.0):
 
 def test_quasi_newton_steps_reach_the_top_of_a_ridge():
     climber, top = on_a_ridge()
-    found = ascent.climb(np.zeros(5), climber.evaluated, climber.longer_step)
-    np.testing.assert_allclose(found.state, top, atol=1e-6)
-    assert len(found.trace) < 40  # plain steps take a ten thousandth of what is left along the ridge
+    end = ascent.climb(np.zeros(5), climber.evaluated, climber.longer_step)
+    np.testing.assert_allclose(end.state, top, atol=1e-6)
+    assert len(end.trace) < 40  # plain steps take a ten thousandth of what is left along the ridge
 
 
 def test_where_slopes_are_wrong_plain_steps_are_taken_which_never_fall():
     climber, _ = on_a_ridge(turn=-1.0)
-    found = ascent.climb(np.zeros(5), climber.evaluated, climber.longer_step, Effort(steps=50))
+    end = ascent.climb(np.zeros(5), climber.evaluated, climber.longer_step, Effort(steps=50))
     plain, x = [], np.zeros(5)
-    for _ in range(len(found.trace)):
+    for _ in end.trace:
         plain.append(climber._evaluate(x)[0])
         x = climber._update(climber._evaluate(x)[1].stats)
-    np.testing.assert_allclose(found.trace, plain)
+    np.testing.assert_allclose(end.trace, plain)
 
 
 @pytest.mark.parametrize("flat", [True, False])
@@ -69,3 +72,31 @@ def test_the_chart_s_slope_is_that_of_the_objective_by_differences(covariance, f
     heights = np.array([[objective(chart.params(x + sign * step))[0] for step in steps] for sign in (1, -1)])
     slope = chart.slope(x, there, objective(there)[1])
     np.testing.assert_allclose(slope, (heights[0] - heights[1]) / 2e-5, atol=1e-6 * np.abs(slope).max())
+
+
+def search_of_a_late_climb():
+    """Search where one climb in eight goes at once to 0, and the others from -50 by a nat a step to 30, where they end.
+
+    All lose a third of their distance to the top at each step once they are within 3 nats.
+    """
+    tops = itertools.cycle([0.0, *[30.0] * 7])
+
+    def begin(rng):
+        top = next(tops)
+        return top, -2.0 if top == 0 else -50.0
+
+    def step(state):
+        top, height = state
+        return top, height + min(1.0, (top - height) / 3)
+
+    def evaluate(state):
+        return state[1], Expectation(state, 0.0)
+
+    rng = np.random.default_rng(0)
+    return ascent.search(begin, evaluate, step, rng, Reporter(), effort=Effort(agreed=ascent.AGREED))
+
+
+def test_a_climb_far_below_the_best_goes_on_while_it_gains(monkeypatch):
+    assert search_of_a_late_climb().best.objective == pytest.approx(30.0)
+    monkeypatch.setattr(ascent, "PATIENCE", 5)  # a seeded bug: it is given up, and the best maximum with it
+    assert search_of_a_late_climb().best.objective == pytest.approx(0.0, abs=1e-6)
