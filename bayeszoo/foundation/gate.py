@@ -285,14 +285,20 @@ def _repeated(draws: np.ndarray) -> int | None:
     """Count chains that are copies of another, but for a shift of a few draws and a thousandth of their spread."""
     if not draws.size:
         return None
-    some, lags = draws[:, :, :10], range(min(10, draws.shape[1] // 4) + 1)
-    pairs = [(i, j) for i in range(len(some)) for j in range(len(some)) if i != j]
-    return len({max(i, j) for i, j in pairs for lag in lags if _alike(some[i, lag:], some[j, : draws.shape[1] - lag])})
+    some, length = draws[:, :, :10], draws.shape[1]
+    lags = range(min(10, length // 4) + 1)
+    return len({max(pair) for lag in lags for pair in _alike(some[:, lag:], some[:, : length - lag])})
 
 
-def _alike(first: np.ndarray, second: np.ndarray) -> bool:
+def _alike(first: np.ndarray, second: np.ndarray) -> list[tuple[int, int]]:
+    """Return the pairs of different chains, by their numbers in both arrays, that differ by next to nothing."""
+    alike = ~np.eye(len(first), dtype=bool)
     with np.errstate(invalid="ignore"):  # infinite draws have no spread, and are alike no others
-        return bool(np.all(np.std(first - second, axis=0) <= 1e-3 * np.std(first, axis=0)))
+        for q in range(first.shape[2]):  # pairs that differ in the first quantity, as most do, are done with
+            i, j = np.nonzero(alike)
+            x, y = first[i, :, q], second[j, :, q]
+            alike[i, j] = np.std(x - y, axis=1) <= 1e-3 * np.std(x, axis=1)
+    return [(int(i), int(j)) for i, j in np.argwhere(alike)]
 
 
 def _diagnostics(draws: np.ndarray) -> tuple[float, float, float]:

@@ -103,9 +103,20 @@ def _entering(flat: Any, outputs: Sequence[Any]) -> dict[Any, list[Any]]:
 
 
 def _evaluated(variables: Sequence[Any]) -> list[Any]:
-    unknown = [variable for variable in variables if not isinstance(variable, Constant)]
-    values = iter(pytensor.function([], unknown, mode="FAST_COMPILE")() if unknown else [])
-    return [variable.data if isinstance(variable, Constant) else next(values) for variable in variables]
+    """Return the values of variables that depend on no input, each operation done once by its own Python code."""
+    values = dict[Any, Any]()
+
+    def value(variable: Any) -> Any:
+        if variable.owner is not None:
+            return values[variable]
+        return variable.data if isinstance(variable, Constant) else variable.get_value()
+
+    for node in toposort(variables):
+        cells = [[None] for _ in node.outputs]
+        node.op.prepare_node(node, None, None, "py")
+        node.op.perform(node, [value(v) for v in node.inputs], cells)
+        values |= {output: cell[0] for output, cell in zip(node.outputs, cells, strict=True)}
+    return [value(variable) for variable in variables]
 
 
 def _is_data(variable: Any, value: Any, used_by: Sequence[Any]) -> bool:
