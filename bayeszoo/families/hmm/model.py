@@ -9,6 +9,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import lazy_loader
@@ -112,7 +113,7 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         """Return the lengths of the axes that fields may have entries along."""
         return {**super().sizes(data), "state": self.K}
 
-    @property
+    @cached_property
     def chain(self) -> HiddenChain:
         """The tables of the states."""
         return HiddenChain.of(self.K, self.alpha, self.beta, self.sticky, self.initial, self.transition)

@@ -75,13 +75,16 @@ class Normals(Emissions):
     def log_density(self, params: Values, y: np.ndarray) -> np.ndarray:
         """Log normal density."""
         means, variances = (values[..., None, :] for values in self._at(params))
-        return np.where(self.seen(y)[:, None], log_normal(y[:, None], means, variances), 0.0)
+        return self._or_zero(log_normal(y[:, None], means, variances), y)
 
     def expected_log_density(self, hyper: Hyper, y: np.ndarray) -> np.ndarray:
         """Return its expectation; that of an inverse variance is a / b."""
         gap = -1 / hyper.kappa + (digamma_less_log(hyper.a) if self.variances is None else 0.0)
-        densities = log_normal(y[:, None], hyper.m, self._typical(hyper)) + gap / 2
-        return np.where(self.seen(y)[:, None], densities, 0.0)
+        return self._or_zero(log_normal(y[:, None], hyper.m, self._typical(hyper)) + gap / 2, y)
+
+    def _or_zero(self, densities: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return densities (..., T, K), but 0 where nothing was seen."""
+        return densities if (seen := self.seen(y)).all() else np.where(seen[:, None], densities, 0.0)
 
     def _typical(self, hyper: Hyper) -> np.ndarray:
         """Return the inverses of the mean precisions."""
@@ -240,4 +243,4 @@ def _variance_of_all(stats: Moments) -> float:
 
 def log_normal(x: Any, mean: Any, variance: Any) -> np.ndarray:
     """Log density of normal distributions."""
-    return np.asarray(-(np.log(2 * math.pi * variance) + ((x - mean) / np.sqrt(variance)) ** 2) / 2)
+    return np.asarray(-np.log(2 * math.pi * variance) / 2 - ((x - mean) / np.sqrt(2 * variance)) ** 2)
