@@ -1,6 +1,7 @@
 """The command line as its user meets it: what is printed where, the exit codes, and every message."""
 
 import json
+import math
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.cli.verbs import fits as fit_verb
@@ -160,6 +162,16 @@ def test_tables_are_written_in_full(run, saved, coins, tmp_path, command):
     column, size = {"compare": ("log_evidence", 2), "select": ("log_evidence", 2), "residuals": ("pit", 8)}[command]
     assert len(frame) == size
     assert len(str(frame[column].dropna()[0])) > 10
+
+
+def test_a_mean_far_from_zero_is_told_apart_from_its_quantiles(run, written):
+    # near 1e8 an sd of .74 is in the ninth digit, and five digits would be the same for mean and quantiles
+    path = written("y\n100000000\n100000001\n100000003\n100000002\n")
+    out = run("fit", "normal_gamma", path, *EXACT)[1]
+    mean, sd, low, median, high = map(float, re.search(r"^ mu (.*)$", out, re.MULTILINE)[1].split())
+    assert mean == median == 100000001.5
+    half = stats.t(5).ppf(0.975) * sd * math.sqrt(3 / 5)  # of a t with 2 alpha = 5 degrees of freedom
+    assert [low, high] == pytest.approx([mean - half, mean + half], abs=0.01)
 
 
 def test_more_digits_are_printed_where_they_are_asked_for(run, coins):

@@ -190,7 +190,9 @@ def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
     if values.dtype != float or (values.dropna() % 1 == 0).all():
         return [number(value, MOST_DIGITS) for value in values.tolist()]
     key = "mcse" if name.startswith("mcse") else name
-    return [statistic(key, *pair, digits) for pair in zip(values, errors, strict=True)]
+    spreads = frame["sd"] if "sd" in frame else [None] * len(frame)
+    each = zip(values, errors, spreads, strict=True)
+    return [statistic(key, value, error, digits, sd) for value, error, sd in each]
 
 
 def note_more(count: int, noun: str = "rows") -> None:

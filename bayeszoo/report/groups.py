@@ -28,11 +28,13 @@ def estimates_by_group(tree: xr.DataTree, digits: int | None = None) -> tuple[li
     """Return the columns and a row for each quantity that is shown and each group."""
     is_point = tree.attrs["kind"] == "point estimate"
     keys = _ESTIMATES[:1] if is_point else _ESTIMATES[: None if tree.attrs["kind"] == "sampled" else -1]
-    rows = [
-        [row["quantity"], row["group"], *(statistic(key, row[key], row.get(f"mcse_{key}"), digits) for key in keys)]
-        for row in estimates(tree).to_dict("records")
-    ]
+    rows = [_estimate(row, keys, digits) for row in estimates(tree).to_dict("records")]
     return ["quantity", str(tree.attrs["by"]), *(["estimate"] if is_point else keys)], rows
+
+
+def _estimate(row: dict[Any, Any], keys: tuple[str, ...], digits: int | None) -> list[str]:
+    statistics = [statistic(key, row[key], row.get(f"mcse_{key}"), digits, row["sd"]) for key in keys]
+    return [row["quantity"], row["group"], *statistics]
 
 
 def contrast_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation.gate import MIXING
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements
 
@@ -25,6 +26,7 @@ _DIGITS = {"r_hat": 4, "sd_ratio": 3, "error_sd": 2, "error_mcse": 2, "evidence_
 _DIGITS |= dict.fromkeys(("evidence_se", "elbo_se", "loo_se", "loo_mcse"), 2)
 _DIGITS |= dict.fromkeys(("standardized", "PIT", "normal score", "leverage", "k-hat", "p"), 3) | {"MC error": 2}
 """Significant digits of what tells about estimates, and of residuals."""
+_PLACES = ("mean", *QUANTILES)
 _NATS = ("log_evidence", "elbo")
 _PARTS = {"posterior": "parameters", "derived": "derived"}
 """Groups of a fit whose quantities are listed, and their part of the document."""
@@ -52,25 +54,35 @@ def number(value: Any, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def estimate(value: Any, error: Any = None, digits: int | None = None) -> str:
+def estimate(value: Any, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
     """Format an estimate so that its last digit is of the order of its Monte Carlo error.
 
-    Without an error it has five significant digits, and where ``digits`` are asked for so many, whatever the error.
+    Without an error it has five significant digits, or as many as show two of the ``sd`` beside it; where ``digits``
+    are asked for it has so many, whatever the error.
 
     Examples
     --------
     >>> estimate(0.590168, 0.0049), estimate(1234.5678, 23.0), estimate(0.590168, 0.0049, digits=6)
     ('0.590', '1230', '0.590168')
+    >>> estimate(1769.98765, sd=23.0), estimate(1769.98765, sd=0.023)
+    ('1770', '1769.988')
     """
     is_measured = all(isinstance(x, float | np.floating) and math.isfinite(x) for x in (value, error)) and error > 0
     if digits is not None or not is_measured:
-        return number(value, 5 if digits is None else digits)
+        return number(value, _digits_beside(value, sd) if digits is None else digits)
     last = math.floor(math.log10(error))
     first = max(math.floor(math.log10(abs(value))), last) if value else last
     last = max(last, first + 1 - MOST_DIGITS)
     if not -5 < first < 9:
         return f"{value:.{first - last}e}"
     return f"{round(value, -last) + 0.0:.{max(-last, 0)}f}"  # + 0.0: no minus in front of a rounded 0
+
+
+def _digits_beside(value: Any, sd: Any) -> int:
+    """Return how many significant digits show a value to two of its sd: five at least, and as many as a double has."""
+    if not all(isinstance(x, float | np.floating) and math.isfinite(x) and x for x in (value, sd)):
+        return 5
+    return min(max(5, math.floor(math.log10(abs(value))) - math.floor(math.log10(sd)) + 2), 15)
 
 
 def nats(value: Any, digits: int | None = None) -> str:
@@ -137,11 +149,15 @@ def _cell(
     value = float(np.asarray(summary[key])[index])
     if key == "sd" and error is not None and math.isnan(error):  # the tails are too heavy to say how far it is off
         return estimate(value, abs(value) / 20, digits)
-    return statistic(key, value, error, digits)
+    sd = None if summary.get("sd") is None else float(np.asarray(summary["sd"])[index])
+    return statistic(key, value, error, digits, sd)
 
 
-def statistic(key: str, value: Any, error: Any = None, digits: int | None = None) -> str:
-    """Format a statistic by its name: an estimate by its error, and what tells about one to a few digits."""
+def statistic(key: str, value: Any, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
+    """Format a statistic by its name: an estimate by its error, and what tells about one to a few digits.
+
+    A mean or a quantile that has no error is shown to two digits of the ``sd`` beside it.
+    """
     if key in ("ess_bulk", "ess_tail") and math.isfinite(value):
         return f"{value:.0f}"
     if key == "seconds" and math.isfinite(value):
@@ -149,7 +165,9 @@ def statistic(key: str, value: Any, error: Any = None, digits: int | None = None
     if key in _NATS:
         return nats(value, digits)
     known = 2 if key.startswith("mcse") else _DIGITS.get(key)
-    return estimate(value, error, digits) if known is None else number(value, max(known, digits or 0))
+    if known is not None:
+        return number(value, max(known, digits or 0))
+    return estimate(value, error, digits, sd if key in _PLACES else None)
 
 
 def none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]], checks: Mapping[str, Any]) -> str:
@@ -296,7 +314,7 @@ def _compared(row: Mapping[Any, Any], key: str, digits: int | None) -> str:
     if isinstance(row[key], str):
         return str(row[key])
     error = row["loo_mcse"] if key == "loo_score" else row.get(f"mcse_{key}", row.get(f"{key}_mcse"))
-    return statistic(key, row[key], error, digits)
+    return statistic(key, row[key], error, digits, row.get("sd"))
 
 
 def measured_gaps(frame: pd.DataFrame) -> list[str]:
