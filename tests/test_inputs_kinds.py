@@ -442,3 +442,10 @@ def test_new_documents_have_the_words_of_the_fit_in_its_order():
     data = read(Topics, {"z": [9, 9], "a": [4, 0], "b": [0, 0], "c": [1, 0]}, new=True, like=ARRAYS, columns="a,b,c")
     assert plain(data) == {"counts": [[0, 4, 1], [0, 0, 0]], "word": ["b", "a", "c"]}
     assert data.notes == ("1 empty document: 2",)
+
+
+@pytest.mark.parametrize("values", [[7.0], [7e-9] * 3])
+def test_numbers_without_a_spread_are_said_to_have_none(values):
+    # a prior that is scaled to them has the scale 1, which is nothing that they say
+    assert [note for note in read(model_of(Real("y")), values).notes if "one value only" in note]
+    assert not read(model_of(Real("y")), [*values, 8.0]).notes

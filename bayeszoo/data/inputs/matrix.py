@@ -49,8 +49,11 @@ class Real(Measured):
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         column = choose(table, options.get("column"), self.name)
         numbers = (to_positive if self.positive else to_reals)(column)
-        (values,), dropped = complete([column], [numbers], missing)
-        return Parsed({self.name: values}, {self.name: column.name}, dropped)
+        (values,), notes = complete([column], [numbers], missing)
+        is_whole = like is None and column.before is None  # neither new rows nor a part
+        if is_whole and len(values) and not np.ptp(values):
+            notes = (*notes, f"{column} has one value only: a prior that is scaled to it takes 1 for its spread")
+        return Parsed({self.name: values}, {self.name: column.name}, notes)
 
     def in_units(self, arrays: Arrays, factor: float, shift: float = 0.0) -> dict[str, np.ndarray]:
         """Return the data with every outcome y as ``factor * y + shift``; positive numbers are not shifted."""
