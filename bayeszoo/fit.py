@@ -175,7 +175,7 @@ def fit_sharing(
         return extend_while_small(tree) if groups is None else extend(tree, groups)
 
 
-def given(model: Model, data: Any) -> Data | Accumulated:
+def as_data(model: Model, data: Any) -> Data | Accumulated:
     """Return the data read and checked, or the statistics, once they are found to be those of this model."""
     if isinstance(data, Accumulated):
         data.require(model)
@@ -186,7 +186,7 @@ def given(model: Model, data: Any) -> Data | Accumulated:
 def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Accumulated]:
     """Return the model and its data; of a class the model with the weakly informative prior, which a note says."""
     if isinstance(model, Model):
-        return model, given(model, data)
+        return model, as_data(model, data)
     if isinstance(data, FileRows):
         weak = model.weak_given(data.sample, {})
         data.require(weak)

@@ -248,7 +248,7 @@ def test_a_fit_from_statistics_goes_to_disk_and_predicts(files, read_at_once, tm
     assert not {"observed_data", "constant_data"} & set(tree.children)
     known = {"data_rows": 1000, "data_from": "statistics", "data_source": f"{name}.csv"}
     assert {**tree.attrs, **known, "declared_from": "sufficient statistics"} == tree.attrs
-    again, before = Fit(tree).given, total(files, model, 90)
+    again, before = Fit(tree).observed, total(files, model, 90)
     notes = (*before.notes, *model.remarks(before.stats, before.like))
     assert (again.rows, again.digest, again.notes) == (before.rows, before.digest, notes)
     assert Fit(bz.fit(model, again, "exact", seed=1)).notes == list(notes)  # each once

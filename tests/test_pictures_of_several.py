@@ -121,7 +121,7 @@ def test_what_was_numbered_together_is_not_numbered_again(mixture, turned, monke
 
 
 def test_fits_with_other_components_are_numbered_among_themselves(mixture, turned):
-    data = Fit(mixture).given
+    data = Fit(mixture).observed
     three = bz.fit(type(Fit(mixture).model).weak_given(data, {"K": 3}), data, "map", seed=1)
     three = called(three, "nuts", status="ok")  # and so the best
     found = matched_module.matched([three, mixture, turned])
@@ -288,7 +288,7 @@ def test_the_k_hats_drawn_are_those_of_the_score(outlier):
     theirs = arviz_stats.loo(bz.extend(outlier.copy(), ["log_likelihood"]), pointwise=True).pareto_k
     assert np.allclose(np.asarray(drawn)[:, 1], theirs, rtol=1e-9)
     try:
-        largest = score.psis(Fit(outlier).model, Fit(outlier).given, Fit(outlier).draws()).k_hat
+        largest = score.psis(Fit(outlier).model, Fit(outlier).observed, Fit(outlier).draws()).k_hat
     except score.NoScore as error:
         largest = error.k_hat
     assert max(np.asarray(drawn)[:, 1]) == pytest.approx(largest, rel=1e-9)

@@ -143,7 +143,7 @@ def test_a_fit_made_on_the_command_line_is_made_again_without_its_seed_being_giv
 def test_data_out_of_a_fit_are_read_as_the_fit_was():
     once = fit_of("linear_regression", "reg.csv", "map", target="z", features=np.array(["b", "a"]))
     fit = Fit(bz.load(bz.save(once, "fit.nc")))
-    tree = bz.fit(fit.model, fit.given, "mle", seed=1)
+    tree = bz.fit(fit.model, fit.observed, "mle", seed=1)
     assert_remade(tree)
 
 

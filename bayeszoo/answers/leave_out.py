@@ -74,12 +74,12 @@ def of_fit(tree: xr.DataTree) -> Score:
     """
     fit = Fit(tree)
     if fit.method == "exact" and isinstance(fit.model, LogConcave):
-        return by_quadrature(fit.model, fit.given)
+        return by_quadrature(fit.model, fit.observed)
     if fit.method == "exact":
-        return closed_form(fit.model, fit.given)
+        return closed_form(fit.model, fit.observed)
     if fit.kind == "point estimate":
-        return plugged_in(fit.model, fit.given, fit.method)
-    return psis(fit.model, fit.given, fit.draws())
+        return plugged_in(fit.model, fit.observed, fit.method)
+    return psis(fit.model, fit.observed, fit.draws())
 
 
 def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score:

@@ -76,7 +76,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in moments.items()}}
     frame = pd.DataFrame(columns, index=index)
     shares = _variable(tree, PROPORTIONS).to_numpy() if PROPORTIONS in tree["posterior"] else None
-    has_documents = isinstance(fit.model.inputs, Corpus) and isinstance(fit.given, Data) and top >= 2
+    has_documents = isinstance(fit.model.inputs, Corpus) and isinstance(fit.observed, Data) and top >= 2
     frame.attrs |= {
         "shares": None if shares is None else shares.mean(axis=(0, 1, 2)).tolist(),  # each document counts alike
         "stability": fit.facts.get("label_stability"),

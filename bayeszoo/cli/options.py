@@ -289,7 +289,7 @@ class MethodOptions:
     thin: Annotated[int | None, _help("Sweeps between the draws of a chain (gibbs).")] = None
 
     @property
-    def given(self) -> dict[str, Any]:
+    def chosen(self) -> dict[str, Any]:
         """The options that were set."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayeszoo.answers.leave_out import NoScore, of_fit
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.fit import check_method, fit_sharing, given, methods_for
+from bayeszoo.fit import as_data, check_method, fit_sharing, methods_for
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Collapsed
@@ -155,7 +155,7 @@ def fit_each(
     """
     for method in methods:
         check_method(type(model), method)
-    data = given(model, data)
+    data = as_data(model, data)
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed  # one for all, so that one command gives all again
     reporter = reporter or Reporter()
     fits: list[xr.DataTree | Withheld] = []

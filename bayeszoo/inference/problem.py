@@ -41,7 +41,7 @@ class Problem:
     """
 
     model: Model
-    given: Data | Accumulated
+    observed: Data | Accumulated
     rng: np.random.Generator  # all other randomness of the fit comes from here
     reporter: Reporter = field(default_factory=Reporter)
     streams: Streams | None = None
@@ -66,31 +66,31 @@ class Problem:
     @property
     def data(self) -> Data:
         """The rows; an `InputError` says so when they were not kept."""
-        return rows_of(self.given)
+        return rows_of(self.observed)
 
     @property
     def has_rows(self) -> bool:
         """Whether the rows were kept."""
-        return isinstance(self.given, Data)
+        return isinstance(self.observed, Data)
 
     @property
     def like(self) -> Data:
         """The data, or when their rows were not kept none of them: names, types and labels are the same."""
-        return like_of(self.given)
+        return like_of(self.observed)
 
     @property
     def stats(self) -> Any:
         """Sufficient statistics of the data, or None when the model has none."""
         if not isinstance(model := self.model, Sufficient):
             return None
-        return self.once("stats", lambda: stats_of(model, self.given))
+        return self.once("stats", lambda: stats_of(model, self.observed))
 
     @property
     def sample(self) -> Any:
         """What the steps of EM and variational Bayes are given: sufficient statistics if there are any, else rows."""
         if isinstance(self.model, Sufficient):
             return self.stats
-        return self.given if isinstance(self.given, FileRows) else self.data
+        return self.observed if isinstance(self.observed, FileRows) else self.data
 
     @property
     def integrated(self) -> Integrated:

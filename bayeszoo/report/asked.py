@@ -58,7 +58,7 @@ def about(models: Iterable[type[Model]]) -> list[str]:
 
 def section(trees: Mapping[str, xr.DataTree]) -> Section:
     """Say what was asked: each model, by a fit of it, and the data, which are the same."""
-    data, options = Fit(next(iter(trees.values()))).given, {name: _model(tree) for name, tree in trees.items()}
+    data, options = Fit(next(iter(trees.values()))).observed, {name: _model(tree) for name, tree in trees.items()}
     model = Fit(next(iter(trees.values()))).model
     table_of = f"The table: {type(model).inputs.describe()}."
     if own := own_example(model, data.source, data.digest):
@@ -69,7 +69,7 @@ def section(trees: Mapping[str, xr.DataTree]) -> Section:
 
 def _model(tree: xr.DataTree) -> list[Any]:
     """Give a model as its file states it, its prior and its graph."""
-    model, data = Fit(tree).model, Fit(tree).given
+    model, data = Fit(tree).model, Fit(tree).observed
     _, *others = _paragraphs(notation(type(model)))  # the first is at the top of the page
     words = [block for block in others if isinstance(block, Words)]
     return [

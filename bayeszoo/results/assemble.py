@@ -39,19 +39,19 @@ _PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "py
 def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
     """Put what a method found into the groups and attributes of DESIGN section 3."""
     model = problem.model
-    labels = labelled(model, outcome.draws, problem.given, how["kind"])
+    labels = labelled(model, outcome.draws, problem.observed, how["kind"])
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
     groups = {}
     if labels is not None and isinstance(model, Symmetric):
         axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(model.exchangeable()),))}
-        of_labels = _of_labels(model, outcome.draws, problem.given, labels)
+        of_labels = _of_labels(model, outcome.draws, problem.observed, labels)
         groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
         outcome = _relabelled(outcome, labels)
     groups = {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
         "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
         "optimization": _variables(outcome.optimization, ("iteration",)),
-        **_data_groups(model, problem.given),
+        **_data_groups(model, problem.observed),
         **groups,
     }
     marginals: dict[str, Any] | None = None
@@ -74,7 +74,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     agreement = check_agreement(outcome.draws, marginals) if marginals and how["kind"] == "sampled" else []
     checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"], _atoms_of(model)), *agreement]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
-    Fit(tree).remember(model=model, given=problem.given, stats=problem.stats, posterior=marginals)
+    Fit(tree).remember(model=model, observed=problem.observed, stats=problem.stats, posterior=marginals)
     return tree
 
 
@@ -177,7 +177,7 @@ def _quantile(marginal: Any, q: float) -> np.ndarray:
 def _provenance(
     problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, str | int | float]:
-    data = problem.given
+    data = problem.observed
     plain: dict[str, str | int | float] = {
         "bayeszoo_format": FORMAT,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),

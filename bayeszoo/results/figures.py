@@ -39,8 +39,8 @@ def facts(tree: xr.DataTree) -> dict[str, Any]:
     Examples
     --------
     >>> import bayeszoo as bz
-    >>> found = bz.facts(bz.fit(bz.find("beta_bernoulli")(a=1, b=1), [1, 0, 1], "exact", seed=1))
-    >>> round(found["log_evidence"], 4), found["log_evidence_error"], found["withheld"]["elbo"]
+    >>> figures = bz.facts(bz.fit(bz.find("beta_bernoulli")(a=1, b=1), [1, 0, 1], "exact", seed=1))
+    >>> round(figures["log_evidence"], 4), figures["log_evidence_error"], figures["withheld"]["elbo"]
     (-2.4849, 0.0, 'exact does not give it')
     """
     fit = Fit(tree)

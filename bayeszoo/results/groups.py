@@ -110,7 +110,7 @@ def _by_default(fit: Fit) -> dict[str, int]:
 
     Others load PyMC, or go through the draws one by one, which next to a sampler takes little time too.
     """
-    if isinstance(fit.given, Accumulated) or not isinstance(fit.model, Observable) or fit.kind == "point estimate":
+    if isinstance(fit.observed, Accumulated) or not isinstance(fit.model, Observable) or fit.kind == "point estimate":
         return {}
     closed, draws, outcome = isinstance(fit.model, ClosedForm), fit.draws(), _outcome(fit)
     quick = {"prior": closed, "prior_predictive": closed, "log_prior": isinstance(fit.model, EM)}

@@ -161,26 +161,26 @@ class Fit:
         return find(self.tree.attrs["model"]) if own is None else find_again(OwnFile(**json.loads(own)))
 
     @property
-    def given(self) -> Data | Accumulated:
+    def observed(self) -> Data | Accumulated:
         """The data, or their statistics; `InputError` when they are not what the stored digest says."""
         of_rows = self.tree.attrs.get("data_from") != "statistics"
         compute = self._rows if of_rows else self._accumulated
-        return cast(Data | Accumulated, self._kept("given", self._arrays_now(), compute))
+        return cast(Data | Accumulated, self._kept("observed", self._arrays_now(), compute))
 
     @property
     def data(self) -> Data:
         """The data rows; `InputError` when they are not what the stored digest says, or were not kept."""
-        return rows_of(self.given)
+        return rows_of(self.observed)
 
     @property
     def like(self) -> Data:
         """The data, or where only statistics were kept none of the rows, with the same names, types and labels."""
-        return like_of(self.given)
+        return like_of(self.observed)
 
     @property
     def stats(self) -> Any:
         """The model's sufficient statistics of the data."""
-        return self._kept("stats", self._arrays_now(), lambda: stats_of(self.model, self.given))
+        return self._kept("stats", self._arrays_now(), lambda: stats_of(self.model, self.observed))
 
     @property
     def posterior(self) -> Mapping[str, Any] | None:

@@ -85,7 +85,7 @@ def fit_command(
             raise InputError("--by reads the table at once", hint=f"leave out {left_out}")
         shown = (output, overwrite, as_json, digits)
         return fit_groups(
-            model, data, by, method or default_method(model), prior, table, *shown, seed=seed, **options.given
+            model, data, by, method or default_method(model), prior, table, *shown, seed=seed, **options.chosen
         )
     if output is not None:
         files.probe(output, overwrite)
@@ -98,12 +98,12 @@ def fit_command(
         else:
             prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter, dask, cluster_lasts)
         if method is None:
-            is_plain = options.given.keys() <= {"draws", "chains"}
+            is_plain = options.chosen.keys() <= {"draws", "chains"}
             method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")
             if why:
                 terminal.note(f"note: {why}")
         groups = () if output is None else None  # nobody asks what is not saved
-        tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.given)
+        tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.chosen)
         tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
         reporter.phase("summarizing")
         described = {**document(tree), "prior": prior.prior, "saved": None}

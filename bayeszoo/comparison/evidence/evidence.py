@@ -104,8 +104,8 @@ def empirical_bayes(
     --------
     >>> import bayeszoo as bz
     >>> speeds = bz.find("gaussian_mean")(m0=850, s0=50, sigma=100)
-    >>> found = bz.empirical_bayes(speeds, [850, 740, 900, 1070, 930, 850, 950, 980], over="sigma")
-    >>> round(float(found.model.sigma), 2), found.status
+    >>> chosen = bz.empirical_bayes(speeds, [850, 740, 900, 1070, 930, 850, 950, 980], over="sigma")
+    >>> round(float(chosen.model.sigma), 2), chosen.status
     (98.89, 'ok')
     """
     names = _chosen(model, over)

@@ -175,8 +175,8 @@ def full_bayes(
     --------
     >>> import bayeszoo as bz
     >>> speeds = bz.find("gaussian_mean")(m0=850, s0=50)
-    >>> found = bz.full_bayes(speeds, over="sigma")
-    >>> round(found.fields["sigma"]["mean"], 1), found.status
+    >>> averaged = bz.full_bayes(speeds, over="sigma")
+    >>> round(averaged.fields["sigma"]["mean"], 1), averaged.status
     (79.6, 'ok')
     """
     names = (over,) if isinstance(over, str) else tuple(over or bounds or ())

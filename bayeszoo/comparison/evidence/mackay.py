@@ -111,8 +111,8 @@ def mackay(model: Model, data: Any = None, over: str | Sequence[str] = FIELDS) -
     Examples
     --------
     >>> import bayeszoo as bz
-    >>> found = bz.mackay(bz.find("ridge")(sigma=50, tau=10, s0=1000, scale=0.05))
-    >>> found.converged
+    >>> fitted = bz.mackay(bz.find("ridge")(sigma=50, tau=10, s0=1000, scale=0.05))
+    >>> fitted.converged
     True
     """
     names = (over,) if isinstance(over, str) else tuple(over)

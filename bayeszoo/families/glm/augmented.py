@@ -83,7 +83,7 @@ class PolyaGamma(Augmentation):
         """Draw the variable of each row, a sum over its trials."""
         (outcome, size), precision = counts, np.empty(len(eta))
         loops.polya_gamma(size, eta, precision, rng)
-        return GaussianWeights.given(rows, Parabola(outcome - size / 2, precision))
+        return GaussianWeights.conditional(rows, Parabola(outcome - size / 2, precision))
 
 
 class NormalNoise(Augmentation):
@@ -108,7 +108,8 @@ class NormalNoise(Augmentation):
         """
         (outcome, size), sums = counts, np.empty(len(eta))
         squares = loops.latent_normals(outcome, size, eta, sums, rng)
-        conditional, shift = GaussianWeights.given(rows, Parabola(sums, size.astype(np.float64))), size * rows.offset
+        conditional = GaussianWeights.conditional(rows, Parabola(sums, size.astype(np.float64)))
+        shift = size * rows.offset
         if not squares:  # there is no trial
             return conditional
         pull, back = rows.design.T @ sums, rows.design.T @ shift
@@ -134,7 +135,7 @@ class GaussianWeights:
     root: np.ndarray
 
     @classmethod
-    def given(cls, rows: LinkedRows, parabola: Parabola, flat: bool = False) -> GaussianWeights:
+    def conditional(cls, rows: LinkedRows, parabola: Parabola, flat: bool = False) -> GaussianWeights:
         """Return the Gaussian given the parabola of each row; ``flat`` without the prior."""
         linear, weight = parabola
         root = _root(rows, weight, flat)
@@ -230,7 +231,7 @@ class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
     def _dispersed(self, data: Values) -> GaussianWeights:
         """Return a wide Gaussian about where the posterior is: that given what is expected at weights of 0."""
         rows = self.concave(data)
-        return GaussianWeights.given(rows, self._expected(rows, np.zeros(rows.size), 0.0)[0])
+        return GaussianWeights.conditional(rows, self._expected(rows, np.zeros(rows.size), 0.0)[0])
 
     # EM
 
@@ -247,7 +248,7 @@ class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
 
     def m_step(self, stats: tuple[LinkedRows, Parabola], flat: bool = False) -> dict[str, Any]:
         """Return the mode of the weights given the parabolas: a regression with weighted rows."""
-        return stats[0].params(GaussianWeights.given(*stats, flat).mean)
+        return stats[0].params(GaussianWeights.conditional(*stats, flat).mean)
 
     def log_prior(self, params: Values, data: Values) -> Any:
         """Return the log density of the Gaussian prior; leading axes of the weights are draws."""
@@ -267,7 +268,7 @@ class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
     def vb_start(self, data: Values, rng: np.random.Generator) -> GaussianWeights:
         """Return q(weights) given the latent variables that weights drawn at random let expect."""
         start = self._dispersed(data)
-        return GaussianWeights.given(start.rows, self._expected(start.rows, start.draw(rng), 0.0)[0])
+        return GaussianWeights.conditional(start.rows, self._expected(start.rows, start.draw(rng), 0.0)[0])
 
     def vb_e_step(self, q: GaussianWeights, data: Values) -> Expectation:
         """Return the expected parabola of each row, and the sum of the log normalizers."""
@@ -276,7 +277,7 @@ class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
 
     def vb_m_step(self, stats: tuple[LinkedRows, Parabola]) -> GaussianWeights:
         """Return the Gaussian of the weights given the parabolas."""
-        return GaussianWeights.given(*stats)
+        return GaussianWeights.conditional(*stats)
 
     def vb_row_terms(self, q: GaussianWeights, data: Values) -> np.ndarray:
         """Return the log normalizer of each row's latent variables."""

@@ -113,7 +113,7 @@ class Selection:
         evidence = log_rising(self.a0, self.n / 2) - powers - (learned - before)
         return np.asarray(evidence + self.log_prior[size - self.fixed])
 
-    def given(self, members: np.ndarray, units: np.ndarray, origin: np.ndarray) -> Posterior:
+    def conditional(self, members: np.ndarray, units: np.ndarray, origin: np.ndarray) -> Posterior:
         """Return weights and noise variance given a subset, the weights of its columns only, in the user's units."""
         columns = self.columns(members)
         solution = self._solution(columns).in_units(units[columns], origin[columns])
@@ -128,7 +128,7 @@ class Selection:
         self, members: np.ndarray, size: int, rng: np.random.Generator, units: np.ndarray, origin: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw all weights (size, T), 0 of those that are out, and noise variances (size,) given a subset."""
-        drawn = self.given(members, units, origin).rvs((size,), rng)
+        drawn = self.conditional(members, units, origin).rvs((size,), rng)
         w = np.zeros((size, len(self.root)))
         w[:, self.columns(members)] = drawn["w"]
         return w, drawn["sigma2"]
@@ -141,7 +141,9 @@ class Selection:
         density = np.empty(len(flat))
         for i, members in enumerate(subsets):
             some, columns = np.flatnonzero(np.ravel(place) == i), self.columns(members)
-            own = self.given(members, units, origin).logpdf({"w": flat[some][:, columns], "sigma2": variances[some]})
+            own = self.conditional(members, units, origin).logpdf(
+                {"w": flat[some][:, columns], "sigma2": variances[some]}
+            )
             density[some] = own + self.log_joint(columns[None])
         return density.reshape(w.shape[:-1])
 

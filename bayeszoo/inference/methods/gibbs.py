@@ -71,7 +71,7 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
     draws = {name: values for name, values in kept.items() if name != LP}
     if isinstance(problem.model, Atoms):
         draws = {name: _ties_broken(values, problem.rng) for name, values in draws.items()}
-    free = label_free(problem.model, draws, problem.given)
+    free = label_free(problem.model, draws, problem.observed)
     of_labels = draws if free is None else {str(name): values.to_numpy() for name, values in free.items()}
     flat = {name: some_entries(values) for name, values in {**of_labels, "lp": kept[LP][..., None]}.items()}
     moving = {name: values[..., (values != values[:1, :1]).any(axis=(0, 1))] for name, values in flat.items()}

@@ -110,7 +110,7 @@ def run(
 
 def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
     """Check the chains; where labels mean nothing, what does not depend on them."""
-    free = label_free(problem.model, _draws(tree), problem.given)
+    free = label_free(problem.model, _draws(tree), problem.observed)
     known = _of_known_modes(problem, _draws(tree)) if free is None else []
     moving = problem.density.moving(tree["posterior"].to_dataset()) if free is None else free
     return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset()), *known]
@@ -148,7 +148,7 @@ def _left_behind(problem: Problem, earlier: list[Run], tree: xr.DataTree) -> lis
 
 def _settled(problem: Problem, tree: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
     """Return the second half of the draws (chain, draw, quantity), and each chain's mean log density there."""
-    free = label_free(problem.model, _draws(tree), problem.given)
+    free = label_free(problem.model, _draws(tree), problem.observed)
     draws = quantities(tree["posterior"].to_dataset() if free is None else free)
     half = slice(draws.shape[1] // 2, None)
     return draws[:, half], np.asarray(recorded_log_density(tree["sample_stats"].to_dataset()))[:, half].mean(axis=1)

@@ -64,7 +64,7 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
             coarse = _sample(declared, draws, chains, threshold, problem.seed())
         tree = _sample(declared, draws, chains, _finer(threshold), problem.seed())
     posterior = tree["posterior"].to_dataset()
-    free = label_free(problem.model, {name: posterior[name].to_numpy() for name in names}, problem.given)
+    free = label_free(problem.model, {name: posterior[name].to_numpy() for name in names}, problem.observed)
     evidence, before = _log_evidence(tree), _log_evidence(coarse)
     spread = float(evidence.std(ddof=1)) if chains > 1 else math.nan
     shift = _log_mean(evidence) - _log_mean(before)

@@ -116,7 +116,7 @@ def plot_ard(tree: xr.DataTree) -> Figure:
 
     alpha, model = np.sort(_flat(tree, ("alpha",))["alpha"], axis=1), Fit(tree).model
     figure, axes = _figure(tree)
-    shape, rate = model.prior(len(Fit(tree).given["column"])).relevance  # type: ignore[attr-defined, index]
+    shape, rate = model.prior(len(Fit(tree).observed["column"])).relevance  # type: ignore[attr-defined, index]
     low, median, high = gamma(shape, scale=1 / rate).ppf([BAND[0], 0.5, BAND[1]])
     axes.axhspan(low, high, color="0.9", lw=0, label="prior")
     axes.axhline(median, color="0.7", lw=0.8)
