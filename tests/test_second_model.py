@@ -94,7 +94,7 @@ def test_fit_scales_the_prior_to_the_user_s_column_and_predicts_its_rows(run, fa
     ("rows", "options", "message"),
     [
         ("t\n1\n0\n-2\n", [], "column 't', row 2: '0' is not > 0 (and 1 more: row 3)"),
-        ("t\n1\n", ["--set", "b=0"], "prior rate must be > 0, got 0"),
+        ("t\n1\n2\n", ["--set", "b=0"], "prior rate must be > 0, got 0"),
         (None, [], "WaitingTime comes with no example; give the data"),
     ],
 )
