@@ -85,9 +85,9 @@ def run(cell: str) -> dict[str, Any]:
     """Compute one cell; what it raises is its result."""
     logging.getLogger("pymc").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
-    kind, *what = cell.split("/")
+    kind, *case = cell.split("/")
     try:
-        return KINDS[kind](*what)
+        return KINDS[kind](*case)
     except Exception as error:  # a model may raise anything, and the certificate is where to say it
         return {"raised": f"{type(error).__name__}: {error}"}
 
@@ -131,8 +131,8 @@ def fit_bad(target: str, seed: str) -> dict[str, Any]:
     by_name.cache_clear()
     try:
         fit = bz.fit(bz.find(name)(**fields), {"y": [0.0]}, "nuts", seed=int(seed), groups=())
-        found = bz.summarize(fit)["v" if name == "funnel" else "x"]
-        missed = [] if found["mean"] is None else WRONG[name](found, fields)
+        summary = bz.summarize(fit)["v" if name == "funnel" else "x"]
+        missed = [] if summary["mean"] is None else WRONG[name](summary, fields)
         return {"status": fit.attrs["status"], "missed": missed}
     finally:
         models.__path__ = models.__path__[1:]
@@ -140,12 +140,14 @@ def fit_bad(target: str, seed: str) -> dict[str, Any]:
 
 
 WRONG: dict[str, Callable[[Mapping[str, Any], Mapping[str, float]], list[str]]] = {
-    "two_modes": lambda found, fields: ["sd"] if abs(found["sd"] / np.hypot(1, fields["distance"]) - 1) > 0.1 else [],
-    "funnel": lambda found, fields: ["sd"] if abs(found["sd"] / 3 - 1) > 0.1 else [],
-    "heavy": lambda found, fields: [
+    "two_modes": lambda summary, fields: (
+        ["sd"] if abs(summary["sd"] / np.hypot(1, fields["distance"]) - 1) > 0.1 else []
+    ),
+    "funnel": lambda summary, fields: ["sd"] if abs(summary["sd"] / 3 - 1) > 0.1 else [],
+    "heavy": lambda summary, fields: [
         k
         for k, nu in (("mean", 1), ("sd", 2))
-        if fields["nu"] <= nu and _shown(found[k]) and _shown(found[f"mcse_{k}"])
+        if fields["nu"] <= nu and _shown(summary[k]) and _shown(summary[f"mcse_{k}"])
     ],
 }
 
@@ -186,14 +188,14 @@ def _digest(own: str) -> str:
 
 def read_lines(path: Path = LINES) -> dict[str, dict[str, Any]]:
     """Read the lines by cell; one that an interrupt cut off is left out."""
-    found = {}
+    lines = {}
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
             line = json.loads(text)
         except json.JSONDecodeError:
             continue
-        found[line["cell"]] = line
-    return found
+        lines[line["cell"]] = line
+    return lines
 
 
 def run_all(names: Iterable[str], workers: int, path: Path = LINES) -> None:
