@@ -41,8 +41,10 @@ class Moments(Stats):
             nothing = np.zeros(y.shape[1:])[()]
             return cls(0.0, nothing, np.zeros(y.shape[1:] * 2)[()], nothing)
         mean = y.mean(axis=0)
-        mean, rest = two_sum(mean, (y - mean).mean(axis=0))
-        centred = (y - mean) - rest
+        centred = y - mean
+        left = centred.mean(axis=0)
+        mean, rest = two_sum(mean, left)
+        centred -= left
         # a sum in pairs is more exact than a dot product, and wakes no threads
         scatter = np.sum(np.square(centred)) if centred.ndim == 1 else centred.T @ centred
         return cls(float(len(y)), mean, scatter, rest)

@@ -139,7 +139,7 @@ def distinct(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _spread_out(seen: np.ndarray, rows: np.ndarray) -> Moments:
     """Return the moments of rows of one pattern, with zeros where nothing was observed."""
-    moments = Moments.of(rows[:, seen])
+    moments = Moments.of(rows if seen.all() else rows[:, seen])
     mean, scatter = np.zeros(len(seen)), np.zeros((len(seen), len(seen)))
     mean[seen] = moments.mean
     scatter[np.ix_(seen, seen)] = moments.scatter
