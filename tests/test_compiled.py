@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytensor
+import pytensor.tensor as pt
 import pytest
+from pytensor.conditional.op import ifelse
 
 import bayeszoo as bz
 from bayeszoo.contract.case import off_default
@@ -55,3 +57,18 @@ def test_numbers_that_simplify_a_graph_are_part_of_its_structure(compilations):
         expected = float(density.model.compile_logp(mode="FAST_COMPILE")({density.model.value_vars[0].name: 0.5}))
         assert density.joint(np.array([0.5]))[0] == pytest.approx(expected, rel=1e-12)
     assert len(compilations) == 4  # one for each of the first three, and one for the others
+
+
+def test_constants_of_any_operation_are_those_of_a_compiled_function():
+    # a branch, which has no code of its own, a loop, a replaced part and linear algebra
+    numbers, data = pt.constant(np.arange(4.0)), pytensor.shared(np.array([1.0, 2.0, 3.0]))
+    replaced = pt.set_subtensor(numbers[1:3], np.float64(9))
+    branch = ifelse(pt.gt(data.sum(), 2), 2 * data, -data)
+    start = pt.constant(np.float64(0), dtype="float64")
+    loop = pytensor.scan(lambda x, total: total + x, [data], [start], return_updates=False)
+    root = pt.linalg.cholesky(pt.outer(data, data) + pt.eye(3))
+    variables = [replaced, branch, loop, root, numbers, data]
+    expected = pytensor.function([], variables, mode="FAST_COMPILE")()
+    for _ in range(2):  # nothing is left changed by the first time
+        for value, other in zip(compiled._evaluated(variables), expected, strict=True):
+            assert np.array_equal(value, other)

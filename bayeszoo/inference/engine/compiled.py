@@ -112,10 +112,11 @@ def _evaluated(variables: Sequence[Any]) -> list[Any]:
         return variable.data if isinstance(variable, Constant) else variable.get_value()
 
     for node in toposort(variables):
-        cells = [[None] for _ in node.outputs]
-        node.op.prepare_node(node, None, None, "py")
-        node.op.perform(node, [value(v) for v in node.inputs], cells)
-        values |= {output: cell[0] for output, cell in zip(node.outputs, cells, strict=True)}
+        inputs = {v: [value(v)] for v in node.inputs}
+        outputs = {v: [None] for v in node.outputs}
+        is_computed = {**{v: [True] for v in inputs}, **{v: [False] for v in outputs}}
+        node.op.make_thunk(node, {**inputs, **outputs}, is_computed, [], impl="py")()
+        values |= {v: cell[0] for v, cell in outputs.items()}
     return [value(variable) for variable in variables]
 
 
