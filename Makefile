@@ -117,6 +117,7 @@ bench: $(READY) ## The peers side by side
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python -m benchmarks.mixtures
 	$(BIN)/python benchmarks/nuts.py
+	$(BIN)/python -m benchmarks.stan
 	$(BIN)/python benchmarks/cold.py
 
 certify: $(READY) ## Calibration of every sampler, seeded bugs, fits again, bad targets: hours, resumed where interrupted
