@@ -17,8 +17,10 @@ from bayeszoo.foundation import gate
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.inference.reference import Reference
 from bayeszoo.model import Symmetric
 from bayeszoo.report import tables, verdict
+from bayeszoo.results import gaps, measured
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit, dumps
@@ -169,8 +171,9 @@ class Twins(Symmetric):
 @pytest.mark.parametrize(("kind", "is_shown"), [("sampled", False), ("approximate", True)])
 def test_draws_whose_labels_nothing_tells_apart_are_not_averaged(kind, is_shown):
     rng = np.random.default_rng(1)
-    model, outcome = Twins(), Outcome({"mu": rng.normal(size=(4, 100, 2))}, "by hand", [at_most("nothing", 0, 0)])
-    problem = Problem(model, bz.read(model, {"y": [0.0, 1.0, 2.0]}), rng)
+    model, outcome = Twins(), Outcome({"mu": rng.normal(size=(4, 100, 2))}, "by hand", [], {"k_hat": 0.1})
+    unmeasured = {"reference": Reference("it has no density")}
+    problem = Problem(model, bz.read(model, {"y": [0.0, 1.0, 2.0]}), rng, shared=unmeasured)
     tree = assemble(problem, outcome, {"method": "by hand", "kind": kind, "seed": 0}, {})
     assert (bz.summarize(tree)["mu"]["mean"] is not None) == is_shown
     assert ("single components are withheld: " in "".join(tables.figures(document(tree)))) != is_shown
@@ -210,7 +213,8 @@ def test_an_approximation_that_failed_is_measured_against_a_trusted_fit(fits, tr
 
 
 def test_the_command_shows_how_an_approximation_lies(run, written, monkeypatch):
-    monkeypatch.setattr(gate, "MAX_K_HAT", -100.0)
+    monkeypatch.setattr(measured, "MAX_MEAN_GAP", -1.0)
+    monkeypatch.setattr(gaps, "SHOWN_MEAN_GAP", -1.0)
     data, methods = written("y\n0\n1\n1\n"), ("--methods", "exact,laplace")
     code, out, err = run("compare", "beta_bernoulli", data, *methods, "--seed", 1)
     assert code == 3

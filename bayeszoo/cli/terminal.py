@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _SPARE = ("ess_tail", "mcse_mean", "ess_bulk", "sd_ratio", "error_sd", "r_hat", "median")
+_SPARE_MEASURED = ("mcse_mean", "median", "q025", "q975", "sd_ratio", "error_sd")
 _SPARE_COMPARED = ("MCSE", "sd ratio", "error/MCSE", "error/sd")
 """Columns of the tables of estimates for which there may be no room, the first of them first."""
 _OUTCOMES = {"ok": "passed", "caution": "with a caveat", "failed": "failed"}
@@ -278,7 +279,7 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
     columns, rows = estimate_rows(tree, document, digits)
     if any(row[1] not in (None, "-", "withheld") for row in rows):
-        show_table(columns, rows, spare=_SPARE)
+        show_table(columns, rows, spare=_SPARE_MEASURED if document["kind"] == "approximate" else _SPARE)
     else:
         console.print(none_shown(columns, rows, document["gate"]["checks"]))
     for line in figures(document, digits):

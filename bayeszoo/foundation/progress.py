@@ -55,12 +55,17 @@ class ProgressLine(Reporter):
         self._shown = "" if end else line
 
 
-PHASES = {"build": "declaring the model", "compile": "compiling", "run": "fitting"}
+PHASES = {
+    "build": "declaring the model",
+    "compile": "compiling",
+    "run": "fitting",
+    "measure": "measuring the approximation",
+}
 """What is said of the phases of a `Clock`."""
 
 
 class Clock:
-    """Seconds by phase: ``build`` (declaring the model), ``compile`` and ``run``; a reporter is told of each."""
+    """Seconds by phase, those of `PHASES`; a reporter is told of each."""
 
     def __init__(self, reporter: Reporter) -> None:
         self.seconds = dict.fromkeys(PHASES, 0.0)

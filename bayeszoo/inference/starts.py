@@ -136,7 +136,7 @@ def _searched(problem: Problem) -> list[Start]:
         return _from_the_prior(problem)
     joint = density.joint  # is compiled before anything is looked for
     points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
-    starts = [_described(joint, x) for x in points]
+    starts = [described(joint, x) for x in points]
     if any(start.scale is None for start in starts):  # of which only the height is known
         starts = [replace(start, log_mass=joint(start.x)[0]) for start in starts]
     starts = _distinct(sorted(starts, key=lambda start: -start.log_mass))
@@ -150,7 +150,7 @@ def _from_the_prior(problem: Problem) -> list[Start]:
     for i, params in enumerate(_prior_draws(problem) if climbed else ()):
         problem.reporter.progress("looking for modes, climbs", i, CLIMBS)
         with contextlib.suppress(NumericalError):
-            modes.append(_described(density.joint, density.unconstrain(params)))
+            modes.append(described(density.joint, density.unconstrain(params)))
     modes = _distinct(sorted((mode for mode in modes if _is_smooth(density.joint, mode)), key=lambda m: -m.log_mass))
     modes = [mode for mode in modes if mode.log_mass >= modes[0].log_mass + math.log(LEAST_SHARE)]
     return modes if len(modes) > 1 else [Start(density.start)]
@@ -205,7 +205,7 @@ def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:
     }
 
 
-def _described(joint: Gradient, x: np.ndarray) -> Start:
+def described(joint: Gradient, x: np.ndarray) -> Start:
     """Move to the mode of the unconstrained density nearby, and measure it by its Laplace approximation."""
     if len(x) > MOST_COORDINATES:
         return Start(x, None, joint(x)[0])

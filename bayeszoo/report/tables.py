@@ -106,12 +106,17 @@ def estimate_rows(
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
-    rows = []
+    withheld, rows = set(document["facts"].get("withheld", ())), []
     for group, part in _PARTS.items():
         for name, whole in document[part].items():
             summary = whole if digits is not None else _without_rounding(whole, document["kind"])
             for index, label in elements(tree[group].to_dataset()[name]):
-                rows.append([label, *(_cell(summary, keys[i], index, _is_shown(document), digits) for i in used)])
+                cells = [_cell(summary, keys[i], index, _is_shown(document), digits) for i in used]
+                if label in withheld:
+                    cells = [
+                        "withheld" if keys[i] in ("mean", "sd") else cell for i, cell in zip(used, cells, strict=True)
+                    ]
+                rows.append([label, *cells])
     more = len(rows) - MAX_ROWS
     if more > 0:
         rows = [*rows[:MAX_ROWS], [f"... {more} more: see --json or -o", *(None for _ in used)]]
@@ -216,8 +221,8 @@ def figures(document: Mapping[str, Any], digits: int | None = None) -> list[str]
         lines.append(f"ELBO {nats(document['elbo'], digits)}{error}{gap}{k_hat}")
     if "mean_gap" in facts and _is_shown(document):
         ratios = " to ".join(number(facts[key], 2) for key in ("sd_ratio_least", "sd_ratio_most"))
-        gap = f"means within {number(facts['mean_gap'], 2)} sd of the posterior's, sds {ratios} times its own"
-        lines.append(f"by importance weights: {gap}")
+        gap = f"means within {number(facts['mean_gap'], 2)} sd of the posterior's, sds {ratios} times the posterior's"
+        lines.append(f"measured against {facts['measured_against']}: {gap}")
     lines += [f"{name} is withheld: {facts[key]}" for key, name in _WITHHELD.items() if key in facts]
     if document["log_likelihood"] is not None:
         joint = nats(document["log_joint"], digits)

@@ -26,7 +26,10 @@ from bayeszoo.model.capabilities import Atoms, ClosedForm, Symmetric, is_integra
 from bayeszoo.model.find import own_file
 from bayeszoo.model.reduction.rows import FileRows
 from bayeszoo.results.files import FORMAT
+from bayeszoo.results.gaps import STATISTICS
+from bayeszoo.results.measured import measure
 from bayeszoo.results.stored import Fit, dumps
+from bayeszoo.results.summary import MOST_LISTED, elements
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,6 +72,8 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     except NumericalError as error:  # it need not exist at every point
         outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
     tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
+    if how["kind"] == "approximate":
+        outcome = _measured(problem, outcome, tree, dims, coords)
     # what a model knows of its posterior that chains may not see
     hazards = model.hazards(problem.stats) if how["kind"] in ("sampled", "approximate") else []
     agreement = check_agreement(outcome.draws, marginals) if marginals and how["kind"] == "sampled" else []
@@ -76,6 +81,22 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     Fit(tree).remember(model=model, observed=problem.observed, stats=problem.stats, posterior=marginals)
     return tree
+
+
+def _measured(
+    problem: Problem, outcome: Outcome, tree: xr.DataTree, dims: Mapping[str, Any], coords: Mapping[str, Any]
+) -> Outcome:
+    """Measure an approximation against the posterior: add the numbers of the posterior to the tree, and the checks."""
+    groups = [tree[name].to_dataset() for name in ("posterior", "derived") if name in tree.children]
+    exact = {str(name): v.to_numpy() for name, v in tree["exact"].data_vars.items()} if "exact" in tree.children else {}
+    variables = {str(name): variable for group in groups for name, variable in group.data_vars.items()}
+    few = {name: v for name, v in variables.items() if name in exact or v[0, 0].size <= MOST_LISTED}
+    draws = {name: variable.transpose("chain", "draw", ...).to_numpy() for name, variable in few.items()}
+    measured = measure(problem, draws, exact, outcome.draws.keys(), lambda name: elements(few[name]), outcome.facts)
+    if measured.statistics:
+        statistics = _variables(measured.statistics, ("statistic",), dims, coords)
+        tree["reference"] = xr.DataTree(statistics.assign_coords(statistic=list(STATISTICS)))
+    return replace(outcome, checks=[*outcome.checks, *measured.checks], facts={**outcome.facts, **measured.facts})
 
 
 def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, labels: Labelled) -> dict[str, Any]:

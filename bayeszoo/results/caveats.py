@@ -22,6 +22,8 @@ _REASONS = {
     "failed": "estimates are withheld: the gate did not pass",
     "interrupted": "estimates are withheld: the run was interrupted",
 }
+MOST_NAMED = 4
+"""Quantities that a message names, where there are more."""
 WORDS = {"failed": "the fit failed its gate", "interrupted": "the fit was interrupted"}
 
 
@@ -44,6 +46,10 @@ def require_shown(tree: xr.DataTree, answer: str) -> Fit:
     if not fit.is_shown:
         step = next_step(tree)
         raise Untrustworthy(f"{WORDS[fit.status]}: {answer} are withheld{f'; {step}' if step else ''}")
+    if far := fit.facts.get("parameters_withheld"):
+        why = f"the approximation is too far from the posterior in {', '.join(far[:MOST_NAMED])}"
+        step = next_step(tree)
+        raise Untrustworthy(f"{why}: {answer} are withheld{f'; {step}' if step else ''}")
     return fit
 
 
@@ -63,7 +69,7 @@ def next_step(tree: xr.DataTree) -> str:
     fit = Fit(tree)
     failed = {name for name in fit.failed if fit.checks[name]["verdict"] == "failed"}
     components = "label_stability" in fit.facts and fit.facts.get("components_withheld")
-    if fit.status == "interrupted" or not (failed or components):
+    if fit.status == "interrupted" or not (failed or components or "withheld" in fit.facts):
         return ""
     if failed & {"chains", "draws"}:
         return "try --chains 4 --draws 1000"

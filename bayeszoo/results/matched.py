@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import lazy_loader
 import numpy as np
 
-from bayeszoo.inference.labels import factors as align_factors
-from bayeszoo.inference.labels.align import match, permute, responsibilities_of_some
-from bayeszoo.inference.labels.symmetry import FEW, is_symmetric
+from bayeszoo.inference.labels.symmetry import is_symmetric, numbered_as, pattern_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis
 from bayeszoo.results.stored import Fit, dumps
@@ -56,34 +53,17 @@ def _matched(trees: list[Any]) -> list[Any]:
     model = fit.model
     if len(trees) < 2 or not is_symmetric(model):
         return trees
-    if model.signed:
-        reference, turned = fit.draws()[model.signed[0]].mean(axis=(0, 1)), partial(_turned_factors, model)
-    elif isinstance(model, Latent):
-        reference, turned = responsibilities_of_some(model, _few(fit), fit.data), partial(_turned_rows, model)
-    else:  # nothing says which component a row is of
+    pattern = pattern_of(model, fit.draws(), fit.data if isinstance(model, Latent) else None)
+    if pattern is None:
         return trees
-    return [tree if tree is first else _with_draws(tree, *turned(Fit(tree), reference), first) for tree in trees]
+    return [tree if tree is first else _numbered(model, tree, pattern, first) for tree in trees]
 
 
-def _turned_rows(model: Latent, fit: Fit, reference: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
-    """Return draws of a fit with its components numbered as those of another, by the rows that they hold."""
-    draws = fit.draws()
-    order = match(model, _few(fit), reference, fit.data)
-    shape = np.shape(next(iter(draws.values())))[:2]
-    return permute(model, draws, np.broadcast_to(order, (*shape, len(order)))), order
-
-
-def _few(fit: Fit) -> dict[str, np.ndarray]:
-    return {name: values[:, :FEW] for name, values in fit.draws().items()}
-
-
-def _turned_factors(model: Symmetric, fit: Fit, reference: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
-    """Give the factors of a fit the order and the signs of those of another."""
-    draws, name = fit.draws(), model.signed[0]
-    order, signs = align_factors.nearest(draws[name].mean(axis=(0, 1))[None], reference)
-    shape = (*draws[name].shape[:2], reference.shape[1])
-    turned = align_factors.turned(model, draws, np.broadcast_to(order, shape), np.broadcast_to(signs, shape))
-    return turned, order[0]
+def _numbered(model: Symmetric, tree: Any, pattern: np.ndarray, first: Any) -> Any:
+    """Return a copy of the tree with its components numbered as those of the first, which have the pattern."""
+    fit = Fit(tree)
+    draws, order = numbered_as(model, fit.draws(), pattern, fit.data if isinstance(model, Latent) else None)
+    return _with_draws(tree, draws, order, first)
 
 
 def _components(tree: Any) -> tuple[type[Model], dict[str, tuple[str, ...]], int | None]:

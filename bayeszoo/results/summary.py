@@ -12,6 +12,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import MAX_K_HAT
 from bayeszoo.results.caveats import failures_of, next_step
+from bayeszoo.results.gaps import STATISTICS, gaps
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ def _reasons(tree: xr.DataTree, name: str, summary: Mapping[str, Any]) -> dict[s
     lacking = [key for key, values in summary.items() if values is None]
     why = dict.fromkeys(lacking, hidden if summary["mean"] is None else _DOES_NOT_APPLY[tree.attrs["kind"]])
     undefined = [key for key, values in summary.items() if values is not None and np.isnan(values).any()]
+    far = [label for label in Fit(tree).facts.get("withheld", ()) if label.partition("[")[0] == name]
+    if far:
+        return why | dict.fromkeys(undefined, f"too far from the posterior's: {', '.join(far)}")
     tails = next((line for line in _of_tails(tree, [name]) if undefined), "it does not exist, or is not known")
     return why | dict.fromkeys(undefined, tails)
 
@@ -103,10 +107,31 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
         else:
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
-            summary = _moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
+            true = closed or posterior_of(tree, name)
+            summary = _moments_that_exist(measured, true, _tails(tree, group, name) if true is None else None)
+            summary = _near_enough(summary, values, true) if kind == "approximate" else summary
         shown = fit.is_shown and not is_of_components(tree, group, name)
         summaries[name] = summary if shown else {**_EMPTY, **{key: summary[key] for key in DIAGNOSTICS}}
     return summaries
+
+
+def posterior_of(tree: xr.DataTree, name: str) -> Summary | None:
+    """Return the numbers of the posterior of a quantity: the closed form, or those of reference draws, or None."""
+    groups = (tree[group].to_dataset() for group in ("exact", "reference") if group in tree.children)
+    return next((_closed_form(group[name]) for group in groups if name in group), None)
+
+
+def _near_enough(summary: Summary, draws: np.ndarray, posterior: Summary | None) -> Summary:
+    """Withhold the numbers of an approximation whose measured gap to the posterior's is too large to be shown."""
+    if posterior is None:
+        return summary
+    shown = gaps(draws, _stacked(posterior)).are_shown
+    withheld = ("mean", "sd", *QUANTILES, *MCSE)
+    return {key: np.where(shown, v, np.nan) if v is not None and key in withheld else v for key, v in summary.items()}
+
+
+def _stacked(posterior: Summary) -> np.ndarray:
+    return np.stack([posterior[name] for name in STATISTICS])
 
 
 def components_withheld(tree: xr.DataTree) -> str:
@@ -227,20 +252,23 @@ def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.n
 
 
 def errors(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
-    """Measure a parameter's summary against the closed form.
+    """Measure a parameter's summary against the closed form, or an approximation's against reference draws.
 
     The error of the mean, ``error_sd`` in posterior sd and ``error_mcse`` in Monte Carlo errors, and ``sd_ratio``.
     """
     mean, sd, mcse = summary["mean"], summary["sd"], summary["mcse_mean"]
-    if mean is None or tree.attrs["kind"] == "exact" or name not in tree.children.get("exact", {}):
+    posterior, kind = posterior_of(tree, name), tree.attrs["kind"]
+    if mean is None or kind == "exact" or posterior is None:
         return {}
-    exact = tree["exact"].to_dataset()[name]
-    exact_mean, exact_sd = exact.sel(statistic="mean").to_numpy(), exact.sel(statistic="sd").to_numpy()
+    if kind == "approximate":  # of what is withheld too: the gap says why
+        measured_gaps = gaps((Fit(tree).draws() | Fit(tree).draws("derived"))[name], _stacked(posterior))
+        return {"error_sd": measured_gaps.mean, "sd_ratio": measured_gaps.sd}
+    exact_mean, exact_sd = np.asarray(posterior["mean"]), np.asarray(posterior["sd"])
     exact_sd = np.where(np.isfinite(exact_sd), exact_sd, np.nan)  # nothing is measured in infinite ones
     measured = {"error_sd": (mean - exact_mean) / exact_sd}
     if sd is not None:
         measured["sd_ratio"] = sd / exact_sd
-    if mcse is not None and tree.attrs["kind"] == "sampled":
+    if mcse is not None and kind == "sampled":
         measured["error_mcse"] = (mean - exact_mean) / np.where(mcse > 0, mcse, np.nan)  # 0 where all draws are alike
     return measured
 

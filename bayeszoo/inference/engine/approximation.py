@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import MAX_K_HAT, Check, coverage_checks, importance_gaps, pareto_k
+from bayeszoo.foundation.gate import MAX_K_HAT, Check, pareto_k
 from bayeszoo.foundation.optimize import Gradient, Mode
 from bayeszoo.inference.problem import Outcome, Problem
 
@@ -54,30 +54,25 @@ class Gaussian:
         return np.sqrt(np.sum(np.square(self.scale), axis=1))
 
 
-def weighed(
-    q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return draws of q (draws, D) and the logs of p(y, x) / q(x) there (draws,)."""
+def weighed(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
+    """Return the logs of p(y, x) / q(x) at draws of q, shape (draws,)."""
     z = rng.standard_normal((draws, len(q.mean)))
-    points = q.at(z)
-    return points, np.array([joint(x)[0] for x in points]) - q.log_density_at(z)
+    return np.array([joint(x)[0] for x in q.at(z)]) - q.log_density_at(z)
 
 
 def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, float]:
-    """Return the ELBO of the ordered data, its Monte Carlo error, k-hat, and how far q is from the posterior.
+    """Return the ELBO of the ordered data, its Monte Carlo error, and k-hat.
 
     The ELBO has every constant; k-hat is the Pareto shape of the weights p(y, x) / q(x), -inf where they are all equal;
     there are more draws while it is too high.
     """
-    points, weights = weighed(q, joint, rng, DRAWS)
+    weights = weighed(q, joint, rng, DRAWS)
     k_hats = [pareto_k(weights)]
     while not is_believed(k_hats) and len(weights) < MAX_DRAWS:
-        more = weighed(q, joint, rng, 3 * len(weights))
-        points, weights = np.concatenate([points, more[0]]), np.concatenate([weights, more[1]])
+        weights = np.concatenate([weights, weighed(q, joint, rng, 3 * len(weights))])
         k_hats.append(pareto_k(weights))
     elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
-    facts = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
-    return {**facts, **importance_gaps(points, weights)}
+    return {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
 
 
 def is_believed(k_hats: list[float]) -> bool:
@@ -102,7 +97,6 @@ def outcome(
 
     density = problem.density
     facts = {**assess(q, density.joint, problem.rng), **facts}
-    checks = [*checks, *coverage_checks(facts)]
     if undefined := no_evidence(problem.declared):
         problem.reporter.say(undefined)
         facts = {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}

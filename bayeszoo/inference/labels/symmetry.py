@@ -11,7 +11,7 @@ import numpy as np
 
 from bayeszoo.foundation.gate import MIXING, Check, check_draws, failures
 from bayeszoo.inference.labels import factors as align_factors
-from bayeszoo.inference.labels.align import align, permute
+from bayeszoo.inference.labels.align import align, match, permute, responsibilities_of_some
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis, rows_have_parameters
@@ -108,10 +108,37 @@ def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: s
     return Labelled(turned, alignment.permutations, alignment.stability, withheld, checks, alignment.signs)
 
 
+def pattern_of(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray | None:
+    """Return what tells the components of aligned draws apart: mean responsibilities (rows, K), or loadings (D, q).
+
+    None where nothing says which component a row is of.
+    """
+    if model.signed:
+        return np.asarray(draws[model.signed[0]].mean(axis=(0, 1)))
+    return responsibilities_of_some(model, _few(draws), data) if isinstance(model, Latent) else None
+
+
+def numbered_as(
+    model: Symmetric, draws: Mapping[str, np.ndarray], pattern: np.ndarray, data: Any
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Renumber the components of aligned draws as those that have this pattern; return also their order, (K,)."""
+    shape = np.shape(next(iter(draws.values())))[:2]
+    if not model.signed and isinstance(model, Latent):
+        order = match(model, _few(draws), pattern, data)
+        return permute(model, draws, np.broadcast_to(order, (*shape, len(order)))), order
+    orders, signs = align_factors.nearest(draws[model.signed[0]].mean(axis=(0, 1))[None], pattern)
+    size = (*shape, pattern.shape[1])
+    turned = align_factors.turned(model, draws, np.broadcast_to(orders, size), np.broadcast_to(signs, size))
+    return turned, orders[0]
+
+
+def _few(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: values[:, :FEW] for name, values in draws.items()}
+
+
 def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
     """Return responsibilities of the rows, shape (rows, K), averaged over the first draws of each chain."""
-    few = {name: values[:, :FEW] for name, values in draws.items()}
-    return np.asarray(model.assign(few, data).mean(axis=(0, 1)))
+    return np.asarray(model.assign(_few(draws), data).mean(axis=(0, 1)))
 
 
 def _occupancies(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:

@@ -128,7 +128,7 @@ def _converge(family: Family, joint: Gradient, problem: Problem) -> tuple[Gaussi
 def _elbo_gap(q: Gaussian, rival: Gaussian, joint: Gradient, rng: np.random.Generator) -> float:
     """Compare two members on the same draws, so that Monte Carlo noise cancels."""
     seed = int(rng.integers(2**31))
-    first, second = (weighed(member, joint, np.random.default_rng(seed))[1].mean() for member in (q, rival))
+    first, second = (weighed(member, joint, np.random.default_rng(seed)).mean() for member in (q, rival))
     return float(abs(first - second))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.gate import at_least, at_most, coverage_checks
+from bayeszoo.foundation.gate import at_least, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import COARSE, SAME, STOPPED
 from bayeszoo.inference.methods.vb import described
@@ -60,7 +60,6 @@ def run(
     checks = [
         at_most("gain of a sweep over all rows, relative", gain, COARSE),
         at_least("restarts that reached the best", reached, 2).or_caveat(STOPPED),
-        *coverage_checks(about),
     ]
     search = {"restarts": restarts, "reached_the_best": reached, "degenerate": 0}
     facts = {"elbo": best, "elbo_se": 0.0, **search, "maxima": sorted(heights, reverse=True)[:5], **about}

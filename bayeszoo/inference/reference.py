@@ -1,0 +1,178 @@
+"""The reference posterior: draws of the posterior that an approximation is measured against.
+
+An approximation's own draws cannot measure it: importance weights say nothing about what the draws do not reach. So the
+reference is drawn by a route that reaches further: the exact posterior where the model has one; else importance
+sampling from Student t distributions about the known modes, whose tails are wider than the posterior's; else chains of
+NUTS that passed their checks. Where none of these can be had the approximation is not measured, and the reason is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import Interrupted, NumericalError
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.gate import DEEP, MAX_K_HAT, failures, pareto_k
+from bayeszoo.foundation.newton import climb
+from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.engine.inner import with_inner
+from bayeszoo.inference.methods import nuts
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.inference.starts import Start, described, starts
+from bayeszoo.model.capabilities import ClosedForm, LogConcave, Sufficient, is_integrated
+from bayeszoo.model.reduction.rows import FileRows
+
+CHAINS, DRAWS, DRAWS_BY_NUTS = 4, 2500, 1000
+"""Shape of the reference draws: independent ones know a mean to .01 sd, and an sd to a hundredth."""
+PROPOSALS, MOST_PROPOSALS = 16_000, 512_000
+DEGREES = 5.0
+"""Degrees of freedom of the proposals, whose tails are heavier than those of any log-concave density."""
+ENOUGH = 8000.0
+"""Effective draws of the proposals that are enough, where the first proposals may be as many as `PROPOSALS`."""
+LEAST_PROPOSALS = 2000
+HOPELESS = 20.0
+"""Effective draws of the first proposals below which more of them do not help."""
+MOST_COORDINATES = 200
+"""Parameters up to which NUTS is run for a reference."""
+MOST_OBSERVATIONS = 20_000
+"""Observations up to which NUTS is run for a reference, where the density has no sufficient statistics."""
+MOST_DENSITIES = 2e8
+"""Proposals times observations of which densities are computed at most: some seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Draws of the posterior and where they come from; without draws ``source`` says why there are none."""
+
+    source: str
+    draws: Mapping[str, np.ndarray] = field(default_factory=dict)  # shape (chain, draw, *parameter shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """A log density over points of shape (draws, D), its modes, and the map of points (..., D) to parameters."""
+
+    modes: list[Start]
+    log_density: Callable[[np.ndarray], np.ndarray]
+    params: Callable[[np.ndarray], Mapping[str, np.ndarray]]
+
+
+def reference(problem: Problem) -> Reference:
+    """Return draws of the posterior by the first route that gives them; the methods of a command share them."""
+
+    def timed() -> Reference:
+        with problem.clock.phase("measure"):
+            return _reference(replace(problem, rng=problem.stream("reference"), reporter=Reporter()))
+
+    return problem.once("reference", timed)
+
+
+def _reference(problem: Problem) -> Reference:
+    if isinstance(problem.observed, FileRows):
+        return Reference("the rows are in files")
+    why = ""
+    for route in (_exact, _weighted, _sampled):
+        try:
+            return route(problem)
+        except (NumericalError, np.linalg.LinAlgError) as error:
+            why = str(error)
+    return Reference(why)
+
+
+def _exact(problem: Problem) -> Reference:
+    """Draw from the exact posterior, in closed form or by quadrature."""
+    if not (isinstance(problem.model, ClosedForm) or is_integrated(type(problem.model))):
+        raise NumericalError(f"{problem.model.name} has no exact posterior")
+    return Reference("the exact posterior", problem.posterior.rvs((CHAINS, DRAWS), problem.rng))
+
+
+def _weighted(problem: Problem) -> Reference:
+    """Resample proposals about the modes by their importance weights."""
+    most = min(MOST_PROPOSALS, MOST_DENSITIES // _observations(problem))
+    size = int(min(PROPOSALS, most))
+    if size < LEAST_PROPOSALS:
+        raise NumericalError(f"{_observations(problem):,} observations are too many to measure it in passing")
+    target, enough = _target(problem), min(ENOUGH, size / 2)
+    while size <= most:
+        points, log_q = _proposed(target.modes, size, problem.rng)
+        log_weights = target.log_density(points) - log_q
+        weights = np.exp(diagnostics.smoothed_weights(-log_weights)[0])
+        effective = 1 / np.sum(np.square(weights))
+        if pareto_k(log_weights) <= MAX_K_HAT and effective >= enough:
+            kept = points[_resampled(weights, CHAINS * DRAWS, problem.rng)].reshape(CHAINS, DRAWS, -1)
+            return Reference("importance sampling about the mode", _with_inner(problem, target.params(kept)))
+        if not effective * most / size >= enough or effective < HOPELESS:
+            break
+        size *= 4
+    raise NumericalError("importance sampling about the mode has too few effective draws")
+
+
+def _target(problem: Problem) -> _Target:
+    if isinstance(problem.model, LogConcave):
+        rows = problem.model.concave(problem.data)
+        peak = climb(rows.joint, rows.start())
+        mode = Start(peak.x, np.linalg.cholesky(np.linalg.inv(peak.there.curvature)))
+        return _Target([mode], rows.joint_values, rows.params)
+    joint = problem.density.joint
+    modes = [start if start.scale is not None else described(joint, start.x) for start in starts(problem)]
+    if any(mode.scale is None for mode in modes):
+        raise NumericalError("the log density has no curvature at its mode")
+    return _Target(modes, lambda points: np.array([joint(x)[0] for x in points]), problem.density.constrain)
+
+
+def _proposed(modes: list[Start], size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw points (size, D) from a mixture of Student t distributions about the modes; return also its log density."""
+    masses = np.exp([mode.log_mass - modes[0].log_mass for mode in modes])
+    shares, dimension = masses / masses.sum(), len(modes[0].x)
+    noise = rng.standard_normal((size, dimension)) * np.sqrt(DEGREES / rng.chisquare(DEGREES, (size, 1)))
+    scales = np.array([mode.scale for mode in modes])
+    which = rng.choice(len(modes), size, p=shares)
+    points = np.array([mode.x for mode in modes])[which] + np.einsum("nij,nj->ni", scales[which], noise)
+    parts = [np.log(share) + _log_student(mode, points) for mode, share in zip(modes, shares, strict=True)]
+    return points, np.logaddexp.reduce(parts, axis=0)
+
+
+def _log_student(mode: Start, points: np.ndarray) -> np.ndarray:
+    """Return the log density of the Student t about a mode, up to a constant that all modes share."""
+    z = scipy.linalg.solve_triangular(mode.scale, (points - mode.x).T, lower=True)
+    squares = np.sum(np.square(z), axis=0)
+    return -(DEGREES + len(mode.x)) / 2 * np.log1p(squares / DEGREES) + mode.height
+
+
+def _resampled(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return places drawn by their weights, by systematic resampling, in random order."""
+    levels = (rng.random() + np.arange(size)) / size
+    places = np.searchsorted(np.cumsum(weights) / np.sum(weights), levels)
+    return rng.permutation(np.minimum(places, len(weights) - 1))
+
+
+def _sampled(problem: Problem) -> Reference:
+    """Run NUTS, and keep draws that passed its checks."""
+    size, observations = problem.density.size, _observations(problem)
+    if size > MOST_COORDINATES:
+        raise NumericalError(f"{size} parameters are too many to measure it in passing")
+    if observations > MOST_OBSERVATIONS:
+        raise NumericalError(f"{observations:,} observations are too many to measure it in passing")
+    outcome = nuts.run(problem, draws=DRAWS_BY_NUTS, chains=CHAINS)
+    if outcome.interrupted:
+        raise Interrupted("interrupted while the approximation was measured against NUTS")
+    missed = [check for check in outcome.checks if not (check.passed or check.name == DEEP)]
+    if missed:
+        raise NumericalError(f"NUTS, against which it would be measured, did not pass its checks: {failures(missed)}")
+    return Reference("NUTS", _with_inner(problem, outcome.draws))
+
+
+def _with_inner(problem: Problem, draws: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    return with_inner(problem, Outcome(draws, "", []), "sampled").draws
+
+
+def _observations(problem: Problem) -> int:
+    """Return the number of observations that a density is computed from; 1 where it is from sufficient statistics."""
+    if isinstance(problem.model, Sufficient):
+        return 1
+    return max(1, int(math.prod(np.shape(problem.model.inputs.outcome(problem.data)))))

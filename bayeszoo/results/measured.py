@@ -1,0 +1,165 @@
+"""An approximation measured against the posterior: the posterior's numbers, the checks, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import (
+    MAX_MEAN_GAP,
+    MAX_QUANTILE_GAP,
+    MAX_SD_GAP,
+    Check,
+    at_least,
+    at_most,
+    unmeasured_checks,
+)
+from bayeszoo.inference.labels.symmetry import is_symmetric, labelled, numbered_as, pattern_of
+from bayeszoo.inference.problem import Problem
+from bayeszoo.inference.reference import reference
+from bayeszoo.results.caveats import MOST_NAMED
+from bayeszoo.results.gaps import gaps, statistics_of
+
+if TYPE_CHECKING:
+    pass
+
+Labels = Callable[[str], Iterable[tuple[tuple[int, ...], str]]]
+
+
+class Measured(NamedTuple):
+    """What is known of a fit by an approximation."""
+
+    statistics: Mapping[str, np.ndarray]
+    """The posterior's mean, sd and quantiles of each quantity that has no closed form, along the first axis."""
+    checks: list[Check]
+    facts: Mapping[str, Any]
+
+
+class _Scalar(NamedTuple):
+    """One printed quantity and its gaps."""
+
+    label: str
+    mean: float
+    sd: float
+    quantile: float
+    is_shown: bool
+
+
+def measure(
+    problem: Problem,
+    draws: Mapping[str, np.ndarray],
+    exact: Mapping[str, np.ndarray],
+    parameters: Collection[str],
+    labels: Labels,
+    facts: Mapping[str, Any],
+) -> Measured:
+    """Measure draws of parameters and derived quantities that are printed, by the closed form or reference draws.
+
+    ``exact`` are the statistics of the quantities that have a closed form, ``parameters`` names those quantities that
+    are not derived, ``labels`` the entries of a quantity; ``facts`` are those of the fit. The facts ``withheld`` and
+    ``parameters_withheld`` name what is too far off to be shown.
+    """
+    known = reference(problem)
+    if not known.draws:
+        return Measured({}, unmeasured_checks(facts, known.source), {})
+    posterior, withheld = _numbered(problem, known.draws, draws)
+    sampled = [name for name in draws if name in posterior and name not in exact]
+    statistics = {name: statistics_of(posterior[name], name not in problem.model.without_moments) for name in sampled}
+    true = {**statistics, **{name: exact[name] for name in draws if name in exact}}
+    scalars = [each for name in true for each in _scalars(name, draws[name], true[name], labels)]
+    checks, worst = _judged(scalars)
+    about: dict[str, Any] = {"measured_against": known.source, **worst}
+    about |= {"components_withheld": withheld} if withheld else {}
+    far = {"withheld": [each.label for each in scalars if not each.is_shown]}
+    far["parameters_withheld"] = [label for label in far["withheld"] if label.partition("[")[0] in parameters]
+    return Measured(statistics, checks, about | {name: labels for name, labels in far.items() if labels})
+
+
+def _numbered(
+    problem: Problem, posterior: Mapping[str, np.ndarray], draws: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], str]:
+    """Return reference draws with derived quantities, components numbered as in ``draws``.
+
+    Also say why parameters of single components are withheld, if they are: those of the reference are left out then.
+    """
+    model, withheld, numbered = problem.model, "", dict(posterior)
+    if is_symmetric(model) and (aligned := labelled(model, posterior, problem.observed, "sampled")) is not None:
+        numbered, withheld = dict(aligned.draws), aligned.withheld
+        pattern = pattern_of(model, draws, problem.observed)
+        if pattern is not None:
+            numbered = numbered_as(model, numbered, pattern, problem.observed)[0]
+    try:
+        derived = dict(model.derived(numbered))
+    except NumericalError:  # it need not exist at every point
+        derived = {}
+    return ({} if withheld else numbered) | derived, withheld
+
+
+def _scalars(name: str, draws: np.ndarray, posterior: np.ndarray, labels: Labels) -> Iterable[_Scalar]:
+    measured = gaps(draws, posterior)
+    columns = [measured.mean, measured.sd, measured.quantile, measured.are_shown]
+    for index, label in labels(name):
+        yield _Scalar(label, *(column[index].item() for column in columns))
+
+
+class _Criterion(NamedTuple):
+    """One kind of gap: the fact that reports the worst, the check that it must pass, and how to say one."""
+
+    fact: str
+    gap: Callable[[_Scalar], float]
+    check: Callable[[float], Check]
+    said: str
+    worst_first: Callable[[float], float]
+
+
+_CRITERIA = [
+    _Criterion(
+        "mean_gap",
+        lambda each: abs(each.mean),
+        lambda gap: at_most("largest error of a mean, in sd", gap, MAX_MEAN_GAP),
+        "{label} {mean:+.2g} sd",
+        lambda gap: -gap,
+    ),
+    _Criterion(
+        "sd_ratio_least",
+        lambda each: each.sd,
+        lambda ratio: at_least("least ratio of an sd to the posterior's", ratio, 1 - MAX_SD_GAP),
+        "{label} {sd:.2g}",
+        lambda ratio: ratio,
+    ),
+    _Criterion(
+        "sd_ratio_most",
+        lambda each: each.sd,
+        lambda ratio: at_most("largest ratio of an sd to the posterior's", ratio, 1 + MAX_SD_GAP),
+        "{label} {sd:.2g}",
+        lambda ratio: -ratio,
+    ),
+    _Criterion(
+        "quantile_gap",
+        lambda each: each.quantile,
+        lambda gap: at_most("largest error of a quantile, in sd", gap, MAX_QUANTILE_GAP),
+        "{label} {quantile:.2g} sd",
+        lambda gap: -gap,
+    ),
+]
+
+
+def _judged(scalars: list[_Scalar]) -> tuple[list[Check], dict[str, float]]:
+    """Check every printed quantity; a miss is a caveat that names the worst, as long as any quantity is shown.
+
+    Return also the worst gap of each kind, NaN where one is not known.
+    """
+    checks, worst = list[Check](), dict[str, float]()
+    for criterion in _CRITERIA if scalars else ():
+        missed = [each for each in scalars if not criterion.check(criterion.gap(each)).passed]
+        missed.sort(key=lambda each: np.nan_to_num(criterion.worst_first(criterion.gap(each)), nan=-np.inf))
+        furthest = min(scalars, key=lambda each: np.nan_to_num(criterion.worst_first(criterion.gap(each)), nan=-np.inf))
+        worst[criterion.fact] = criterion.gap(furthest)
+        named = [criterion.said.format(**each._asdict()) + " (withheld)" * (not each.is_shown) for each in missed]
+        more = [f"and {len(named) - MOST_NAMED} more"] * (len(named) > MOST_NAMED)
+        caveat = ", ".join([*named[:MOST_NAMED], *more]) if any(each.is_shown for each in scalars) else ""
+        checks.append(criterion.check(worst[criterion.fact]).or_caveat(caveat))
+    return checks, worst
