@@ -35,11 +35,17 @@ import bayeszoo as bz
 from bayeszoo import models
 from bayeszoo.contract.case import off_default
 from bayeszoo.contract.sampler import largest_z
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import methods_for
+from bayeszoo.foundation import diagnostics
+from bayeszoo.model import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Symmetric
 from bayeszoo.model.density import log_density
 from bayeszoo.model.find import by_name
+from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import components_withheld, elements
 
 ROOT = Path(__file__).parents[1]
 LINES, PAGE = ROOT / "models" / "scorecards" / "certificate.jsonl", ROOT / "docs" / "guide" / "certificate.md"
@@ -57,6 +63,13 @@ BUGS = ("test_checks_catch_bugs", "test_checks_catch_bugs_of_families", "test_ch
 BUGS += ("test_checks_catch_bugs_of_regressions", "test_checks_of_declarations", "test_gate", "test_hmm_engines")
 BUGS += ("test_hidden_markov", "test_gaussian_components", "test_student_t", "test_topic_scores", "test_decode")
 BUGS += ("test_likelihoods_mixture",)
+APPROXIMATIONS = ("vb", "laplace", "advi", "fullrank_advi")
+CASES = 3
+"""Data on which each approximation's verdict is held to the truth: the model's own, and simulated ones."""
+LARGE = {"lda"}
+"""Models of whose own data the truth takes hours."""
+NEAR, NOISE = (0.1, 1 / 0.9), (0.04, 1.04)
+"""Gaps up to which an approximation is to be ok; and what errors of both sides may add to them."""
 BAD = {
     "two modes at +-6": ("two_modes", {"distance": 6.0}),
     "two modes at +-10": ("two_modes", {"distance": 10.0}),
@@ -83,6 +96,10 @@ def cells(simulations: int) -> Iterator[str]:
         yield from (f"sbc/{sampler}/{i}" for sampler in samplers for i in range(simulations))
     yield from (f"again/{name}/{seed}" for name in AGAIN for seed in range(SEEDS_AGAIN))
     yield from (f"bad/{target}/{seed}" for target in BAD for seed in range(SEEDS_BAD))
+    for name in bz.names():
+        methods = [method for method in APPROXIMATIONS if method in methods_for(bz.find(name))]
+        cases = [case for case in range(CASES) if case or name not in LARGE]
+        yield from (f"verdict/{name}/{method}/{case}" for case in cases for method in methods)
     yield from (f"bugs/{file}" for file in BUGS if (ROOT / "tests" / f"{file}.py").exists())
 
 
@@ -161,6 +178,64 @@ def _shown(value: Any) -> bool:
     return value is not None and bool(np.isfinite(value))
 
 
+def judge(name: str, method: str, case: str) -> dict[str, Any]:
+    """Hold the verdict on an approximation to the truth: what is printed against the exact posterior, or long chains.
+
+    Case 0 is the model's own data with their weakly informative prior, the others are simulated.
+    """
+    kind, rng = bz.find(name), np.random.default_rng([int(case), *name.encode()])
+    model = off_default(kind).replaced(**FIELDS.get(name, {}))
+    data = bz.example(kind) if case == "0" else bz.read(model, model.simulate(rng, ROWS)[1])
+    model = kind.weak(data) if case == "0" else model
+    judged = bz.fit(model, data, method, seed=1, groups=())
+    truth = _truth(model, data)
+    if truth is None:
+        return {"status": judged.attrs["status"], "truth": None}
+    judged, truth = matched([judged, truth])
+    hidden = set(Fit(judged).facts.get("withheld", ()))
+    gaps = {label: gap for label, gap in _distances(judged, truth) if np.isfinite(gap).all()}
+    shown = {label: gap for label, gap in gaps.items() if label not in hidden}
+    return {"status": judged.attrs["status"], "truth": truth.attrs["method"], **_worst(gaps), "shown": _worst(shown)}
+
+
+def _truth(model: Model, data: Data) -> Any:
+    """Return a fit with many draws of the posterior by a method that is ok: exact, else Gibbs sampling or NUTS."""
+    for method in ("exact", "gibbs", "nuts"):
+        if method in methods_for(type(model)):
+            try:
+                tree = bz.fit(model, data, method, seed=1001, draws=5000 if method != "gibbs" else 2000, groups=())
+            except (InputError, NumericalError):  # it has no exact answer of these data
+                continue
+            if tree.attrs["status"] == "ok" and not components_withheld(tree):
+                return tree
+    return None
+
+
+def _distances(judged: Any, truth: Any) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield each printed quantity, the error of its mean in sd of the posterior, and the ratio of the sds."""
+    for group in ("posterior", "derived"):
+        for key, values in Fit(judged).draws(group).items():
+            draws = Fit(truth).draws(group)[key]
+            if key in Fit(truth).model.without_moments:
+                continue
+            heavy = diagnostics.tail_shape(draws) > 0.4
+            sd = np.where(heavy, np.nan, draws.std((0, 1)))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean, ratio = (values.mean((0, 1)) - draws.mean((0, 1))) / sd, values.std((0, 1)) / sd
+            still = sd <= 1e-9 * np.abs(draws.mean((0, 1)))
+            for index, label in elements(judged[group].to_dataset()[key]):
+                if not still[index]:
+                    yield label, (float(mean[index]), float(ratio[index]))
+
+
+def _worst(gaps: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Return the largest error of a mean and the largest factor between sds; nothing where there is no quantity."""
+    if not gaps:
+        return {}
+    factors = [max(ratio, 1 / ratio) if ratio > 0 else np.inf for _, ratio in gaps.values()]
+    return {"mean_gap": max(abs(mean) for mean, _ in gaps.values()), "sd_factor": float(max(factors))}
+
+
 def catch_bugs(file: str) -> dict[str, Any]:
     """Run the tests of a file that seed bugs: which bug is caught by which check, as the name of its test says."""
     with tempfile.TemporaryDirectory() as folder:
@@ -176,6 +251,7 @@ KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "again": fit_again,
     "bad": fit_bad,
     "bugs": catch_bugs,
+    "verdict": judge,
 }
 
 
@@ -276,6 +352,16 @@ def page(lines: Mapping[str, Mapping[str, Any]], digest: Callable[[str], str] = 
         "## Targets out of reach",
         "A miss is a wrong number that is shown with an error; an sd without one has a note that it may not exist.",
         _table("target, fits, ok, caution, failed, misses (seeds)", _bad(groups["bad"])),
+        "## Verdicts on approximations against the truth",
+        "Every printed quantity against the exact posterior, or 20,000 draws of NUTS: the largest error of a mean in "
+        f"sd and the largest factor between sds, of {CASES} data sets for each model. An ok is wrong beyond "
+        f"{NEAR[0]} sd or 10%, and the noise of both sides; a caution or a failure is a false alarm where all are well "
+        "within.",
+        _table(
+            "model and approximation, fits, ok, wrong ok, caution, failed, false alarms, no truth, worst ok, worst "
+            "shown",
+            _verdicts(groups["verdict"]),
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -317,6 +403,36 @@ def _bad(lines_of: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[A
     for name, lines in sorted(lines_of.items()):
         missed = [line["cell"].rpartition("/")[2] for line in lines if line.get("missed") or "raised" in line]
         yield name, *_statuses(lines), f"{len(missed)} ({', '.join(missed)})" if missed else 0
+
+
+def _verdicts(lines_of: Mapping[str, list[Mapping[str, Any]]]) -> Iterator[Sequence[Any]]:
+    total = Counter[str]()
+    for name, lines in sorted(lines_of.items()):
+        known = [line for line in lines if "mean_gap" in line]
+        ok = [line for line in known if line["status"] == "ok"]
+        count = Counter(
+            fits=len(lines),
+            ok=sum(line.get("status") == "ok" for line in lines),
+            wrong=sum(_beyond(line, *NOISE) for line in ok),
+            caution=sum(line.get("status") == "caution" for line in lines),
+            failed=sum(line.get("status") == "failed" for line in lines),
+            alarms=sum(not _beyond(line, -NOISE[0], 1 / NOISE[1]) for line in known if line["status"] != "ok"),
+            unknown=len(lines) - len(known),
+        )
+        total.update(count)
+        yield name, *count.values(), _gap(ok), _gap([line["shown"] for line in known if line.get("shown")])
+    yield "all", *(total[key] for key in ("fits", "ok", "wrong", "caution", "failed", "alarms", "unknown")), "", ""
+
+
+def _beyond(line: Mapping[str, Any], more: float, factor: float) -> bool:
+    """Say whether a gap is beyond what is ok, moved by what noise may add."""
+    return bool(line["mean_gap"] > NEAR[0] + more or line["sd_factor"] > NEAR[1] * factor)
+
+
+def _gap(lines: Sequence[Mapping[str, Any]]) -> str:
+    if not lines:
+        return ""
+    return f"{max(line['mean_gap'] for line in lines):.2g} sd, x {max(line['sd_factor'] for line in lines):.3g}"
 
 
 def main() -> None:
