@@ -62,10 +62,9 @@ assert table.loc["pm.fit, 10,000 steps", "sd / exact sd"] < 0.6
 # ## Found, and narrow: correlation
 #
 # Mean and covariance of four measurements of fifty irises are correlated in the posterior, and no product of
-# independent Gaussians is. Both fits are stable and both pass their gate: Pareto's k-hat is below its limit of 0.7, and
-# by importance weights no standard deviation is off by more than a factor of 2. Yet those of mean-field ADVI are too
-# small by up to two fifths. `sd_ratio` is measured against the closed form; `elbo_gap` is what the bound misses of the
-# exact log evidence.
+# independent Gaussians is. Both fits are stable, and Pareto's k-hat of both is below its limit of 0.7. Yet the standard
+# deviations of mean-field ADVI are too small by up to two fifths, and the gate says so: each printed number is measured
+# against the posterior, here by the closed form. `elbo_gap` is what the bound misses of the exact log evidence.
 
 # %%
 Iris = bz.find("normal_inverse_wishart")
@@ -84,22 +83,21 @@ summary["k_hat"] = [json.loads(tree.attrs["facts"])["k_hat"] for tree in fits]
 summary.round(3)
 
 # %% tags=["hide-cell"]
-assert (summary["status"] == "ok").all()
+assert summary.loc["advi", "status"] == "caution"
 assert (summary["k_hat"] < 0.7).all()
 assert summary.loc["advi", "smallest_sd_ratio"] < 0.7
 assert summary.loc["fullrank_advi", "smallest_sd_ratio"] > 0.85
 assert summary.loc["advi", "elbo_gap"] > summary.loc["fullrank_advi", "elbo_gap"] > 0
 
 # %% [markdown]
-# A Gaussian that may be correlated (`fullrank_advi`) is nearer in every respect. Where there is no closed form there
-# is no `sd_ratio` either; then the facts of a fit hold `sd_ratio_least`, an estimate by importance weights, and NUTS
-# is the better judge.
+# A Gaussian that may be correlated (`fullrank_advi`) is nearer in every respect. Where there is no closed form the
+# numbers are measured against draws: of importance sampling about the mode, or of NUTS.
 #
 # ## Found, and withheld
 #
 # Two components in four dimensions, for all three species of iris: 29 parameters. The nearest product of
-# Gaussians is so far away that importance weights between it and the posterior have no variance: k-hat is above 0.7,
-# and the numbers are not shown.
+# Gaussians is far away: importance weights between it and the posterior have no variance (k-hat is above 0.7), and the
+# numbers that are off by more than half a standard deviation, or a factor of 2, are not shown.
 
 # %%
 Mixture = bz.find("gaussian_mixture")
@@ -112,9 +110,9 @@ withheld = bz.compare([gaussians])
 withheld[["parameter", "mean", "sd", "status"]].head(4)
 
 # %% tags=["hide-cell"]
-assert gaussians.attrs["status"] == "failed"
+assert gaussians.attrs["status"] != "ok"
 assert k_hat > 0.7
-assert withheld["mean"].isna().all()
+assert withheld["mean"].isna().any()
 
 # %% [markdown]
 # NUTS, on the same density, is well:
@@ -143,6 +141,7 @@ assert beside["sd_ratio"].min() < 0.7
 # ## What to look at
 #
 # 1. Is the optimum reached: does the answer change with more draws, or from another start? (The gate asks.)
-# 2. k-hat of the importance weights. Above 0.7 the fit is useless as it stands; below it, it may still be narrow.
-# 3. Standard deviations beside those of the posterior: by a closed form, by NUTS, or by importance weights
-#    (`sd_ratio_least` and `sd_ratio_most` in the facts). The gate only refuses what is off by more than a factor of 2.
+# 2. k-hat of the importance weights: below 0.7, the fit may still be too narrow.
+# 3. Means and standard deviations against those of the posterior: `error_sd` and `sd_ratio` of each quantity, and the
+#    worst as `mean_gap`, `sd_ratio_least` and `sd_ratio_most` in the facts. Beyond .1 sd or 10% the gate names them,
+#    beyond half an sd or a factor of 2 it withholds them.

@@ -44,7 +44,7 @@ def test_provenance(placenta, method):
     about = {"status": "ok", "method": method, "seed": 1, "data_digest": bz.read(M, PLACENTA).digest}
     assert about.items() <= tree.attrs.items()
     assert Fit(tree).fields == {"a": 2.0, "b": 5.0}
-    assert set(Fit(tree).seconds) == {"build", "compile", "run"}
+    assert set(Fit(tree).seconds) == {"build", "compile", "run", "measure"}
     assert {"bayeszoo", "pymc", "nutpie", "numpy", "python"} <= set(Fit(tree).versions)
     assert Fit(tree).gate["passed"] is True
     assert tree["observed_data"]["successes"].to_numpy().tolist() == [437]

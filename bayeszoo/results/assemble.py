@@ -87,16 +87,24 @@ def _measured(
     problem: Problem, outcome: Outcome, tree: xr.DataTree, dims: Mapping[str, Any], coords: Mapping[str, Any]
 ) -> Outcome:
     """Measure an approximation against the posterior: add the numbers of the posterior to the tree, and the checks."""
-    groups = [tree[name].to_dataset() for name in ("posterior", "derived") if name in tree.children]
     exact = {str(name): v.to_numpy() for name, v in tree["exact"].data_vars.items()} if "exact" in tree.children else {}
-    variables = {str(name): variable for group in groups for name, variable in group.data_vars.items()}
-    few = {name: v for name, v in variables.items() if name in exact or v[0, 0].size <= MOST_LISTED}
-    draws = {name: variable.transpose("chain", "draw", ...).to_numpy() for name, variable in few.items()}
-    measured = measure(problem, draws, exact, outcome.draws.keys(), lambda name: elements(few[name]), outcome.facts)
+    groups = {name: tree[name].to_dataset() for name in ("posterior", "derived", "invariants") if name in tree.children}
+    printed = {name: {**_few(group, exact)} for name, group in groups.items()}
+    variables = {name: v for group in printed.values() for name, v in group.items()}
+    draws = {
+        name: {k: v.transpose("chain", "draw", ...).to_numpy() for k, v in printed.get(name, {}).items()}
+        for name in ("posterior", "derived", "invariants")
+    }
+    measured = measure(problem, draws, exact, lambda name: elements(variables[name]), outcome.facts)
     if measured.statistics:
         statistics = _variables(measured.statistics, ("statistic",), dims, coords)
         tree["reference"] = xr.DataTree(statistics.assign_coords(statistic=list(STATISTICS)))
     return replace(outcome, checks=[*outcome.checks, *measured.checks], facts={**outcome.facts, **measured.facts})
+
+
+def _few(group: xr.Dataset, exact: Mapping[str, Any]) -> dict[str, xr.DataArray]:
+    """Return the quantities whose entries are listed one by one."""
+    return {str(k): v for k, v in group.data_vars.items() if k in exact or v[0, 0].size <= MOST_LISTED}
 
 
 def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, labels: Labelled) -> dict[str, Any]:

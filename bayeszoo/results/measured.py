@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -46,30 +46,47 @@ class _Scalar(NamedTuple):
     sd: float
     quantile: float
     is_shown: bool
+    is_listed: bool
+    """Whether it stands in the table of estimates."""
 
 
 def measure(
     problem: Problem,
-    draws: Mapping[str, np.ndarray],
+    draws: Mapping[str, Mapping[str, np.ndarray]],
     exact: Mapping[str, np.ndarray],
-    parameters: Collection[str],
     labels: Labels,
     facts: Mapping[str, Any],
 ) -> Measured:
-    """Measure draws of parameters and derived quantities that are printed, by the closed form or reference draws.
+    """Measure what is printed of an approximation, by the closed form or by reference draws.
 
-    ``exact`` are the statistics of the quantities that have a closed form, ``parameters`` names those quantities that
-    are not derived, ``labels`` the entries of a quantity; ``facts`` are those of the fit. The facts ``withheld`` and
-    ``parameters_withheld`` name what is too far off to be shown.
+    Parameters
+    ----------
+    draws : mapping of str to mapping of str to array
+        Draws (chain, draw, ...) of the groups ``posterior``, ``derived`` and ``invariants``: the last are printed in
+        place of parameters of single components, where the posterior does not tell the components apart.
+    exact : mapping of str to array
+        The `STATISTICS` of the quantities that have a closed form.
+    labels : callable
+        Names the entries of a quantity.
+    facts : mapping
+        What is known of the fit, as ``k_hat``.
+
+    Returns
+    -------
+    Measured
+        Its facts ``withheld`` and ``parameters_withheld`` name what is too far off to be shown.
     """
     known = reference(problem)
     if not known.draws:
         return Measured({}, unmeasured_checks(facts, known.source), {})
-    posterior, withheld = _numbered(problem, known.draws, draws)
-    sampled = [name for name in draws if name in posterior and name not in exact]
+    posterior, withheld = _numbered(problem, known.draws, draws["posterior"])
+    parameters = draws["invariants" if withheld else "posterior"]
+    printed = {**parameters, **draws["derived"]}
+    sampled = [name for name in printed if name in posterior and name not in exact]
     statistics = {name: statistics_of(posterior[name], name not in problem.model.without_moments) for name in sampled}
-    true = {**statistics, **{name: exact[name] for name in draws if name in exact}}
-    scalars = [each for name in true for each in _scalars(name, draws[name], true[name], labels)]
+    true = {**statistics, **{name: exact[name] for name in printed if name in exact}}
+    listed = {*draws["derived"], *(draws["posterior"].keys() & parameters.keys())}
+    scalars = [each for name in true for each in _scalars(name, printed[name], true[name], labels, name in listed)]
     checks, worst = _judged(scalars)
     about: dict[str, Any] = {"measured_against": known.source, **worst}
     about |= {"components_withheld": withheld} if withheld else {}
@@ -83,7 +100,7 @@ def _numbered(
 ) -> tuple[dict[str, np.ndarray], str]:
     """Return reference draws with derived quantities, components numbered as in ``draws``.
 
-    Also say why parameters of single components are withheld, if they are: those of the reference are left out then.
+    Where the components of reference draws are withheld, say why, and return what does not depend on labels instead.
     """
     model, withheld, numbered = problem.model, "", dict(posterior)
     if is_symmetric(model) and (aligned := labelled(model, posterior, problem.observed, "sampled")) is not None:
@@ -95,14 +112,16 @@ def _numbered(
         derived = dict(model.derived(numbered))
     except NumericalError:  # it need not exist at every point
         derived = {}
-    return ({} if withheld else numbered) | derived, withheld
+    if is_symmetric(model) and withheld:
+        return {**model.invariants(posterior, problem.observed), **derived}, withheld
+    return {**numbered, **derived}, ""
 
 
-def _scalars(name: str, draws: np.ndarray, posterior: np.ndarray, labels: Labels) -> Iterable[_Scalar]:
+def _scalars(name: str, draws: np.ndarray, posterior: np.ndarray, labels: Labels, is_listed: bool) -> Iterable[_Scalar]:
     measured = gaps(draws, posterior)
     columns = [measured.mean, measured.sd, measured.quantile, measured.are_shown]
     for index, label in labels(name):
-        yield _Scalar(label, *(column[index].item() for column in columns))
+        yield _Scalar(label, *(column[index].item() for column in columns), is_listed=is_listed)
 
 
 class _Criterion(NamedTuple):
@@ -148,11 +167,12 @@ _CRITERIA = [
 
 
 def _judged(scalars: list[_Scalar]) -> tuple[list[Check], dict[str, float]]:
-    """Check every printed quantity; a miss is a caveat that names the worst, as long as any quantity is shown.
+    """Check every quantity; a miss is a caveat that names the worst, as long as an estimate is shown.
 
     Return also the worst gap of each kind, NaN where one is not known.
     """
     checks, worst = list[Check](), dict[str, float]()
+    any_shown = any(each.is_shown and each.is_listed for each in scalars)
     for criterion in _CRITERIA if scalars else ():
         missed = [each for each in scalars if not criterion.check(criterion.gap(each)).passed]
         missed.sort(key=lambda each: np.nan_to_num(criterion.worst_first(criterion.gap(each)), nan=-np.inf))
@@ -160,6 +180,6 @@ def _judged(scalars: list[_Scalar]) -> tuple[list[Check], dict[str, float]]:
         worst[criterion.fact] = criterion.gap(furthest)
         named = [criterion.said.format(**each._asdict()) + " (withheld)" * (not each.is_shown) for each in missed]
         more = [f"and {len(named) - MOST_NAMED} more"] * (len(named) > MOST_NAMED)
-        caveat = ", ".join([*named[:MOST_NAMED], *more]) if any(each.is_shown for each in scalars) else ""
+        caveat = ", ".join([*named[:MOST_NAMED], *more]) if any_shown else ""
         checks.append(criterion.check(worst[criterion.fact]).or_caveat(caveat))
     return checks, worst
