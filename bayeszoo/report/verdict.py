@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -87,11 +86,7 @@ def _point(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _approximate(document: Mapping[str, Any]) -> tuple[str, str]:
-    k_hat, weights = document["k_hat"], ""
-    if k_hat is not None:
-        usable = f"usable (k-hat {number(k_hat, 2)})"
-        weights = f" whose importance weights are {'all alike' if k_hat == -math.inf else usable}"
-    return "an approximation", f"An approximation{weights}.{_measured(document)}"
+    return "an approximation", f"An approximation.{_measured(document)}"
 
 
 def _sampled(document: Mapping[str, Any]) -> tuple[str, str]:
@@ -122,7 +117,8 @@ def _measured(document: Mapping[str, Any]) -> str:
     if not errors.size:
         return ""
     spread = f", its sd being {ratios.min():.2f} to {ratios.max():.2f} of the true" if ratios.size else ""
-    return f" Against the closed form it errs by at most {np.max(np.abs(errors)):.2f} sd{spread}."
+    yardstick = document["facts"].get("measured_against", "the closed form")
+    return f" Against {yardstick} it errs by at most {np.max(np.abs(errors)):.2f} sd{spread}."
 
 
 def _all(document: Mapping[str, Any], key: str) -> np.ndarray:

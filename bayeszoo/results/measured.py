@@ -119,9 +119,9 @@ def _numbered(
 
 def _scalars(name: str, draws: np.ndarray, posterior: np.ndarray, labels: Labels, is_listed: bool) -> Iterable[_Scalar]:
     measured = gaps(draws, posterior)
-    columns = [measured.mean, measured.sd, measured.quantile, measured.are_shown]
     for index, label in labels(name):
-        yield _Scalar(label, *(column[index].item() for column in columns), is_listed=is_listed)
+        mean, sd, quantile = (float(gap[index]) for gap in (measured.mean, measured.sd, measured.quantile))
+        yield _Scalar(label, mean, sd, quantile, bool(measured.are_shown[index]), is_listed)
 
 
 class _Criterion(NamedTuple):

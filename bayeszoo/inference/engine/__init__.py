@@ -1,1 +1,1 @@
-"""What several methods share: climbs, compiled densities, and approximations judged by importance weights."""
+"""What several methods share: climbs, compiled densities, and Gaussian approximations."""
