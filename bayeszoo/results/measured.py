@@ -20,13 +20,18 @@ from bayeszoo.foundation.gate import (
 from bayeszoo.inference.labels.symmetry import is_symmetric, labelled, numbered_as, pattern_of
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.reference import reference
+from bayeszoo.model.capabilities import Observable, rows_have_parameters
 from bayeszoo.results.caveats import MOST_NAMED
 from bayeszoo.results.gaps import gaps, statistics_of
 
 if TYPE_CHECKING:
     pass
 
-Labels = Callable[[str], Iterable[tuple[tuple[int, ...], str]]]
+FITTED, FEW_ROWS = "fitted", 20
+"""What the means of rows are called where they are too far off, and how many rows are looked at."""
+
+Entries = Iterable[tuple[tuple[int, ...], str]]
+Labels = Callable[[str], Entries]
 
 
 class Measured(NamedTuple):
@@ -80,13 +85,18 @@ def measure(
     if not known.draws:
         return Measured({}, unmeasured_checks(facts, known.source), {})
     posterior, withheld = _numbered(problem, known.draws, draws["posterior"])
-    parameters = draws["invariants" if withheld else "posterior"]
+    parameters = {**draws["invariants" if withheld else "posterior"], **_fitted(problem, draws["posterior"])}
     printed = {**parameters, **draws["derived"]}
+    posterior |= _fitted(problem, known.draws)
     sampled = [name for name in printed if name in posterior and name not in exact]
     statistics = {name: statistics_of(posterior[name], name not in problem.model.without_moments) for name in sampled}
     true = {**statistics, **{name: exact[name] for name in printed if name in exact}}
+    entries = {
+        name: _names_of_rows(problem, v.shape[2:]) if name == FITTED else labels(name) for name, v in printed.items()
+    }
     listed = {*draws["derived"], *(draws["posterior"].keys() & parameters.keys())}
-    scalars = [each for name in true for each in _scalars(name, printed[name], true[name], labels, name in listed)]
+    scalars = [each for name in true for each in _scalars(printed[name], true[name], entries[name], name in listed)]
+    statistics.pop(FITTED, None)
     checks, worst = _judged(scalars)
     about: dict[str, Any] = {"measured_against": known.source, **worst}
     about |= {"components_withheld": withheld} if withheld else {}
@@ -117,9 +127,39 @@ def _numbered(
     return {**numbered, **derived}, ""
 
 
-def _scalars(name: str, draws: np.ndarray, posterior: np.ndarray, labels: Labels, is_listed: bool) -> Iterable[_Scalar]:
+def _fitted(problem: Problem, params: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the mean of some rows at each draw, by which predictions are judged; nothing where it is not known.
+
+    It depends on the parameters together: of an approximation that takes them for independent it may be wrong though
+    each parameter is right.
+    """
+    model = problem.model
+    if not (isinstance(model, Observable) and problem.has_rows) or rows_have_parameters(model):
+        return {}
+    rows = model.inputs.reordered(problem.data, _some_rows(problem))
+    with np.errstate(all="ignore"):
+        means = np.asarray(model.likelihood(params, rows).mean())
+    return {FITTED: means} if np.isfinite(means).all() else {}
+
+
+def _some_rows(problem: Problem) -> np.ndarray:
+    """Return the places of at most `FEW_ROWS` rows, evenly spread."""
+    size = problem.model.inputs.size(problem.data)
+    return np.unique(np.linspace(0, size - 1, min(FEW_ROWS, size)).round().astype(np.int64))
+
+
+def _names_of_rows(problem: Problem, shape: tuple[int, ...]) -> Entries:
+    """Yield the index and the name of the mean of each of some rows, by the numbers of the rows."""
+    rows = _some_rows(problem)
+    numbers = rows + 1 if problem.data.row_numbers is None else problem.data.row_numbers[rows]
+    for index in np.ndindex(shape):
+        inner = "".join(f", {i + 1}" for i in index[1:])
+        yield index, f"{FITTED}[row {numbers[index[0]]}{inner}]"
+
+
+def _scalars(draws: np.ndarray, posterior: np.ndarray, entries: Entries, is_listed: bool) -> Iterable[_Scalar]:
     measured = gaps(draws, posterior)
-    for index, label in labels(name):
+    for index, label in entries:
         mean, sd, quantile = (float(gap[index]) for gap in (measured.mean, measured.sd, measured.quantile))
         yield _Scalar(label, mean, sd, quantile, bool(measured.are_shown[index]), is_listed)
 
