@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 import secrets
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
@@ -21,7 +20,7 @@ from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.inner import with_inner
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Model, chosen_by_data, fields_of
+from bayeszoo.model.base import Model, chosen_by_data, fields_of, number_of_parameters
 from bayeszoo.model.capabilities import (
     CAPABILITIES,
     Atoms,
@@ -218,9 +217,7 @@ def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
     """
     if not (isinstance(model, Variational) and rows_have_parameters(model) and isinstance(data, Data)):
         return default_method(type(model)), ""
-    sizes = model.sizes(data)
-    count = sum(math.prod(sizes.get(axis, 1) for axis in axes) for axes in model.dims.values())
-    if count <= MOST_BY_NUTS:
+    if (count := number_of_parameters(model, data)) <= MOST_BY_NUTS:
         return "nuts", ""
     better = (
         "--method gibbs samples the posterior, in minutes" if isinstance(model, Collapsed) else "--method nuts samples"

@@ -24,7 +24,14 @@ from bayeszoo.inference.engine.inner import with_inner
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import Start, described, starts
-from bayeszoo.model.capabilities import ClosedForm, LogConcave, Sufficient, is_integrated
+from bayeszoo.model.base import number_of_parameters
+from bayeszoo.model.capabilities import (
+    ClosedForm,
+    Conditional,
+    LogConcave,
+    Sufficient,
+    is_integrated,
+)
 from bayeszoo.model.reduction.rows import FileRows
 
 CHAINS, DRAWS, DRAWS_BY_NUTS = 4, 2500, 1000
@@ -76,12 +83,19 @@ def _reference(problem: Problem) -> Reference:
     if isinstance(problem.observed, FileRows):
         return Reference("the rows are in files")
     why = ""
-    for route in (_exact, _weighted, _sampled):
+    for route in (_exact, _refuse_large, _weighted, _sampled):
         try:
-            return route(problem)
+            if known := route(problem):
+                return known
+        except _TooLarge as error:
+            return Reference(str(error))
         except (NumericalError, np.linalg.LinAlgError) as error:
             why = str(error)
     return Reference(why)
+
+
+class _TooLarge(Exception):
+    """The posterior is too large for any route."""
 
 
 def _exact(problem: Problem) -> Reference:
@@ -91,12 +105,20 @@ def _exact(problem: Problem) -> Reference:
     return Reference("the exact posterior", problem.posterior.rvs((CHAINS, DRAWS), problem.rng))
 
 
+def _refuse_large(problem: Problem) -> None:
+    """Name what is too large to be measured in passing, before anything is compiled."""
+    model = problem.model
+    count = 0 if isinstance(model, Conditional) else number_of_parameters(model, problem.like)
+    if count > MOST_COORDINATES:
+        raise _TooLarge(f"{count:,} parameters are too many to measure it in passing")
+    if _observations(problem) * LEAST_PROPOSALS > MOST_DENSITIES:
+        raise _TooLarge(f"{_observations(problem):,} observations are too many to measure it in passing")
+
+
 def _weighted(problem: Problem) -> Reference:
     """Resample proposals about the modes by their importance weights."""
     most = min(MOST_PROPOSALS, MOST_DENSITIES // _observations(problem))
     size = int(min(PROPOSALS, most))
-    if size < LEAST_PROPOSALS:
-        raise NumericalError(f"{_observations(problem):,} observations are too many to measure it in passing")
     target, enough = _target(problem), min(ENOUGH, size / 2)
     while size <= most:
         points, log_q = _proposed(target.modes, size, problem.rng)
@@ -153,10 +175,7 @@ def _resampled(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.n
 
 def _sampled(problem: Problem) -> Reference:
     """Run NUTS, and keep draws that passed its checks."""
-    size, observations = problem.density.size, _observations(problem)
-    if size > MOST_COORDINATES:
-        raise NumericalError(f"{size} parameters are too many to measure it in passing")
-    if observations > MOST_OBSERVATIONS:
+    if (observations := _observations(problem)) > MOST_OBSERVATIONS:
         raise NumericalError(f"{observations:,} observations are too many to measure it in passing")
     outcome = nuts.run(problem, draws=DRAWS_BY_NUTS, chains=CHAINS)
     if outcome.interrupted:

@@ -6,6 +6,7 @@ What a model can do beyond this it says by its base classes, which `bayeszoo.mod
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -250,3 +251,9 @@ def chosen_by_data(model: Model, given: Collection[str]) -> bool:
     """Say whether `weak_given` has shaped a model: whether a field that was not given is not the textbook's."""
     own = fields_of(type(model)())  # == of dataclasses fails where one has numbers and the other a number
     return any(value != own[name] for name, value in fields_of(model).items() if name not in given)
+
+
+def number_of_parameters(model: Model, data: Values) -> int:
+    """Return how many numbers the parameters with axes have, those of single rows included."""
+    sizes = model.sizes(data)
+    return sum(math.prod(sizes.get(axis, 1) for axis in axes) for axes in model.dims.values())
