@@ -79,9 +79,10 @@ def compare(
         posterior probability that the parameter is > 0, ``p_positive_mcse`` its Monte Carlo error (NaN where all draws
         have one sign, which says only that it is near 0 or 1). ``error_mcse`` is the error of the mean against the
         closed form in Monte Carlo standard errors, ``error_sd`` in posterior standard deviations, and ``sd_ratio`` the
-        sd over that of the posterior. Where there is no closed form, approximations and point estimates are measured
-        against the exact or sampled fit of the same model that is ok and stands beside them; ``measured_against`` names
-        it. Of one that failed its gate, mean and sd are shown where they are so measured. ``evidence_gap`` and
+        sd over that of the posterior. Where there is no closed form, approximations are measured against their
+        reference draws, and point estimates against the exact or sampled fit of the same model that is ok;
+        ``measured_against`` names which. Of one that failed its gate, mean and sd are shown where they are so
+        measured. ``evidence_gap`` and
         ``elbo_gap`` are the exact log evidence less the estimate and less the bound; ``evidence_se`` and ``elbo_se``
         their Monte Carlo errors (0 where there is none). ``loo_score`` is the mean leave-one-out log predictive density
         of one observation in nats: of the point estimate plugged in for ``map`` and ``mle``, else integrated over the
@@ -239,6 +240,8 @@ def _elements(
         row: dict[str, Any] = {key: float(value[index]) for key, value in columns.items() if value is not None}
         if trusted is not None and gaps and np.isfinite(row["error_sd"]):
             row["measured_against"] = trusted[0]
+        elif measured and "measured_against" in Fit(tree).facts:
+            row["measured_against"] = Fit(tree).facts["measured_against"]
         rows.append({"parameter": label, **row})
     return rows
 
