@@ -54,7 +54,8 @@ def _dataset(values: np.ndarray, leading: tuple[str, ...], quantities: Sequence[
 
 
 def _scalars(tree: xr.DataTree, groups: Sequence[str]) -> list[tuple[str, str, tuple[int, ...], str]]:
-    """Return group, name, index and label of each scalar."""
+    """Return group, name, index and label of each scalar that is shown: not of what is withheld by itself."""
+    withheld = set(Fit(tree).facts.get("withheld", ()))
     return [
         (group, name, index, label)
         for group in groups
@@ -62,6 +63,7 @@ def _scalars(tree: xr.DataTree, groups: Sequence[str]) -> list[tuple[str, str, t
         for name in listed(tree, group)
         if not is_of_components(tree, group, name)
         for index, label in elements(tree[group].to_dataset()[name])
+        if label not in withheld
     ]
 
 
