@@ -45,7 +45,7 @@ from bayeszoo.model.density import log_density
 from bayeszoo.model.find import by_name
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import components_withheld, elements
+from bayeszoo.results.summary import elements, is_of_components
 
 ROOT = Path(__file__).parents[1]
 LINES, PAGE = ROOT / "models" / "scorecards" / "certificate.jsonl", ROOT / "docs" / "guide" / "certificate.md"
@@ -206,7 +206,7 @@ def _truth(model: Model, data: Data) -> Any:
                 tree = bz.fit(model, data, method, seed=1001, draws=5000 if method != "gibbs" else 2000, groups=())
             except (InputError, NumericalError):  # it has no exact answer of these data
                 continue
-            if tree.attrs["status"] == "ok" and not components_withheld(tree):
+            if tree.attrs["status"] == "ok":
                 return tree
     return None
 
@@ -216,7 +216,7 @@ def _distances(judged: Any, truth: Any) -> Iterator[tuple[str, tuple[float, floa
     for group in ("posterior", "derived"):
         for key, values in Fit(judged).draws(group).items():
             draws = Fit(truth).draws(group)[key]
-            if key in Fit(truth).model.without_moments:
+            if key in Fit(truth).model.without_moments or is_of_components(truth, group, key):
                 continue
             heavy = diagnostics.tail_shape(draws) > 0.4
             sd = np.where(heavy, np.nan, draws.std((0, 1)))
