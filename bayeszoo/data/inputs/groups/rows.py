@@ -121,7 +121,7 @@ def said_to_be_named(request: Request, hint: str) -> Naming:
 
 def names_groups(column: Column) -> bool:
     """Say whether a column holds words, as names of groups are."""
-    return is_text(column) and isinstance(column.values, list)
+    return is_text(column) and (column.is_categorical or isinstance(column.values, list))
 
 
 def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers: Sequence[np.ndarray]) -> Rows:
