@@ -61,6 +61,11 @@ def test_whole_numbers_that_float64_lacks_are_refused_by_row(values):
         assert len(error.rows) == 1
 
 
+def test_rows_of_different_types_are_as_strict():
+    table = [np.array([ROUNDED, 1]), np.array([0.5, 2])]
+    assert refusal(model_of(Matrix()), table).rows == (1,)
+
+
 def test_whole_numbers_that_float64_has_and_decimals_are_read():
     large = [2**53, 2**53 + 2, -(2**60), 3 * 2**70]
     for source in (large, [*map(str, large)], [*map(Decimal, large)], np.array(large[:3]), pl.Series(large[:3])):

@@ -16,6 +16,7 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _PLAIN = re.compile(r"[0-9eE+.\-]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _CODE = re.compile(r"[+-]?0[0-9]+")
+_MAY_BE_CODE = re.compile(r"^\s*[+-]?0[0-9]", re.MULTILINE)
 _WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,]0*)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
 
@@ -131,11 +132,15 @@ def rounded(values: list[str] | np.ndarray, converted: np.ndarray) -> np.ndarray
     return np.array([row for row in rows.tolist() if is_rounded(values[row], converted[row])], dtype=np.int64)
 
 
+def has_code(cells: Collection[object]) -> bool:
+    """Say whether any cell is a code."""
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    return _MAY_BE_CODE.search("\n".join(texts)) is not None and any(map(is_code, texts))
+
+
 def are_codes(cells: Collection[str]) -> bool:
     """Say whether all cells are digits or missing, and some begin with a zero that a number would lose."""
-    if not any(map(is_code, cells)):
-        return False
-    return all(is_hole(cell) or (cell.isascii() and cell.strip().isdigit()) for cell in cells)
+    return has_code(cells) and all(is_hole(cell) or (cell.isascii() and cell.strip().isdigit()) for cell in cells)
 
 
 def is_hole(cell: object) -> bool:

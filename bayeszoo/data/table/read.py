@@ -246,7 +246,8 @@ def _array(name: str, values: Any) -> np.ndarray:
         types = set(map(type, values))
         mixed = len(types) > 1 and not types <= {int, float}
         array = _packed(name, values, object if mixed else None)
-        is_changed = int in types and array.dtype.kind == "f" and bool((np.abs(array) >= EXACT).any())
+        has_ints = int in types or (np.ndarray in types and any(row.dtype.kind in "iu" for row in values))
+        is_changed = has_ints and array.dtype.kind == "f" and bool((np.abs(array) >= EXACT).any())
         return _packed(name, values, object) if is_changed else array
     import narwhals as nw
 

@@ -98,10 +98,12 @@ def _plain(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
 def _may_be_codes(text: bytes, ends: np.ndarray) -> bool:
     """Say whether any cell of digits and marks has a leading zero before another digit."""
     characters = np.frombuffer(text + b"\0\0", np.uint8)
-    first = ends[:-1] + np.isin(characters[ends[:-1]], [ord("+"), ord("-")])
-    second = characters[first + 1]
-    is_inside = first + 1 < ends[1:]
-    return bool(np.any(is_inside & (characters[first] == ord("0")) & (ord("0") <= second) & (second <= ord("9"))))
+    first = characters[ends[:-1]]
+    is_signed = (first == ord("+")) | (first == ord("-"))
+    at = ends[:-1] + is_signed
+    rows = np.flatnonzero((characters[at] == ord("0")) & (at + 1 < ends[1:]))
+    second = characters[at[rows] + 1]
+    return bool(np.any((ord("0") <= second) & (second <= ord("9"))))
 
 
 def _looked_at(strings: pa.StringArray, decimal: str) -> np.ndarray | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Self
@@ -19,6 +19,7 @@ import numpy as np
 from bayeszoo.data.table.cells import (
     Numbers,
     are_codes,
+    has_code,
     has_decimal_comma,
     is_code,
     is_hole,
@@ -365,7 +366,7 @@ def _from_text(column: Column, values: list[str]) -> np.ndarray:
     converted, wrong = numbers_in(values, column.decimal)
     if wrong:
         raise _no_number(column, wrong)
-    _refuse_codes(column, set(values))
+    _refuse_codes(column, values)
     return converted
 
 
@@ -385,9 +386,9 @@ def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
     return np.array(converted, dtype=np.float64)
 
 
-def _refuse_codes(column: Column, cells: Iterable[object]) -> None:
+def _refuse_codes(column: Column, cells: Collection[object]) -> None:
     """Refuse whole numbers with leading zeros, which would be lost."""
-    if any(map(is_code, cells)):
+    if has_code(cells):
         rows = [row for row, cell in enumerate(column.values) if is_code(cell)]
         hint = "write numbers without them; as labels they go to a column of labels or of groups"
         raise column.error("has leading zeros, as a code has", rows, hint)
