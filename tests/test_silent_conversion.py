@@ -224,6 +224,15 @@ def test_classes_called_as_missing_values_are_classes_and_are_said():
     assert refusal(CLASSES, {"y": absent, "x": [1.0, 2, 3, 4, 5, 6]}).rows == (2, 4)
 
 
+def test_a_group_called_as_a_missing_value_is_refused_with_both_ways_out():
+    table = {"group": ["NA", "b", "c"], "y": [1.0, 2, 3], "se": [1.0, 1, 1]}
+    error = refusal(bz.find("normal_means"), table)
+    assert error.rows == (1,)
+    assert "--missing drop" in error.hint
+    assert "another name" in error.hint
+    assert read(bz.find("normal_means"), table, missing="drop")["group"].tolist() == ["b", "c"]
+
+
 @pytest.mark.parametrize(
     "cell", ["1_000", "1,000", "0x1F", "inf", "\uff11\uff12", "\u0661\u0662", "\u22121", "1e", "True", "10%"]
 )
