@@ -54,6 +54,9 @@ def test_simulate_writes_a_table_that_fit_reads_back(run, tmp_path):
     assert run("simulate", "beta_bernoulli", "--size", 5, "--seed", 1, "--set", "a=2", "-o", table)[:2] == (0, "")
     assert table.read_text() == out
     assert run("fit", "beta_bernoulli", table, *EXACT)[0] == 0
+    packed = tmp_path / "simulated.parquet"
+    assert run("simulate", "beta_bernoulli", "--size", 5, "--seed", 1, "--set", "a=2", "-o", packed)[:2] == (0, "")
+    assert pd.read_parquet(packed)["y"].tolist() == pd.read_csv(table)["y"].tolist()
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ SUBJECTS = {"subject": [308, 309, 308, 309, 308], "ms": [250.0, 222.0, 259.0, 20
 NAMED = "column {!r} names the groups".format
 UNNAMED = "no column names the groups: they are called by the numbers of their rows"
 DROP = "; use --missing drop"
+RENAME = ", or write another name where it is one"
 WHICH = "; say with --group which column names the groups"
 
 
@@ -175,7 +176,7 @@ REFUSED_MEANS = {
     "missing estimate": (last(SCHOOLS, "effect", None), {}, "column 'effect': 1 missing value (row 3)" + DROP),
     "text": (last(SCHOOLS, "effect", "x"), {"column": "effect"}, "column 'effect', row 3: 'x' is not a number"),
     "no name": (last(SCHOOLS, "school", None), {}, "column 'school': 1 missing value (row 3)" + DROP),
-    "NA": (last(SCHOOLS, "school", "NA"), {}, "column 'school': 1 missing value (row 3)" + DROP),
+    "NA": (last(SCHOOLS, "school", "NA"), {}, "column 'school': 1 missing value (row 3)" + DROP + RENAME),
     "twice": (last(SCHOOLS, "school", "A"), {"group": "school"}, AGAIN("school", "A") + SAME),
     "twice, not said": (last(SCHOOLS, "school", "A"), {}, AGAIN("school", "A") + WHICH),
     "no errors": ({"a": ["x"], "b": [1.0]}, {}, "the table has columns 'a', 'b'" + SE_OR_ROWS),

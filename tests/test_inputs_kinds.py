@@ -5,7 +5,8 @@ import datetime
 import numpy as np
 import pytest
 
-from bayeszoo.cli.verbs.models import table_csv
+from bayeszoo.cli.saved import as_csv
+from bayeszoo.cli.verbs.models import table_of
 from bayeszoo.data.inputs import (
     Binary,
     Categories,
@@ -122,7 +123,7 @@ def test_a_table_there_and_back_from_memory_and_from_a_file(tmp_path, name):
     inputs, arrays = CASES[name]
     options, table, path = inputs.reading(arrays), inputs.table(arrays), tmp_path / "data.csv"
     assert bool(options) == (name in NEED_OPTIONS)
-    path.write_text(table_csv(inputs, arrays))
+    path.write_text(as_csv(table_of(inputs, arrays)))
     same(inputs.parse(read_table(table), **options).arrays, arrays)
     same(read(model_of(inputs), path, **options), arrays)
     assert list(read_table(path).columns) == list(table)

@@ -334,7 +334,6 @@ def test_classes_are_read_as_they_are_written():
         (["a", "a", "a", "a"], {}, "has only the class 'a'"),
         (["a", "b", "a", "c"], {"classes": ["a", "b"]}, "class 'c' is not among the 2 given"),
         (["a", "", "a", "b"], {}, "row 2"),
-        (["a", "NA", "a", "b"], {}, "row 2"),
     ],
 )
 def test_outcomes_that_are_no_classes_are_refused(y, options, said):

@@ -120,3 +120,23 @@ def test_probabilities_at_an_edge_are_0_and_small_numbers_are_not():
     assert rounded.tolist() == [[0, 1], [0.25, 0.75]]
     for kind, values in (("sampled", tiny["mean"]), ("point estimate", [4e-20, 3.0]), ("point estimate", -1e-20)):
         assert np.array_equal(tables._without_rounding({"mean": np.array(values)}, kind)["mean"], values)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_fit_without_a_number_for_any_parameter_is_shown(run, monkeypatch, tmp_path, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    (tmp_path / "rows.csv").write_text("y\na\nb\na\nc\n")  # of which no label can be told
+    options = ("hmm_categorical", tmp_path / "rows.csv", "--method", "enumerate", "--seed", 1)
+    code, out, _ = run("fit", *options, "-o", tmp_path / "fit.nc")
+    assert code == 0
+    assert "estimates are withheld" in out
+    assert "log evidence" in out
+    assert run("report", tmp_path / "fit.nc", "-o", tmp_path / "fit.html")[0] == 0
+    assert "The estimates are withheld." in (tmp_path / "fit.html").read_text()
+
+
+def test_a_comparison_in_which_no_method_has_an_answer_is_shown(run, tmp_path):
+    (tmp_path / "rows.csv").write_text("y,a,b\n1,0,1\n2,1,0\n0,2,0\n3,1,1\n")  # whose columns are not orthogonal
+    code, out, _ = run("compare", "bayesian_lasso", tmp_path / "rows.csv", "--methods", "exact", "--seed", 1)
+    assert code == 4
+    assert "withheld: no closed form" in out

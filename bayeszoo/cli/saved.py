@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +13,10 @@ import numpy as np
 from bayeszoo.cli import terminal
 from bayeszoo.cli.options import FORM, TABLE, TableOptions
 from bayeszoo.data.by import read_new_by
+from bayeszoo.data.table.cells import is_hole
+from bayeszoo.data.table.cells import number as number_in
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import quoted
+from bayeszoo.data.table.table import Column, are_numbers, quoted, to_numbers
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
@@ -36,6 +39,10 @@ _OF_MEAN = ("sd", *QUANTILES)
 PARQUET = ".parquet"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins so is run by spreadsheets."""
+OWN = "own columns"
+"""Under this name a table has how many of its first columns are the user's, which nothing changes."""
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
+"""A whole number of 64 bits, without leading zeros."""
 
 
 def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
@@ -107,12 +114,13 @@ def write(frame: pd.DataFrame, output: Path | None) -> dict[str, str | None]:
     return {"saved": None if output is None else str(output)}
 
 
-def appended(frame: pd.DataFrame, data: str, table: TableOptions, parts: Collection[Data]) -> pd.DataFrame:
+def appended(
+    frame: pd.DataFrame, data: str, table: TableOptions, parts: Collection[Data], output: Path
+) -> pd.DataFrame:
     """Return a user's table as it is, with columns of a prediction after its own; nothing where a row was dropped."""
     import pandas as pd
 
-    how = {name: value for name, value in table.of_reading().items() if name in FORM}
-    own = pd.DataFrame({name: column.values for name, column in read_table(data, **how).columns.items()})
+    own = _own_table(data, table, in_types=output.suffix.lower() == PARQUET)
     own.index += 1
     is_whole = sum(part.rows for part in parts) == len(own)
     if frame.index.names[0] != "row" or not (is_whole or all(part.row_numbers is not None for part in parts)):
@@ -124,7 +132,40 @@ def appended(frame: pd.DataFrame, data: str, table: TableOptions, parts: Collect
     wide = wide.add_prefix("predicted_")
     if taken := sorted({*map(str, wide)} & {*own}):
         raise InputError(f"the table has a column {taken[0]!r} already", hint="rename it")
-    return own.join(wide)
+    whole = own.join(wide)
+    whole.attrs = {OWN: len(own.columns)}
+    return whole
+
+
+def _own_table(data: str, table: TableOptions, in_types: bool) -> pd.DataFrame:
+    """Read a user's table: Parquet in its types, a text file as text, or ``in_types`` numbers as such."""
+    import pandas as pd
+
+    if Path(data).suffix.lower() == PARQUET:
+        import pyarrow.parquet as parquet
+
+        with Path(data).open("rb") as file:
+            whole = parquet.ParquetFile(file).read()
+        columns = zip(whole.column_names, whole.columns, strict=True)
+        return pd.DataFrame({name: pd.Series(pd.arrays.ArrowExtensionArray(column)) for name, column in columns})
+    how = {name: value for name, value in table.of_reading().items() if name in FORM}
+    texts = read_table(data, **how).columns
+    cells = {name: _in_type(column) if in_types else column.values for name, column in texts.items()}
+    return pd.DataFrame(
+        {name: pd.Series(values, dtype=getattr(values, "dtype", object)) for name, values in cells.items()}
+    )
+
+
+def _in_type(column: Column) -> Any:
+    """Return the cells of a column of text as numbers, where all are, or are missing; else as they are."""
+    import pandas as pd
+
+    texts = [cell.strip() for cell in column.values]
+    is_missing = np.array([is_hole(text) for text in texts])
+    whole = [None if missing else text for text, missing in zip(texts, is_missing, strict=True)]
+    if not is_missing.all() and all(text is None or _WHOLE.fullmatch(text) for text in whole):
+        return pd.array([None if text is None else int(text) for text in whole], dtype="Int64")
+    return to_numbers(column) if are_numbers(column) and not is_missing.all() else column.values
 
 
 def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool = False) -> dict[str, str | None]:
@@ -202,9 +243,15 @@ def note_more(count: int, noun: str = "rows") -> None:
 
 
 def as_csv(frame: pd.DataFrame) -> str:
-    """Write a table as CSV: numbers in full, nothing for NaN, and no text that a spreadsheet would run."""
-    whole = _with_index(frame)
-    return str(whole.rename(columns=_plain).map(_plain).to_csv(index=False, lineterminator="\n"))
+    """Write a table as CSV: numbers in full, nothing for NaN, and of ours no text that a spreadsheet would run.
+
+    Columns that are the user's own stay as they are.
+    """
+    import pandas as pd
+
+    whole, own = _with_index(frame), frame.attrs.get(OWN, 0)
+    whole = pd.concat([whole.iloc[:, :own], whole.iloc[:, own:].rename(columns=_plain).map(_plain)], axis=1)
+    return str(whole.to_csv(index=False, lineterminator="\n"))
 
 
 def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
@@ -213,4 +260,6 @@ def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    """Put an apostrophe in front of a formula; a label that is a number, such as -1, is none."""
+    is_formula = isinstance(value, str) and value.startswith(_FORMULA) and number_in(value) is None
+    return f"'{value}" if is_formula else value

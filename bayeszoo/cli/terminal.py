@@ -278,7 +278,7 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
     source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
     columns, rows = estimate_rows(tree, document, digits)
-    if any(row[1] not in (None, "-", "withheld") for row in rows):
+    if any(cell not in (None, "-", "withheld") for row in rows for cell in row[1:2]):  # rows may hold names alone
         show_table(columns, rows, spare=_SPARE_MEASURED if document["kind"] == "approximate" else _SPARE)
     else:
         console.print(none_shown(columns, rows, document["gate"]["checks"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def select(
             ``"enumeration"`` of few rows, ``"importance sampling"`` (of mixtures and hidden Markov models, see
             `comparison.criteria`) or ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
         ``log_bayes_factor``, ``log_bayes_factor_se``
-            Log evidence less the highest, and its Monte Carlo error.
+            Log evidence less the highest, and its Monte Carlo error. NaN where one of several has an evidence.
         ``probability``, ``probability_among``
             Of the candidate given the data, among those that have an evidence, all being equally likely before; and how
             many these are. NaN where one of several has an evidence.
@@ -127,14 +127,15 @@ def select(
             observations, and ``"exact"``, ``"plug-in of the MLE"`` where factors are hidden, which is given the maximum
             of the likelihood of the other folds and no average over parameters, or ``"withheld: ..."``; more is better.
         ``kfold_difference``, ``kfold_difference_se``
-            ``kfold`` less the highest, and its standard error, paired over observations.
+            ``kfold`` less the highest, and its standard error, paired over observations; NaN where one of several has
+            it.
         ``loo``, ``loo_se``, ``loo_mcse``, ``loo_from``
             Sum over observations of the leave-one-out log predictive density, its standard error over observations,
             its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``.
         ``k_hat``
             Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld.
         ``loo_difference``, ``loo_difference_se``
-            ``loo`` less the highest, and its standard error, paired over observations.
+            ``loo`` less the highest, and its standard error, paired over observations; NaN where one of several has it.
         ``status``
             Of the fit; ``"ok"`` for a model. Of a fit that failed or was interrupted everything is withheld.
 
@@ -261,15 +262,19 @@ def _undefined(candidate: Candidate) -> str | None:
 
 def _bayes_factors(rows: list[dict[str, Any]]) -> None:
     known = [row for row in rows if "log_evidence" in row and row["status"] == "ok"]
-    if not known:
+    if not _are_compared(known, rows):
         return
     best = max(known, key=lambda row: row["log_evidence"])
     total = np.logaddexp.reduce([row["log_evidence"] for row in known])
     for row in known:
         row["log_bayes_factor"] = row["log_evidence"] - best["log_evidence"]
         row["log_bayes_factor_se"] = 0.0 if row is best else math.hypot(row["evidence_se"], best["evidence_se"])
-        if len(known) > 1 or len(rows) == 1:
-            row |= {"probability": math.exp(row["log_evidence"] - total), "probability_among": len(known)}
+        row |= {"probability": math.exp(row["log_evidence"] - total), "probability_among": len(known)}
+
+
+def _are_compared(known: Sequence[Any], rows: Sequence[Any]) -> bool:
+    """Say whether there is something to compare: not where one of several candidates alone has a value."""
+    return len(known) > 1 or len(known) == len(rows)
 
 
 # Likelihood and description length
@@ -300,7 +305,7 @@ def _max_log_likelihood(candidate: Candidate) -> float:
 
 def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
     """Return the description length."""
-    if not isinstance(candidate.model, LinearModel):
+    if not (isinstance(candidate.model, LinearModel) and isinstance(candidate.model, Sufficient)):
         raise NumericalError("it is not a linear model of a Gaussian outcome")
     if isinstance(candidate.model, Atoms):
         raise NumericalError("it averages over subsets of the weights, and chooses none")
@@ -345,7 +350,7 @@ def _prediction(name: str, scored: Score, source: str) -> dict[str, Any]:
 
 def _differences(name: str, rows: list[dict[str, Any]]) -> None:
     known = [(row, row[f"{name}_score"]) for row in rows if f"{name}_score" in row and row["status"] == "ok"]
-    if not known:
+    if not _are_compared(known, rows):
         return
     _, best = max(known, key=lambda pair: pair[1].mean)
     for row, scored in known:

@@ -156,5 +156,5 @@ def _rows_by_label(column: Column) -> dict[str, np.ndarray]:
     for row, text in enumerate(texts_of(column)):
         rows[text.strip()].append(row)
     if lacking := sorted(row for label, own in rows.items() if label.lower() in MISSING for row in own):
-        raise column.lacks(np.array(lacking), "give every row a group")
+        raise column.lacks(np.array(lacking), "give every row a group, by a name that does not stand for a missing one")
     return {label: np.array(own) for label, own in rows.items()}

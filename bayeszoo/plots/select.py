@@ -35,13 +35,31 @@ class Criterion(NamedTuple):
     error: str = ""
 
     def behind(self, table: pd.DataFrame) -> np.ndarray:
-        """Return how far each candidate is behind the best: 0 for it, NaN where the criterion is withheld."""
+        """Return how far each candidate is behind the best: 0 for it, NaN where the criterion is withheld.
+
+        The best is one of those that are ok, where any of these has the criterion: others may be before it.
+        """
         values = table[self.column].to_numpy(dtype=float) * (-1 if self.more_is_better else 1)
-        return values if np.isnan(values).all() else values - np.nanmin(values)
+        ok = values[_are_ok(table) & ~np.isnan(values)]
+        return values if np.isnan(values).all() else values - np.nanmin(ok if len(ok) else values)
+
+    def ranks(self, table: pd.DataFrame) -> bool:
+        """Say whether there is a best: two candidates at least are ok, and all that are have a value."""
+        known = table.loc[_are_ok(table), self.column].notna()
+        return len(known) > 1 and bool(known.all())
+
+    def best(self, table: pd.DataFrame) -> np.ndarray:
+        """Mark the best candidates: several where they are equal, none where the criterion ranks none."""
+        rounding = 1e-12 * np.nanmax(np.abs(table[self.column].to_numpy(dtype=float)), initial=1.0)
+        return (self.behind(table) <= rounding) & _are_ok(table) & self.ranks(table)
 
     def errors(self, table: pd.DataFrame) -> np.ndarray:
         """Return the standard error of each difference, 0 where there is none."""
         return np.nan_to_num(table[self.error].to_numpy(dtype=float)) if self.error else np.zeros(len(table))
+
+
+def _are_ok(table: pd.DataFrame) -> np.ndarray:
+    return (table["status"] == "ok").to_numpy()
 
 
 CRITERIA = (
@@ -61,9 +79,9 @@ def plot_select(table: pd.DataFrame) -> Figure:
 
     Where the candidates differ in the number of components K, or of factors q, the criteria that there are of some of
     them are drawn against it. Else every panel shows how far each candidate is behind the best of that criterion, which
-    is at 0; better is left. Bars are one standard error of the difference, where it has one. A star marks the best; a
-    grey stripe without a value is what is withheld. Of more than 32 candidates those that come first by some criterion
-    are drawn, and the figure says how many are not.
+    is at 0; better is left. Bars are one standard error of the difference, where it has one. A star marks the best,
+    unless a candidate lacks the criterion; a grey stripe without a value is what is withheld. Of more than 32
+    candidates those that come first by some criterion are drawn, and the figure says how many are not.
 
     Parameters
     ----------
@@ -89,7 +107,14 @@ def plot_select(table: pd.DataFrame) -> Figure:
 
 
 def _require_table(table: Any) -> None:
-    needed = {"model", "components", "elbo", *(c.column for c in CRITERIA), *(c.error for c in CRITERIA if c.error)}
+    needed = {
+        "model",
+        "components",
+        "elbo",
+        "status",
+        *(c.column for c in CRITERIA),
+        *(c.error for c in CRITERIA if c.error),
+    }
     if not needed <= set(getattr(table, "columns", ())):
         raise InputError("the table is not one that select returned", hint="give bz.select(candidates, data)")
     if not len(table):
@@ -104,7 +129,7 @@ def _against_components(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
     axis_label = "factors q" if table["model"].str.startswith("q=").all() else "components K"
     for panel, criterion in zip(axes, criteria, strict=True):
         behind, errors = criterion.behind(table), criterion.errors(table)
-        known, best = ~np.isnan(behind), behind == 0
+        known, best = ~np.isnan(behind), criterion.best(table)
         panel.errorbar(K[known], behind[known], yerr=errors[known], fmt="o-", lw=0.8, **_CANDIDATES)
         panel.plot(K[best], behind[best], "*", **_BEST)
         for k in K[~known]:
@@ -114,7 +139,7 @@ def _against_components(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
             panel.set_yscale("symlog", linthresh=_LINEAR_UP_TO)
         panel.invert_yaxis()
         panel.set_xlabel(axis_label, fontsize="small")
-        panel.set_ylabel(_behind_the_best(criterion), fontsize="small")
+        panel.set_ylabel(_behind_the_best(criterion, table), fontsize="small")
         panel.set_xticks(K, [f"{k:g}" for k in K])
         panel.margins(y=0.12)
     figure.suptitle(_ABOUT.format("", " of the difference from the best"), fontsize="medium")
@@ -128,13 +153,13 @@ def _against_candidates(table: pd.DataFrame, criteria: Sequence[Criterion]) -> F
     figure, axes = _panels(criteria, 0.0, 1.8 + 0.27 * len(chosen), sharey=True)
     places, largest = np.arange(len(chosen)), float(np.nanmax(behind[:, chosen], initial=0.0))
     for panel, criterion, x, dx in zip(axes, criteria, behind[:, chosen], errors[:, chosen], strict=True):
-        known, best = ~np.isnan(x), x == 0
+        known, best = ~np.isnan(x), criterion.best(table)[chosen]
         panel.errorbar(x[known], places[known], xerr=dx[known], fmt="o", color="C0", **_CANDIDATES)
         panel.plot(x[best], places[best], "*", **_BEST)
         for place in places[~known]:
             panel.axhspan(place - 0.4, place + 0.4, **_WITHHELD)
             panel.text(0.5, place, "withheld", transform=panel.get_yaxis_transform(), **_NO_VALUE)
-        panel.set_xlabel(_behind_the_best(criterion) if known.any() else "withheld", fontsize="small")
+        panel.set_xlabel(_behind_the_best(criterion, table) if known.any() else "withheld", fontsize="small")
         panel.axvline(0, color="0.8", lw=0.8, zorder=0)
         panel.grid(axis="y", color="0.93")
         panel.margins(x=0.12)
@@ -158,8 +183,9 @@ def _panels(criteria: Sequence[Criterion], beside: float, height: float, **optio
     return figure, axes
 
 
-def _behind_the_best(criterion: Criterion) -> str:
-    return f"behind the best{'' if criterion.column in ('aic', 'bic') else ' (nats)'}"
+def _behind_the_best(criterion: Criterion, table: pd.DataFrame) -> str:
+    what = "behind the best" if criterion.ranks(table) else "not ranked: difference"
+    return f"{what}{'' if criterion.column in ('aic', 'bic') else ' (nats)'}"
 
 
 def _chosen(behind: np.ndarray) -> np.ndarray:

@@ -325,6 +325,8 @@ def _compared(row: Mapping[Any, Any], key: str, digits: int | None) -> str:
 def measured_gaps(frame: pd.DataFrame) -> list[str]:
     """Say of each fit that failed its gate and is shown all the same how far each parameter is off at worst."""
     failed = frame[(frame["status"] == "failed") & frame["measured_against"].notna()]
+    if failed.empty:  # where no fit has an answer there are no names of parameters
+        return []
     gaps = {
         "name": failed["parameter"].str.split("[").str[0],
         "mean": failed["error_sd"].abs(),

@@ -159,7 +159,8 @@ def estimates(named: Named, main: str) -> Choice:
         columns, rows = tables.estimate_rows(tree, document)
         shown = [i for i in range(len(columns)) if i == 0 or any(row[i] not in (None, "withheld") for row in rows)]
         listed = table([HEADS.get(columns[i], columns[i]) for i in shown], [[row[i] for i in shown] for row in rows])
-        withheld = [Words("The estimates are withheld.", "bad")] if len(shown) < len(columns) else []
+        are_withheld = len(shown) < max(len(columns), 2)  # there may be no columns but the names
+        withheld = [Words("The estimates are withheld.", "bad")] if are_withheld else []
         said = [Words(f"{line}.", "note") for line in tables.figures(document)]
         options[name] = [*withheld, *([listed] if len(shown) > 1 else []), *said]
     return Choice("fit", options, main)
@@ -177,7 +178,10 @@ def comparison(frame: pd.DataFrame) -> list[Any]:
 
 
 def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]:
-    """Say which of several models is best by leave-one-out and by evidence, and by how much; ``trees`` are by name."""
+    """Say which of several models is best by leave-one-out and by evidence, and by how much; ``trees`` are by name.
+
+    A criterion that a model lacks names none.
+    """
     ok = frame[frame["status"] == "ok"].drop_duplicates("fit")
     said = []
     for column, praise in (
@@ -185,7 +189,10 @@ def winner(frame: pd.DataFrame, trees: Mapping[str, xr.DataTree]) -> list[Words]
         ("log_evidence", "The log evidence is highest"),
     ):
         ranked = ok[ok[column].notna()].sort_values(column, ascending=False, kind="stable").drop_duplicates("model")
-        if len(ranked) < 2:
+        if lacking := [name for name in ok["model"].unique() if name not in {*ranked["model"]}] * bool(len(ranked)):
+            scores = {"loo_score": "leave-one-out score"}.get(column, "log evidence")
+            said.append(Words(f"The {scores} ranks no model: {', '.join(lacking)} lack{'s' * (len(lacking) == 1)} it."))
+        if len(ranked) < 2 or lacking:
             continue
         first, second = ranked.iloc[0], ranked.iloc[1]
         gap, error = first[column] - second[column], np.hypot(first["evidence_se"], second["evidence_se"])

@@ -71,7 +71,9 @@ def classify_command(
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
     frame = classify(tree, new, loss=_matrix(loss), reject=reject, leave_one_out=leave_one_out)
-    in_full = saved.appended(frame, data, table, [new]) if append and data is not None and new is not None else frame
+    in_full = frame
+    if append and data is not None and new is not None and output is not None:
+        in_full = saved.appended(frame, data, table, [new], output)
     whole = saved.about(tree)
     if "trials" in frame.attrs:
         whole |= {"confusion": confusion(frame).to_dict("index"), "calibration": saved.records(calibration(frame))}

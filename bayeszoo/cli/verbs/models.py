@@ -17,7 +17,6 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.data.inputs.base import Arrays, Inputs
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
-from bayeszoo.foundation import writing
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
@@ -28,6 +27,7 @@ from bayeszoo.report.asked import notation
 from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pymc as pm
 
 
@@ -109,10 +109,10 @@ def simulate_command(
     size: Annotated[int, Parameter(help="Rows.")] = 100,
     seed: opt.DrawnSeed = None,
     sets: opt.FieldOptions = opt.FIELDS,
-    output: Annotated[opt.Output, Parameter(help="CSV file; stdout without it.")] = None,
+    output: Annotated[opt.Output, Parameter(help="Table to write (.parquet, else CSV); stdout without it.")] = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Draw parameters from the prior and data given them, as CSV that `read` takes back."""
+    """Draw parameters from the prior and data given them, as a table that `read` takes back."""
     saved.probe(output, None, overwrite)
     model = zoo.find(name)
     prior = model(**sets.fields(model))
@@ -120,17 +120,16 @@ def simulate_command(
         raise InputError(f"size must be >= 1, got {size}")
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
     params, data = prior.simulate(stream(seed, model.name, fields_of(prior), "simulate"), size)
-    rows = table_csv(model.inputs, data)
+    rows = table_of(model.inputs, data)
     terminal.note(f"seed {seed}; drawn from the prior: {dumps(params)}")
     if output is None:
-        sys.stdout.write(rows)
+        sys.stdout.write(saved.as_csv(rows))
     else:
-        writing.write_text(rows, output)
-        terminal.note(f"wrote {output}")
+        saved.write(rows, output)
 
 
-def table_csv(inputs: Inputs, arrays: Arrays) -> str:
-    """Write data as the CSV text of a table that `read` takes back to them."""
+def table_of(inputs: Inputs, arrays: Arrays) -> pd.DataFrame:
+    """Return data as a table that `read` takes back to them."""
     import pandas as pd
 
-    return str(pd.DataFrame(dict(inputs.table(arrays))).to_csv(index=False, lineterminator="\n"))
+    return pd.DataFrame(dict(inputs.table(arrays)))

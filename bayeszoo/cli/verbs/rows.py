@@ -170,9 +170,9 @@ def predict_command(
     new: Any = saved.new_parts(tree, data, table) if of_groups else saved.new_rows(tree, data, table)
     frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)
     in_full = frame
-    if append and data is not None:  # the table has the column of groups
+    if append and data is not None and output is not None:  # the table has the column of groups
         parts = new.values() if of_groups else [new]
-        in_full = saved.appended(frame.iloc[:, 1:] if of_groups else frame, data, table, parts)
+        in_full = saved.appended(frame.iloc[:, 1:] if of_groups else frame, data, table, parts, output)
     written = saved.write(in_full, output)
     if "log_score" not in frame:
         return saved.answer(frame, whole, as_json, _show_proportions, written, digits)

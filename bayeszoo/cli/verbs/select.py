@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-import numpy as np
 from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
@@ -28,7 +27,8 @@ from bayeszoo.fit import fit
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
-from bayeszoo.plots.select import CRITERIA, plot_select
+from bayeszoo.plots.select import plot_select
+from bayeszoo.report.ranking import ranking
 from bayeszoo.report.tables import estimate, nats, number
 
 if TYPE_CHECKING:
@@ -293,7 +293,8 @@ def _show(frame: pd.DataFrame, digits: int | None) -> None:
     if len(shown) < len(frame):
         console.print(f"The first {len(shown)} of {len(frame)} candidates, by log evidence; all of them: --json or -o.")
     if len(frame) > 1:
-        console.print(f"Best by {'; '.join(_best(frame))}.")
+        for line in ranking(frame):
+            console.print(line)
     console.print(_ABOUT + _among(frame) + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
 
 
@@ -316,17 +317,6 @@ def _among(frame: pd.DataFrame) -> str:
     if not without or frame["probability"].isna().all():
         return ""
     return f"\nProbabilities are among the {len(frame) - len(without)} with an evidence, without {', '.join(without)}."
-
-
-def _best(frame: pd.DataFrame) -> list[str]:
-    """Say which candidate each criterion prefers."""
-    lines = []
-    for criterion in CRITERIA:
-        behind = criterion.behind(frame)
-        if not np.isnan(behind).all():
-            without = f" ({np.isnan(behind).sum()} withheld)" if np.isnan(behind).any() else ""
-            lines.append(f"{criterion.title}: {escaped(frame['model'].tolist()[int(np.nanargmin(behind))])}{without}")
-    return lines
 
 
 _OF_FITS = ("method", "kind", "status")

@@ -302,6 +302,14 @@ def group_starts(rows: int) -> np.ndarray:
     return starts[starts < rows]
 
 
+def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct pairs of two columns, as two arrays, and how often each occurs."""
+    firsts, i = np.unique(first, return_inverse=True)
+    seconds, j = np.unique(second, return_inverse=True)
+    pairs, times = np.unique(i * len(seconds) + j, return_counts=True)
+    return firsts[pairs // max(len(seconds), 1)], seconds[pairs % max(len(seconds), 1)], times
+
+
 def listing(names: Iterable[str]) -> str:
     """Write names as an option on the command line takes them, at most ten."""
     names = list(names)

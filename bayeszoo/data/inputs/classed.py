@@ -22,7 +22,6 @@ from bayeszoo.data.inputs.labels import (
 from bayeszoo.data.inputs.labels import code as coded_of
 from bayeszoo.data.inputs.levels import Coding, Feature
 from bayeszoo.data.inputs.regression import WithFeatures
-from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.table import Column, Table
 
 CLASS, CLASSES = "class", "classes"
@@ -63,7 +62,7 @@ class ClassRegression(WithFeatures):
         return target, coding
 
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
-        return Outcomes(_alphabet(options, like).coded(_without_missing(column, options)).codes)
+        return Outcomes(_alphabet(options, like).coded(_trimmed(column)).codes)
 
     def _arrays(
         self,
@@ -80,7 +79,7 @@ class ClassRegression(WithFeatures):
         if not outcome:
             known = {} if alphabet.labels is None else {CLASS: label_array(alphabet.labels)}
             return replace(parsed, arrays={**parsed.arrays, **known})
-        labels = alphabet.labels or coded_of(_without_missing(outcome[0], options)).labels
+        labels = alphabet.labels or coded_of(_trimmed(outcome[0])).labels
         coded, notes = alphabet.finished(str(outcome[0]), Coded(labels, parsed.arrays[self.name].astype(np.float64)))
         counts = np.bincount(coded.codes.astype(np.int64), minlength=len(coded.labels))
         if alphabet.labels is None:
@@ -123,11 +122,9 @@ def _alphabet(options: Mapping[str, Any], like: Arrays | None) -> Alphabet:
     return Alphabet.of("class", CLASSES, options.get(CLASSES), (like or {}).get(CLASS))
 
 
-def _without_missing(column: Column, options: Mapping[str, Any]) -> Column:
-    """Return the column with empty cells for what stands for a missing value, unless that is named as a class."""
-    named = set(options.get(CLASSES) or ())
-    texts = [text.strip() for text in texts_of(column)]
-    return replace(column, cells=["" if text.lower() in MISSING and text not in named else text for text in texts])
+def _trimmed(column: Column) -> Column:
+    """Return the labels of the column without the spaces around them; those left empty are missing."""
+    return replace(column, cells=[text.strip() for text in texts_of(column)])
 
 
 def _refuse_numbers(column: Column, classes: int, rows: int) -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, every_code, group_starts
+from bayeszoo.data.inputs.base import Arrays, Inputs, Parsed, distinct_pairs, every_code, group_starts
 from bayeszoo.data.inputs.labels import texts_of
-from bayeszoo.data.table.cells import MISSING, Numbers, number
+from bayeszoo.data.table.cells import MISSING, Numbers, is_code, number
 from bayeszoo.data.table.table import (
     Column,
     Table,
     choose,
     complete,
-    distinct_pairs,
     escaped,
     refuse_large_sum,
     refuse_sum,
@@ -117,6 +116,7 @@ def read_outcomes(column: Column, positive: str | None, known: Sequence[str] = (
         positive = known[1]
     if positive is not None:
         return _from_labels(column, positive, known)
+    column = replace(column, is_categorical=False)  # the labels 0 and 1 mean what the numbers do
     if isinstance(column.cells, Numbers):
         pass  # there are no labels
     elif isinstance(column.values, list):
@@ -131,7 +131,7 @@ def read_outcomes(column: Column, positive: str | None, known: Sequence[str] = (
 def _refuse_labels(column: Column, cells: list[str], known: Sequence[str]) -> None:
     """Refuse text that is not numbers, with the option to use when it looks like two labels."""
     labels = {label for label in set(cells) if label.strip().lower() not in MISSING}
-    words = sorted(label for label in labels if number(label, column.decimal) is None)
+    words = sorted(label for label in labels if number(label, column.decimal) is None or is_code(label))
     if words and len(labels) == len(words) <= 2:
         words.sort(key=lambda label: label.lower() not in _POSITIVE_WORDS)
         clear = len(words) == 1 or words[0].lower() in _POSITIVE_WORDS

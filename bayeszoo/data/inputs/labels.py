@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bayeszoo.data.table.cells import number
+from bayeszoo.data.table.cells import MISSING, number
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import DATES, Column, escaped, quoted, shown, to_counts
 from bayeszoo.errors import InputError
@@ -135,7 +135,8 @@ class Alphabet:
         """Leave out labels that no longer occur, unless they were given, and say what the codes stand for."""
         if self.labels is None:
             coded = coded.trimmed()
-        return coded, self.notes(where, coded.labels, coded.trimmed().labels)
+        notes = self.notes(where, coded.labels, coded.trimmed().labels)
+        return coded, notes + (_about_missing(where, coded.labels) if self.labels is None else ())
 
     def notes(self, where: str, labels: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
         """Refuse fewer than two labels; say what they are, and which of those given are not present."""
@@ -149,6 +150,15 @@ class Alphabet:
         coding = f"{where}: {self.plural} {joined(labels)}"
         nouns, occurs = (self.noun, "occurs") if len(never) == 1 else (self.plural, "occur")
         return (coding, f"{where}: {nouns} {joined(never)} never {occurs}") if never else (coding,)
+
+
+def _about_missing(where: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """Say which labels stand for a missing value in other columns."""
+    names = [label for label in labels if label.strip().lower() in MISSING]
+    hint = "leave the cell empty where a value is missing"
+    return (
+        f"{where}: {quoted(names)} {'is a label' if len(names) == 1 else 'are labels'} like the others; {hint}",
+    ) * bool(names)
 
 
 def label_array(labels: Sequence[str]) -> np.ndarray:

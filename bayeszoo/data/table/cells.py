@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _PLAIN = re.compile(r"[0-9eE+.\-]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_CODE = re.compile(r"[+-]?0[0-9]+")
+_MAY_BE_CODE = re.compile(r"^\s*[+-]?0[0-9]", re.MULTILINE)
+_WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,]0*)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
 
 
@@ -76,9 +80,67 @@ def plain_numbers(texts: list[str]) -> np.ndarray | None:
         return None
 
 
+def numbers_in(texts: list[str], decimal: str) -> tuple[np.ndarray, list[int]]:
+    """Convert texts to float64, NaN where one is missing, and return the indices of those that are no numbers."""
+    is_plain = decimal == "."
+    if is_plain and len(set(texts[:1000])) > 500 and (at_once := plain_numbers(texts)) is not None:
+        return at_once, []  # hardly any text occurs twice
+    distinct = list(dict.fromkeys(texts))  # a set would forget the order, and the memory be read at random
+    plain = plain_numbers(distinct) if is_plain else None
+    known = dict(zip(distinct, (number(t, decimal) for t in distinct) if plain is None else plain, strict=True))
+    if None in known.values():
+        return np.empty(0), [row for row, text in enumerate(texts) if known[text] is None]
+    return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts)), []
+
+
 def is_lost(text: str) -> bool:
     """Say whether text that became 0 is another number, too small for float64."""
     return re.match("[^eE]*[1-9]", text) is not None
+
+
+EXACT = 2.0**53
+"""From it on, float64 does not hold every whole number."""
+
+
+def is_rounded(cell: Any, value: float) -> bool:
+    """Say whether a whole number became another as float64; decimals and numbers with an exponent are rounded anyway.
+
+    Examples
+    --------
+    >>> is_rounded("9007199254740993", 9007199254740992.0), is_rounded("9007199254740994", 9007199254740994.0)
+    (True, False)
+    """
+    if isinstance(cell, str):
+        digits = _WHOLE.fullmatch(cell.strip())
+        return digits is not None and Decimal(digits[1]) != Decimal(value)
+    if isinstance(cell, float) or not isinstance(cell, numbers.Rational | Decimal | np.number):
+        return False
+    whole = int(cell)  # type: ignore[arg-type]  # every one of these has it
+    return bool(cell == whole and whole != int(value))
+
+
+def is_code(cell: object) -> bool:
+    """Say whether text is a whole number with leading zeros, as post codes and identifiers have and numbers do not."""
+    return isinstance(cell, str) and _CODE.fullmatch(cell.strip()) is not None
+
+
+def rounded(values: list[str] | np.ndarray, converted: np.ndarray) -> np.ndarray:
+    """Return the indices of the whole numbers that became others as float64."""
+    rows = np.flatnonzero((np.abs(converted) >= EXACT) & np.isfinite(converted))
+    if not len(rows) or (isinstance(values, np.ndarray) and values.dtype == np.float64):
+        return rows[:0]
+    return np.array([row for row in rows.tolist() if is_rounded(values[row], converted[row])], dtype=np.int64)
+
+
+def has_code(cells: Collection[object]) -> bool:
+    """Say whether any cell is a code."""
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    return _MAY_BE_CODE.search("\n".join(texts)) is not None and any(map(is_code, texts))
+
+
+def are_codes(cells: Collection[str]) -> bool:
+    """Say whether all cells are digits or missing, and some begin with a zero that a number would lose."""
+    return has_code(cells) and all(is_hole(cell) or (cell.isascii() and cell.strip().isdigit()) for cell in cells)
 
 
 def is_hole(cell: object) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bayeszoo.data.table.cells import EXACT
 from bayeszoo.data.table.delimited import delimited_parts
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
 from bayeszoo.errors import InputError
@@ -89,6 +90,8 @@ def _columns_of(source: Any, name: str) -> list[Any]:
         return [source] if widths == {0} else [list(cells) for cells in zip(*source, strict=True)]
     if isinstance(source, list | tuple | range) and not any(isinstance(row, np.ndarray) for row in source[:1]):
         return [source]
+    if _categories(source) is not None:
+        return [source]
     array = _array(name, source)
     return list(array.T) if array.ndim == 2 and array.shape[1] > 1 else [array]
 
@@ -130,13 +133,14 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Tabl
         # An open file, not a path: pyarrow takes paths for URLs and partitioned folders too.
         with path.open("rb") as file:
             opened = parquet.ParquetFile(file)
-            count = opened.metadata.num_rows
+            count, labels = opened.metadata.num_rows, _categoricals(opened.schema_arrow)
             if rows is None or count <= rows:
-                yield _from_frame(escaped(path.name), opened.read(), decimal)
+                yield _labelled(_from_frame(escaped(path.name), opened.read(), decimal), labels)
                 return
             before = 0
             for batch in opened.iter_batches(rows):
                 table = _from_frame(escaped(path.name), pyarrow.Table.from_batches([batch]), decimal)
+                table = _labelled(table, labels)
                 columns = {name: replace(column, before=before) for name, column in table.columns.items()}
                 yield replace(table, columns=columns)
                 before += table.rows
@@ -144,6 +148,20 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Tabl
         if isinstance(error, InputError):  # one of ours is a ValueError too
             raise
         raise InputError(f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}") from None
+
+
+def _categoricals(schema: Any) -> set[str]:
+    """Return the columns that pandas wrote as categoricals, of which Parquet has plain integers."""
+    columns = (schema.pandas_metadata or {}).get("columns", [])
+    return {column["name"] for column in columns if column["pandas_type"] == "categorical"}
+
+
+def _labelled(table: Table, labels: set[str]) -> Table:
+    """Say of columns that their values are labels."""
+    columns = table.columns.items()
+    return replace(
+        table, columns={name: replace(c, is_categorical=True) if name in labels else c for name, c in columns}
+    )
 
 
 def is_frame(source: Any) -> bool:
@@ -174,6 +192,9 @@ def columns_of_matrix(name: str, source: Any, decimal: str = ".") -> list[Column
 
 def to_column(name: str, values: Any, decimal: str = ".") -> Column:
     """Make a column of one sequence of values: text as a list, anything else as an array."""
+    if (labels := _categories(values)) is not None:
+        column = to_column(name, labels, decimal)
+        return replace(column, is_categorical=not {bool, np.bool_, type(None)} >= set(map(type, labels)))
     if isinstance(values, list) and set(map(type, values)) == {str}:
         return Column(name, values.copy(), decimal)
     array = _array(name, values)
@@ -198,6 +219,20 @@ def to_column(name: str, values: Any, decimal: str = ".") -> Column:
     return Column(name, array, decimal)
 
 
+def _categories(values: Any) -> list[Any] | None:
+    """Return the values of a categorical, None where one is missing; None is for anything else."""
+    if isinstance(values, list | tuple | range | np.ndarray | str | bytes | Mapping):
+        return None
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    native = series.to_native() if isinstance(series, nw.Series) else values
+    if str(getattr(native, "dtype", "")) == "category":  # of pandas, which makes floats of integers beside a hole
+        return [None if _is_missing(cell) else cell for cell in native.astype(object)]
+    is_categorical = isinstance(series, nw.Series) and series.dtype in (nw.Categorical, nw.Enum)
+    return series.to_list() if is_categorical else None
+
+
 def _array(name: str, values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
@@ -210,13 +245,21 @@ def _array(name: str, values: Any) -> np.ndarray:
         # numpy would turn [1, "b"] into text and [True, 0.5] into 1.0 and 0.5.
         types = set(map(type, values))
         mixed = len(types) > 1 and not types <= {int, float}
-        return _packed(name, values, object if mixed else None)
+        array = _packed(name, values, object if mixed else None)
+        has_ints = int in types or (np.ndarray in types and any(row.dtype.kind in "iu" for row in values))
+        is_changed = has_ints and array.dtype.kind == "f" and bool((np.abs(array) >= EXACT).any())
+        return _packed(name, values, object) if is_changed else array
     import narwhals as nw
 
     series = nw.from_native(values, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
-        return _packed(name, values, None)
-    if series.dtype.is_integer() and series.null_count():
+        type_of = getattr(
+            values, "dtype", np.dtype(object)
+        )  # an array of pandas makes floats of integers beside a hole
+        is_nullable = not isinstance(type_of, np.dtype) and getattr(type_of, "kind", "") in ("i", "u")
+        return _packed(name, values, object if is_nullable else None)
+    is_wide = series.dtype in (nw.Int128, nw.UInt128) or isinstance(series.dtype, nw.Decimal)
+    if is_wide or (series.dtype.is_integer() and series.null_count()):
         return _packed(name, series.to_list(), object)  # as floats, integers above 2**53 would change
     return series.to_numpy()
 

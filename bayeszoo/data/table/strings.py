@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.data.table.cells import MISSING, Numbers, is_lost, number
+from bayeszoo.data.table.cells import EXACT, MISSING, Numbers, is_code, is_lost, is_rounded, number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,9 +67,11 @@ def _numbers(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
     numbers = _looked_at(strings, decimal) if numbers is None else numbers
     if numbers is None or np.isinf(numbers).any():
         return None
-    zeros = numbers == 0
+    zeros, large = numbers == 0, np.abs(numbers) >= EXACT
     is_any_lost = zeros.any() and any(map(is_lost, strings.filter(pa.array(zeros)).unique().to_pylist()))
-    return None if is_any_lost else numbers
+    texts = strings.filter(pa.array(large)).to_pylist() if large.any() else []
+    is_any_rounded = any(map(is_rounded, texts, numbers[large].tolist()))
+    return None if is_any_lost or is_any_rounded else numbers
 
 
 def _plain(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
@@ -82,7 +84,7 @@ def _plain(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
 
     ends = np.frombuffer(strings.buffers()[1], np.int32, len(strings) + 1, 4 * strings.offset)
     text = strings.buffers()[2][ends[0] : ends[-1]].to_pybytes() if ends[-1] else b""
-    if text.translate(None, _PLAIN[decimal]):
+    if text.translate(None, _PLAIN[decimal]) or _may_be_codes(text, ends - ends[0]):
         return None
     if decimal == ",":
         changed = pa.py_buffer(text.translate(_TO_POINT))
@@ -91,6 +93,17 @@ def _plain(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
         return np.array(compute.cast(strings, pa.float64()))
     except pa.ArrowInvalid:
         return None
+
+
+def _may_be_codes(text: bytes, ends: np.ndarray) -> bool:
+    """Say whether any cell of digits and marks has a leading zero before another digit."""
+    characters = np.frombuffer(text + b"\0\0", np.uint8)
+    first = characters[ends[:-1]]
+    is_signed = (first == ord("+")) | (first == ord("-"))
+    at = ends[:-1] + is_signed
+    rows = np.flatnonzero((characters[at] == ord("0")) & (at + 1 < ends[1:]))
+    second = characters[at[rows] + 1]
+    return bool(np.any((ord("0") <= second) & (second <= ord("9"))))
 
 
 def _looked_at(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
@@ -116,7 +129,7 @@ def _each(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
     numbers = list[float]()
     for word in encoded.dictionary.to_pylist():
         value = number(word, decimal)
-        if value is None:
+        if value is None or is_code(word):
             return None
         numbers.append(value)
     return np.array(numbers)[encoded.indices.to_numpy()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Self
@@ -18,13 +18,16 @@ import numpy as np
 
 from bayeszoo.data.table.cells import (
     Numbers,
+    are_codes,
+    has_code,
     has_decimal_comma,
+    is_code,
     is_hole,
     is_lost,
     is_word,
-    number,
     number_of,
-    plain_numbers,
+    numbers_in,
+    rounded,
 )
 from bayeszoo.errors import InputError
 
@@ -83,6 +86,8 @@ class Column:
     """The decimal mark of numbers written as text."""
     before: int | None = None
     """How many rows of the table come before a part of it: messages count them. A part need not hold a value at all."""
+    is_categorical: bool = False
+    """Whether the table itself says that the values are labels, whatever they look like."""
 
     @property
     def values(self) -> list[str] | np.ndarray:
@@ -246,14 +251,6 @@ def stacked(
     return values, notes
 
 
-def distinct_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distinct pairs of two columns, as two arrays, and how often each occurs."""
-    firsts, i = np.unique(first, return_inverse=True)
-    seconds, j = np.unique(second, return_inverse=True)
-    pairs, times = np.unique(i * len(seconds) + j, return_counts=True)
-    return firsts[pairs // max(len(seconds), 1)], seconds[pairs % max(len(seconds), 1)], times
-
-
 # Numbers
 
 
@@ -263,6 +260,9 @@ def to_numbers(column: Column) -> np.ndarray:
     if isinstance(column.cells, Numbers):
         return converted
     column.refuse(np.isinf(converted), "is too large")
+    if len(rows := rounded(column.values, converted)):
+        hint = "subtract a constant, or write a rounded number with an exponent, as 1.5e16"
+        raise column.error("is a whole number of more digits than float64 holds", rows, hint)
     zeros = np.flatnonzero(converted == 0).tolist() if np.asarray(column.values[:1]).dtype.kind not in "iuf" else []
     if lost := [row for row in zeros if is_lost(str(column.values[row]))]:
         raise column.error("is too small for all digits", lost, hint="rescale it, or write 0")
@@ -279,13 +279,18 @@ def are_numbers(column: Column) -> bool:
 
 
 def is_text(column: Column) -> bool:
-    """Say whether there is a value, and none is a number, as of labels: a single number makes the text a misprint."""
+    """Say whether there is a value, and none is a number, as of labels: a single number makes the text a misprint.
+
+    Whole numbers are labels in a categorical, and where some have leading zeros.
+    """
     if isinstance(column.cells, Numbers):
         return False
     values = column.values
-    if not isinstance(values, list) and values.dtype.kind not in "bO":
+    if not isinstance(values, list) and values.dtype.kind not in "bO" and not column.is_categorical:
         return False
     cells = values if isinstance(values, list) else values.tolist()
+    if column.is_categorical or (isinstance(values, list) and are_codes(set(cells))):
+        return not all(map(is_hole, cells))
     first = next((cell for cell in cells if not is_hole(cell)), None)
     if first is None or not is_word(first, column.decimal):
         return False
@@ -293,6 +298,10 @@ def is_text(column: Column) -> bool:
 
 
 def _converted(column: Column) -> np.ndarray:
+    if column.is_categorical:
+        raise column.error(
+            "is categorical: its values are labels", hint="make them numbers, where they measure something"
+        )
     if isinstance(column.cells, Numbers):
         return column.cells.values
     values = column.values
@@ -354,15 +363,11 @@ def repeats(column: Column, counts: np.ndarray) -> np.ndarray:
 
 
 def _from_text(column: Column, values: list[str]) -> np.ndarray:
-    is_plain = column.decimal == "."
-    if is_plain and len(set(values[:1000])) > 500 and (at_once := plain_numbers(values)) is not None:
-        return at_once  # hardly any text occurs twice
-    distinct = list(dict.fromkeys(values))  # a set would forget the order, and the memory be read at random
-    plain = plain_numbers(distinct) if is_plain else None
-    known = dict(zip(distinct, (number(t, column.decimal) for t in distinct) if plain is None else plain, strict=True))
-    if None in known.values():
-        raise _no_number(column, [row for row, text in enumerate(values) if known[text] is None])
-    return np.fromiter(map(known.__getitem__, values), np.float64, len(values))
+    converted, wrong = numbers_in(values, column.decimal)
+    if wrong:
+        raise _no_number(column, wrong)
+    _refuse_codes(column, values)
+    return converted
 
 
 def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
@@ -377,7 +382,16 @@ def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
     converted = [number_of(cell, column.decimal) for cell in cells]
     if None in converted:
         raise _no_number(column, [row for row, value in enumerate(converted) if value is None])
+    _refuse_codes(column, cells)
     return np.array(converted, dtype=np.float64)
+
+
+def _refuse_codes(column: Column, cells: Collection[object]) -> None:
+    """Refuse whole numbers with leading zeros, which would be lost."""
+    if has_code(cells):
+        rows = [row for row, cell in enumerate(column.values) if is_code(cell)]
+        hint = "write numbers without them; as labels they go to a column of labels or of groups"
+        raise column.error("has leading zeros, as a code has", rows, hint)
 
 
 def _no_number(column: Column, rows: list[int]) -> InputError:

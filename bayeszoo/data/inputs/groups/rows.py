@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.labels import Arrays, joined, spelled_alike, texts_of
 from bayeszoo.data.table.cells import MISSING
-from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown
+from bayeszoo.data.table.table import DROP, Column, Table, complete, is_text, quoted, shown
 from bayeszoo.errors import InputError
 
 GROUP = "group"
@@ -121,7 +121,7 @@ def said_to_be_named(request: Request, hint: str) -> Naming:
 
 def names_groups(column: Column) -> bool:
     """Say whether a column holds words, as names of groups are."""
-    return is_text(column) and isinstance(column.values, list)
+    return is_text(column) and (column.is_categorical or isinstance(column.values, list))
 
 
 def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers: Sequence[np.ndarray]) -> Rows:
@@ -130,6 +130,9 @@ def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers
     texts = [] if column is None else texts_of(column)
     if column is not None:
         places[[text.strip().lower() in MISSING for text in texts]] = np.nan
+        absent = np.flatnonzero(np.isnan(places))
+        if request.missing == "refuse" and any(texts[row].strip() for row in absent):
+            raise column.lacks(absent, f"{DROP}, or write another name where it is one")
     (*values, kept), dropped = complete([*columns, column or columns[0]], [*numbers, places], request.missing)
     rows = kept.astype(np.int64)
     names = _numbered(request, rows) if column is None else [texts[row] for row in rows.tolist()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, every_code
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, distinct_pairs, every_code
 from bayeszoo.data.inputs.labels import (
     Alphabet,
     Coded,
@@ -20,7 +20,7 @@ from bayeszoo.data.inputs.labels import (
     label_array,
 )
 from bayeszoo.data.inputs.sequences.series import columns_in_order, names_of, table_of
-from bayeszoo.data.table.table import Column, Table, complete, distinct_pairs, repeats, shown, to_counts
+from bayeszoo.data.table.table import Column, Table, complete, repeats, shown, to_counts
 from bayeszoo.errors import InputError
 
 _PAIRS = ("from", "to"), ("source", "target")
