@@ -19,6 +19,8 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable
+from bayeszoo.model.base import Model
+from bayeszoo.model.find import lend
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
 
@@ -116,10 +118,23 @@ def _sync(path: Path) -> None:
             os.close(handle)
 
 
-def load(path: str | Path) -> xr.DataTree:
+def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     """Read a fit, or fits by group, that `save` wrote, or that was saved by ``to_netcdf``.
 
-    Other tools may have added groups and variables, which are left alone, or taken some draws out.
+    Other tools may have added groups and variables, which are left alone, or taken some draws out. A file runs no code:
+    a model that is not of the zoo has to be named by you, here or before.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    model : class, optional
+        The class that fits mean which are of a model of your own: ``bz.find("my_model.py:MyModel")``. A warning says
+        where the text of its file is not the one by which the fit was made.
+
+    Returns
+    -------
+    xarray.DataTree
 
     Raises
     ------
@@ -133,6 +148,8 @@ def load(path: str | Path) -> xr.DataTree:
         When the numbers are shown with a caveat.
     """
     path = Path(path)
+    if model is not None:
+        lend(model)
     if not path.is_file():
         raise InputError(f"not a regular file: {path}")
     with path.open("rb") as handle:

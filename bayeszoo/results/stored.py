@@ -19,7 +19,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
-from bayeszoo.model.find import OwnFile, find, find_again
+from bayeszoo.model.find import OwnFile, find_again
 from bayeszoo.model.integration import integrate
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ class Fit:
 
     def _kind(self) -> type[Model]:
         """Return the class of the model, which may be in a file that the user has named."""
-        own = self.tree.attrs.get("model_file")
-        return find(self.tree.attrs["model"]) if own is None else find_again(OwnFile(**json.loads(own)))
+        own = self.parsed("model_file") if "model_file" in self.tree.attrs else None
+        return find_again(str(self.tree.attrs["model"]), None if own is None else OwnFile(**own))
 
     @property
     def observed(self) -> Data | Accumulated:
