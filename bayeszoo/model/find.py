@@ -36,6 +36,16 @@ class OwnFile(NamedTuple):
     kind: str
     digest: str
 
+    def is_named(self, word: str) -> bool:
+        """Say whether a word of a command names it, in whatever folder."""
+        place = _IN_FILE.fullmatch(word)
+        return place is not None and (Path(place[1]).name, place[2]) == (self.file, self.kind)
+
+
+def names_a_file(word: str) -> bool:
+    """Say whether a word of a command names a file that would be run."""
+    return _IN_FILE.fullmatch(word) is not None
+
 
 _FILES: dict[type[Model], OwnFile] = {}
 """The files of the classes that were found in one."""

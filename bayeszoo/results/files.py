@@ -21,6 +21,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import lend
+from bayeszoo.results.attributes import check_agreement
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
 
@@ -189,7 +190,10 @@ def _verify(tree: xr.DataTree, path: Path) -> None:
             continue
         if name not in now or (now[name][0] == shape and now[name][1] != digest):
             raise InputError(f"{path.name} was changed after bayeszoo wrote it", hint="fit again")
-    if not all(Fit(fit).holds_its_data for fit in _every_fit(tree)):
+    fits = [Fit(fit) for fit in _every_fit(tree)]
+    for fit in fits:
+        check_agreement(fit.tree)
+    if not all(fit.holds_its_data for fit in fits):
         raise InputError(f"the data in {path.name} are not those that the fit was made from", hint="fit again")
 
 

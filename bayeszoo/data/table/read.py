@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.data.table.delimited import delimited_parts
+from bayeszoo.data.table.limits import refuse_columns, refuse_rows
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
 from bayeszoo.errors import InputError
 
@@ -131,7 +132,9 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Tabl
         with path.open("rb") as file:
             opened = parquet.ParquetFile(file)
             count = opened.metadata.num_rows
+            refuse_columns(escaped(path.name), opened.metadata.num_columns)
             if rows is None or count <= rows:
+                refuse_rows(escaped(path.name), count, opened.metadata.num_columns)
                 yield _from_frame(escaped(path.name), opened.read(), decimal)
                 return
             before = 0
