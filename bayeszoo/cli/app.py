@@ -21,6 +21,7 @@ from cyclopts import App, CycloptsError
 from bayeszoo.cli import terminal
 from bayeszoo.cli.help_about import help_about
 from bayeszoo.cli.lean import load_less
+from bayeszoo.cli.user import AtTerminal
 from bayeszoo.cli.verbs import (
     by,
     check,
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None:  # the process is ours
         load_less()
     debug, strict = "--debug" in words, "--strict" in words
-    zoo.with_user(terminal.AtTerminal())
+    zoo.with_user(AtTerminal())
     about = help_about(words) if {"--help", "-h"} & {*words} else None
     app.help_formatter, app.help_epilogue = about or (None, EPILOGUE)
     signals.listen()

@@ -96,22 +96,6 @@ def note(line: str) -> None:
     print(escaped(line), file=sys.stderr, flush=True)  # noqa: T201
 
 
-class AtTerminal:
-    """The user of the command line, who can be asked where both ends are a terminal."""
-
-    def ask(self, question: str) -> str:
-        """Return the answer, or nothing where nobody is there."""
-        if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
-            return ""
-        sys.stderr.write(escaped(question))
-        sys.stderr.flush()
-        return sys.stdin.readline().strip()
-
-    def note(self, line: str) -> None:
-        """Print a line on stderr."""
-        note(line)
-
-
 class TerminalReporter(Reporter):
     """Shows a bar on a terminal; elsewhere a line for a phase that lasts, and every five seconds how much is done."""
 
