@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.data.inputs import Regression, formula
+from bayeszoo.data.inputs import Regression, expressions, formula
 from bayeszoo.data.read import read
 from bayeszoo.model.chunks import read_chunks
 from bayeszoo.results.stored import Fit
@@ -98,22 +98,75 @@ def test_the_outcome_may_be_named_apart():
 
 
 ROWS = {"y": [1.0, 2, 4, 3, 5, 2], "a": [1.0, 2, 3, 5, 4, 7], "c": ["u", "v", "u", "v", "v", "u"]}
-COLUMN = "; make the column in the table"
+RUN = "__import__('os').system('touch canary')"
 UNSAFE = {
-    "import": "I(__import__('os'))",
-    "attribute": "I(a.__class__)",
-    "load": "np.load('x')",
-    "lambda": "I((lambda: 1)())",
-    "subscript": "I(a[0])",
-    "lag": "lag(a)",
-    "context": "C(c, contr.__class__)",
+    "import": f"y ~ {RUN}",
+    "identity": f"y ~ I({RUN})",
+    "attribute": "y ~ I(a.__class__)",
+    "load": "y ~ np.load('x')",
+    "lambda": "y ~ I((lambda: 1)())",
+    "comprehension": "y ~ I([a for a in a])",
+    "subscript": "y ~ I(a[0])",
+    "walrus": "y ~ I(a := 3)",
+    "format": "y ~ I(f'{a}')",
+    "lag": "y ~ lag(a)",
+    "context": "y ~ C(c, contr.__class__)",
+    "rows": "y ~ np.matmul(a, a)",
+    "output": "y ~ np.log(a, out=a)",
+    "shift": "y ~ I(1 << 10**10)",
+    "text": "y ~ I('a' * 10**10)",
+    "backticks in text": f'y ~ a + I("`" + str({RUN}) + "`")',
+    "keyword in backticks": "y ~ I(`lambda`: 1)",
+    "braces": f"y ~ {{{RUN}}}",
+    "left": f"{RUN} ~ a",  # formulaic evaluates what is called while it parses
+    "called on the left": f"I(1)({RUN})(a) ~ a",
+    "quote of a state": f"""y ~ center(a, ddof='" + str({RUN.replace("'", '"')}) + "')""",
+    "quote of a level": """y ~ C(c, Treatment('" + str(1) + "'))""",
+    "power of powers": "y ~ I(9**9**9)",
+    "repeated list": "y ~ bs(a, knots=[1] * 10**10)",
+    "knots": "y ~ bs(a, df=1000000000)",
+    "degree": "y ~ poly(a, 1000000000)",
 }
 
 
-@by_name(("term",), {name: (term,) for name, term in UNSAFE.items()})
-def test_what_is_not_arithmetic_is_refused_before_it_is_evaluated(term, monkeypatch):
+@by_name(("text",), {name: (text,) for name, text in UNSAFE.items()})
+def test_what_is_not_arithmetic_is_refused_before_it_is_evaluated(text, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(formulaic.ModelSpec, "get_model_matrix", lambda *_, **__: pytest.fail("it was evaluated"))
-    assert str(refusal(Line, ROWS, formula=f"y ~ {term}")).endswith(" cannot be used in a formula" + COLUMN)
+    message = str(refusal(Line, ROWS, formula=text))
+    assert "cannot be used in a formula" in message or "unterminated string" in message
+    assert not list(tmp_path.iterdir())
+
+
+ENDLESS = {
+    "power": "y ~ (a + c)**100000",
+    "float power": "y ~ a**1e9",
+    "products": f"y ~ ({'+'.join(f'v{i}' for i in range(200))})**3",
+    "parentheses": f"y ~ {'(' * 9000}a{')' * 9000}",
+    "parentheses in Python": f"y ~ I({'(' * 200}a{')' * 200})",
+    "signs": f"y ~ I({'-' * 900}a)",
+    "tokens": f"y ~ {'a:' * 4000}a",
+    "length": f"y ~ {'a' * 30_000}",
+}
+
+
+@by_name(("text",), {name: (text,) for name, text in ENDLESS.items()})
+def test_formulas_without_end_are_refused(text):
+    refusal(Line, ROWS, formula=text)
+
+
+def test_what_was_not_checked_cannot_be_evaluated(monkeypatch, tmp_path):
+    """The second fence: Python's builtins and NumPy's other functions are not there, whatever passes the check."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(expressions, "_factor", lambda _: iter(["a"]))
+    for term in (f"I({RUN})", "np.save('canary', a)", "I(print(a))", "hashed(c, levels=2)"):
+        refusal(Line, ROWS, formula=f"y ~ {term}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_levels_may_not_multiply_into_columns_without_end():
+    rows = {"y": range(400), "a": range(400), "b": range(400)}
+    assert str(refusal(Line, rows, formula="y ~ C(a):C(b)")).startswith("the formula 'C(a):C(b)' makes 160000 columns")
 
 
 def test_a_formula_in_a_file_is_checked_as_well():

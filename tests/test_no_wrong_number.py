@@ -344,3 +344,19 @@ def test_a_compile_folder_that_others_may_write_to_is_said(tmp_path, monkeypatch
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     owner_is_root = tmp_path.stat().st_uid == 0
     assert bool(open_to_others(tmp_path)) is (is_said or not owner_is_root)
+
+
+@pytest.mark.parametrize(("mode", "is_said"), [(0o777, True), (0o1777, False), (0o755, False)])
+def test_a_compile_folder_below_one_that_others_may_write_to_is_said(tmp_path, mode, is_said):
+    from bayeszoo.inference.engine.density import open_to_others
+
+    folder = tmp_path / "shared" / "mine" / "cache"
+    folder.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "shared").chmod(mode)
+    assert bool(open_to_others(folder)) is bool(open_to_others(tmp_path / "link")) is is_said
+    (tmp_path / "shared").chmod(0o755)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "link").symlink_to(folder)
+    (tmp_path / "theirs").chmod(mode)  # where others may put another link
+    assert bool(open_to_others(tmp_path / "theirs" / "link")) is is_said

@@ -1,16 +1,20 @@
 """A model in a file of the user's own: found by its path, fitted, and remembered by its fits."""
 
+import hashlib
 import json
 import re
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.contract.check import applicable, check, lacking
 from bayeszoo.errors import NoSimulator
 from bayeszoo.fit import methods_for
 from bayeszoo.model import find as zoo
+from bayeszoo.report.notebook import html
+from bayeszoo.results import files
 
 COIN = '''"""A coin of one's own.
 
@@ -74,7 +78,7 @@ def test_a_fit_finds_the_file_again_and_says_when_it_has_changed_or_gone(coin, r
         code, out, err = run("predict", fit)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert "no longer the same, at" in err
-        assert err.endswith("name the same file once: bayeszoo show FOLDER/coin.py:BetaBernoulli\n")
+        assert "--model-file FOLDER/coin.py:BetaBernoulli" in err
         (tmp_path / "coin.py").unlink(missing_ok=True)
     (tmp_path / "coin.py").write_text(COIN)
     assert run("predict", fit)[0] == 0
@@ -87,8 +91,99 @@ def test_a_fit_alone_runs_no_file(coin, run, written, tmp_path, state, monkeypat
     (state / "bayeszoo" / "named_files").unlink()  # as of somebody to whom both files were sent
     code, out, err = run("predict", "fit.nc")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "coin.py, which has not been named here; name the same file once" in err
+    assert "which has not been named here; name the same file: --model-file FOLDER/coin.py" in err
     assert run("show", "coin.py:BetaBernoulli")[0] == run("predict", "fit.nc")[0] == 0
+
+
+def digest_of_text(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def test_a_file_that_is_named_for_a_fit_is_taken_and_a_change_of_it_is_said(coin, run, written, tmp_path, monkeypatch):
+    assert run("fit", coin, written("y\n1\n0\n"), "--method", "exact", "-o", tmp_path / "fit.nc")[0] == 0
+    other = tmp_path / "moved.py"
+    for text, said in ((COIN, 0), (COIN.replace("of one's own", "that is mine"), 1)):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / str(said)))
+        monkeypatch.setattr(zoo, "_FILES", {})
+        monkeypatch.setattr(zoo, "_LENT", [])
+        other.write_text(text)
+        code, out, err = run("predict", tmp_path / "fit.nc", "--model-file", f"{other}:BetaBernoulli", "--json")
+        assert (code, json.loads(out)["model"]) == (0, "beta_bernoulli")
+        assert err.count("caution") == said
+        assert not said or {digest_of_text(COIN), digest_of_text(text)} <= {*re.findall(r"[0-9a-f]{12}", err)}
+
+
+def test_in_python_the_class_is_given(coin, run, written, tmp_path, monkeypatch):
+    assert run("fit", coin, written("y\n1\n0\n"), "--method", "exact", "-o", tmp_path / "fit.nc")[0] == 0
+    monkeypatch.setattr(zoo, "_FILES", {})
+    monkeypatch.setattr(zoo, "_LENT", [])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "nothing"))
+    with pytest.raises(bz.InputError, match="has not been named here"):
+        bz.predict(bz.load(tmp_path / "fit.nc"))
+    (tmp_path / "mine.py").write_text(COIN)
+    kind = bz.find(f"{tmp_path / 'mine.py'}:BetaBernoulli")
+    assert type(bz.view(bz.load(tmp_path / "fit.nc", model=kind)).model) is kind
+
+
+def test_at_a_terminal_the_file_is_asked_for_with_its_digest(coin, run, written, tmp_path, monkeypatch):
+    assert run("fit", coin, written("y\n1\n0\n"), "--method", "exact", "-o", tmp_path / "fit.nc")[0] == 0
+    asked = []
+
+    class User:
+        def ask(self, question):
+            asked.append(question)
+            return str(tmp_path / "coin.py")
+
+        def note(self, line):
+            raise AssertionError(line)
+
+    monkeypatch.setattr(zoo, "_FILES", {})
+    monkeypatch.setattr(zoo, "_LENT", [])
+    monkeypatch.setattr(zoo, "_USERS", [User()])
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "nothing"))
+    assert bz.view(bz.load(tmp_path / "fit.nc")).model.a == 3
+    assert digest_of_text(COIN) in asked[0]
+
+
+EVIL = "open({canary!r}, 'w')\n" + LEAST.replace("class Rate", "class Evil")
+
+
+def test_the_name_of_a_model_in_a_fit_runs_no_file(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    canary = tmp_path / "canary"
+    (tmp_path / "evil.py").write_text(EVIL.format(canary=str(canary)))
+    tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact", seed=1)
+    tree.attrs["model"] = "evil.py:Evil"
+    tree.attrs[files.DIGEST] = json.dumps(files.digests(tree))
+    tree.to_netcdf("evil.nc", engine=files.ENGINE)
+    for command in (["predict", "evil.nc"], ["report", "evil.nc", "-o", "x.html"], ["contrasts", "evil.nc"]):
+        code, out, err = run(*command)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+    loaded = xr.load_datatree("evil.nc", engine=files.ENGINE)
+    for show in (lambda: html(loaded), lambda: repr(bz.view(loaded)), lambda: bz.predict(loaded)):
+        with pytest.raises(bz.InputError):
+            show()
+    assert not canary.exists()
+
+
+def test_a_plug_in_runs_for_a_fit_after_it_was_named(monkeypatch):
+    tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact", seed=1)
+    tree.attrs["model"] = "theirs"
+
+    class Point:
+        name, value = "theirs", "theirs:Model"
+
+        def load(self):
+            pytest.fail("it was imported")
+
+    monkeypatch.setattr(zoo, "plugins", lambda: {"theirs": Point()})
+    with pytest.raises(bz.InputError, match="name it once: bayeszoo show theirs"):
+        bz.predict(tree)
+    theirs = type("Theirs", (bz.find("beta_bernoulli"),), {})
+    monkeypatch.setattr(Point, "load", lambda _: theirs)
+    assert bz.find("theirs") is theirs
+    assert type(bz.view(tree).model) is theirs
+    zoo.by_name.cache_clear()
 
 
 def test_where_nothing_can_be_remembered_a_file_is_named_each_time(coin, run, tmp_path, monkeypatch):

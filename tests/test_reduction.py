@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -127,6 +128,38 @@ def test_a_pattern_without_files_and_a_client_that_is_none_are_refused(tmp_path,
     assert "client must be a dask.distributed.Client" in refused(written("y\n1\n"), client="local")
     with pytest.raises(bz.InputError, match="has no sufficient statistics"):
         bz.accumulate(Opaque(), str(tmp_path / "*.csv"))
+
+
+def test_a_local_cluster_is_asked_to_listen_to_this_machine_alone(monkeypatch):
+    distributed, asked = pytest.importorskip("distributed"), {}
+
+    @contextmanager
+    def started(*_, **options):
+        asked.update(options)
+        yield
+
+    monkeypatch.setattr(distributed, "LocalCluster", started)
+    monkeypatch.setattr(distributed, "Client", started)
+    with cluster.connected("local"):
+        pass
+    assert (asked["host"], asked["dashboard_address"]) == ("127.0.0.1", None)
+    assert asked["scheduler_kwargs"]["dashboard_address"].startswith("127.0.0.1:")
+
+
+@pytest.mark.slow  # a cluster of processes
+def test_a_local_cluster_listens_to_this_machine_alone_and_has_no_dashboard(monkeypatch):
+    monkeypatch.setattr(cluster.os, "cpu_count", lambda: 1)
+    with cluster.connected("local") as client:
+        scheduler = client.cluster.scheduler
+        sockets = [each for server in (scheduler.http_server, *scheduler.listeners) for each in _sockets_of(server)]
+        assert {each.getsockname()[0] for each in sockets} == {"127.0.0.1"}
+        workers = client.scheduler_info()["workers"]
+        assert all(address.startswith("tcp://127.0.0.1:") for address in workers)
+        assert scheduler.http_application.applications == []
+
+
+def _sockets_of(server):
+    return (getattr(server, "_sockets", None) and server._sockets.values()) or server.tcp_server._sockets.values()
 
 
 def test_without_dask_a_line_says_what_to_install(monkeypatch, run, written):

@@ -140,3 +140,45 @@ def test_a_comparison_in_which_no_method_has_an_answer_is_shown(run, tmp_path):
     code, out, _ = run("compare", "bayesian_lasso", tmp_path / "rows.csv", "--methods", "exact", "--seed", 1)
     assert code == 4
     assert "withheld: no closed form" in out
+
+
+CONTROL = "\x1b]0;owned\x07\x1b[2J\u202e"
+
+
+def unseen(*texts):
+    return {c for text in texts for c in text if not c.isprintable() and c != "\n"}
+
+
+def test_no_label_drives_the_terminal(run, written, tmp_path):
+    """Columns, groups and levels come from a table, in titles and heads as in cells."""
+    flip, group = f"y{CONTROL}", f"g{CONTROL}"
+    rows = "".join(f"{i % 2},{CONTROL}{'ab'[i // 4]}\n" for i in range(8))
+    table = written(f"{flip},{group}\n{rows}", f"rows{CONTROL.replace('/', '')}.csv")
+    fits = tmp_path / "by.nc"
+    fit = ["fit", "beta_bernoulli", table, "--column", flip, "--by", group, "--method", "exact", "--seed", "1"]
+    asked = [[*fit, "-o", fits], ["contrasts", fits], ["predict", fits], ["residuals", fits]]
+    asked += [["predict", fits, "--column", CONTROL], ["show", CONTROL], [CONTROL], ["predict", f"{CONTROL}.nc"]]
+    for command in asked:
+        code, out, err = run(*command)
+        assert code in (0, 2)
+        assert unseen(out, err) == set()
+
+
+def test_no_feature_drives_the_terminal(run, written, tmp_path):
+    feature = f"x{CONTROL}"
+    table = written(f"y,{feature}\n" + "".join(f"{i * i % 7},{CONTROL}{'abc'[i % 3]}\n" for i in range(12)))
+    line = tmp_path / "line.nc"
+    fit = ["fit", "linear_regression", table, "--target", "y", "--features", feature, "--method", "exact", "-o", line]
+    for command in (fit, ["contrasts", line], ["predict", line], ["residuals", line], ["select", "-c", line]):
+        code, out, err = run(*command)
+        assert code in (0, 2)
+        assert unseen(out, err) == set()
+
+
+def test_a_line_of_output_is_one_line(capsys):
+    terminal.out().print("a label\nof two lines", "another", sep="\n")
+    terminal.show_table([f"name{CONTROL}", "b\nc"], [("x\ny", 1.0)], title=f"title{CONTROL}\n")
+    out = capsys.readouterr().out
+    assert r"a label\nof two lines" in out
+    assert unseen(out) == set()
+    assert r"b\nc" in out

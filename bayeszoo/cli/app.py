@@ -21,6 +21,7 @@ from cyclopts import App, CycloptsError
 from bayeszoo.cli import terminal
 from bayeszoo.cli.help_about import help_about
 from bayeszoo.cli.lean import load_less
+from bayeszoo.cli.user import AtTerminal
 from bayeszoo.cli.verbs import (
     by,
     check,
@@ -37,10 +38,12 @@ from bayeszoo.cli.verbs import (
 )
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
+from bayeszoo.model import find as zoo
 
 EPILOGUE = (
     "Exit codes: 0 ok, or shown with a caveat; 2 input; 3 not trustworthy, with --strict also what has a "
-    "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug."
+    "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug. A fit of a model of your own, if it is asked for: "
+    "--model-file FILE.py:CLASS."
 )
 app = App(
     name="bayeszoo",
@@ -76,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None:  # the process is ours
         load_less()
     debug, strict = "--debug" in words, "--strict" in words
+    zoo.with_user(AtTerminal())
     about = help_about(words) if {"--help", "-h"} & {*words} else None
     app.help_formatter, app.help_epilogue = about or (None, EPILOGUE)
     signals.listen()
@@ -108,6 +112,7 @@ def _reader_left() -> int:
 
 def _run(arguments: list[str], debug: bool) -> int:
     try:
+        arguments = _without_model_file(arguments)
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
         sys.stdout.flush()
         return code
@@ -131,6 +136,19 @@ def _run(arguments: list[str], debug: bool) -> int:
             remedy = "name a folder that you can write to: PYTENSOR_FLAGS=base_compiledir=FOLDER"
             return _fail(error, f"error: {error} {remedy}", InputError.exit_code, debug)
         return _fail(error, f"bug: {type(error).__name__}: {error}; run again with --debug", 1, debug)
+
+
+def _without_model_file(arguments: list[str]) -> list[str]:
+    """Take ``--model-file FILE.py:CLASS`` from the words of a command: the class that its fits mean by their own."""
+    words = list[str]()
+    rest = iter(arguments)
+    for word in rest:
+        name, equals, place = word.partition("=")
+        if name == "--model-file":
+            zoo.lend(zoo.find(place if equals else next(rest, "")))
+        else:
+            words.append(word)
+    return words
 
 
 def _fail(error: BaseException, line: str, code: int, debug: bool) -> int:

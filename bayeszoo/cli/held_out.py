@@ -101,4 +101,4 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
     for row in records:
         if row["status"] != "ok":
             terminal.out().print(f"{row['by']}: {escaped(row['status'])}")
-    terminal.out().print(_ABOUT.format(_ERROR[whole["is_class"]]))
+    terminal.show_lines(_ABOUT.format(_ERROR[whole["is_class"]]))

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any
 
-from rich import box
+from rich import box, markup
 from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
 from rich.progress import Progress
@@ -69,7 +69,14 @@ def typed(*files: object) -> str:
 
 
 class _Results(Console):
-    """A console that leaves a closed pipe to the command line: rich would end with code 1."""
+    """A console that shows control characters of labels, and leaves a closed pipe to the command line.
+
+    Rich would end with code 1. A line of text is one argument of `print`: an end of line within it is shown as well.
+    """
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print lines of text, and tables, whose cells are escaped by `show_table`."""
+        super().print(*(escaped(each) if isinstance(each, str) else each for each in objects), **how)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -78,6 +85,11 @@ class _Results(Console):
 def out() -> Console:
     """Return the console for results."""
     return _Results(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False)
+
+
+def show_lines(text: str) -> None:
+    """Print text in lines, of which each is a line by itself."""
+    out().print(*text.split("\n"), sep="\n")
 
 
 def note(line: str) -> None:
@@ -150,9 +162,9 @@ class TerminalReporter(Reporter):
         if self._drawn != self._work:
             for task in self._bar.task_ids:
                 self._bar.remove_task(task)
-            self._bar.add_task(activity, total=total)
+            self._bar.add_task(markup.escape(escaped(activity)), total=total)
             self._drawn = self._work
-        self._bar.update(self._bar.task_ids[0], description=activity, completed=done)
+        self._bar.update(self._bar.task_ids[0], description=markup.escape(escaped(activity)), completed=done)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -166,7 +178,7 @@ class TerminalReporter(Reporter):
 def show_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
-    title: str | None = None,
+    title: str | Sequence[str] | None = None,
     words: Collection[str] = (),
     spare: Iterable[str] = (),
     whole: str = "--json",
@@ -178,6 +190,7 @@ def show_table(
     folded between words, numbers never are; then columns are left out, those of ``spare`` first and in its order, then
     those on the right. A line says which, and that ``whole`` has them.
     """
+    columns, words, spare = ([*map(escaped, names)] for names in (columns, words, spare))
     across = shutil.get_terminal_size().columns
     of_numbers = 5 if digits is None else digits
     cells = [[escaped(cell) if isinstance(cell, str) else number(cell, of_numbers) for cell in row] for row in rows]
@@ -196,7 +209,7 @@ def show_table(
         grid.add_row(*(Text(row[i]) for i in kept))
     console = out()
     if title is not None:
-        console.print(title)
+        console.print(*([title] if isinstance(title, str) else title), sep="\n")
     console.size = ConsoleDimensions(max(console.width, _total(widths) + len(kept)), console.height)
     console.print(grid)
     if left := ", ".join(dict.fromkeys(column for i, column in enumerate(columns) if i not in kept)):
@@ -255,14 +268,14 @@ def show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -
 def show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
     """Print everything about one model, and its graph as lines of text."""
     console = out()
-    console.print(f"{described['notation']}\n\ntable: {described['inputs']}")
+    show_lines(f"{described['notation']}\n\ntable: {described['inputs']}")
     show_table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"])
     for title in ("capabilities", "methods"):
         console.print(f"{title}: {', '.join(described[title])}")
     for name, about in described["examples"].items():
         console.print(f"data {name}: {about}")
     if lines := [f"    {escaped(line)}" for line in graph]:
-        console.print("\n".join(["\ngraph: parents after the arrow; --plot FILE draws it", *lines]))
+        console.print("", "graph: parents after the arrow; --plot FILE draws it", *lines, sep="\n")
 
 
 def kind_of(frame: pd.DataFrame, kind: str) -> str:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bayeszoo.foundation.printable import escaped
+
 
 class Reporter:
     """Takes progress; this one is silent, the command line's is not."""
@@ -50,6 +52,7 @@ class ProgressLine(Reporter):
             self._write("", "\r")
 
     def _write(self, line: str, end: str) -> None:
+        line = escaped(line)
         sys.stderr.write(f"\r{line.ljust(len(self._shown))}{end}")
         sys.stderr.flush()
         self._shown = "" if end else line

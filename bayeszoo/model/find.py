@@ -11,6 +11,7 @@ import pkgutil
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from difflib import get_close_matches
@@ -19,9 +20,9 @@ from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.errors import Caution, InputError, NumericalError
 from bayeszoo.model.base import Model, fields_of
 
 GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
@@ -35,9 +36,25 @@ class OwnFile(NamedTuple):
     kind: str
     digest: str
 
+    def is_named(self, word: str) -> bool:
+        """Say whether a word of a command names it, in whatever folder."""
+        place = _IN_FILE.fullmatch(word)
+        return place is not None and (Path(place[1]).name, place[2]) == (self.file, self.kind)
+
+
+def names_a_file(word: str) -> bool:
+    """Say whether a word of a command names a file that would be run."""
+    return _IN_FILE.fullmatch(word) is not None
+
 
 _FILES: dict[type[Model], OwnFile] = {}
 """The files of the classes that were found in one."""
+_USERS: list[User] = []
+"""Who is asked: nobody, or the user of the command line."""
+_PLUG_IN = "plug-in"
+"""Stands before the names of plug-ins where the digests of files stand before their places."""
+_LENT: list[type[Model]] = []
+"""The classes that the user has named for what a fit or a file names, the last one last."""
 
 
 def builtin_names() -> list[str]:
@@ -82,9 +99,12 @@ def find(name: str) -> type[Model]:
         if not place[2]:
             raise InputError(f"{place[1]} is a file, of which a class must be named", hint=f"write {place[1]}:CLASS")
         model = _in_file(Path(place[1]), place[2])
-        _remember(Path(place[1]).resolve(), _FILES[model].digest)
+        _remember(_FILES[model].digest, str(Path(place[1]).resolve()))
         return model
-    return by_name(name)
+    model = by_name(name)
+    if name not in builtin_names():
+        _remember(_PLUG_IN, name)
+    return model
 
 
 @cache
@@ -112,8 +132,8 @@ class Reference(NamedTuple):
         return cls(model.name, own_file(type(model)), fields_of(model))
 
     def model(self) -> Model:
-        """Find the class, and make the model."""
-        kind = find(self.name) if self.own is None else find_again(self.own)
+        """Find the class, which the process that refers to it has found before, and make the model."""
+        kind = by_name(self.name) if self.own is None else find_again(self.name, self.own)
         return kind(**self.fields)
 
     def is_of(self, model: Model) -> bool:
@@ -132,43 +152,110 @@ def own_file(model: type[Model]) -> OwnFile | None:
     return _FILES.get(model)
 
 
-def find_again(own: OwnFile) -> type[Model]:
-    """Return the class that a fit was made by, from a file that the user has named, now or before.
+class User(Protocol):
+    """Somebody at a terminal."""
 
-    A fit alone runs no file, whatever it names: it may come from anybody, and the file beside it.
+    def ask(self, question: str) -> str:
+        """Return the answer, or nothing where nobody can be asked."""
+        ...
+
+    def note(self, line: str) -> None:
+        """Say a line."""
+        ...
+
+
+def with_user(user: User) -> None:
+    """Let somebody be told which file a fit runs, and be asked for one that was not named before."""
+    _USERS[:] = [user]
+
+
+def lend(model: type[Model]) -> None:
+    """Let a class be the one that fits mean by its name, which nothing else would find or run."""
+    _LENT.append(_complete(model, getattr(model, "__name__", "what was given")))
+
+
+def find_again(name: str, own: OwnFile | None) -> type[Model]:
+    """Return the class that a fit names: one of the zoo, or a plug-in or a file that the user has named, now or before.
+
+    A fit alone runs nothing, whatever it names: it may come from anybody, and the file beside it.
     """
+    if own is None:
+        return _found_again_by_name(name)
     if kept := [model for model, known in _FILES.items() if known == own]:
         return kept[-1]
-    places = _places_of(own.digest)
+    places = [Path(place) for place in _named(own.digest)]
     for path in places:
         if path.is_file() and _digest_of(_text_of(path)) == own.digest:
+            for user in _USERS:
+                user.note(f"note: the model is {path}:{own.kind}, SHA-256 {own.digest[:12]}, as it was named before")
             return _in_file(path, own.kind)
     state = f"is no longer, or no longer the same, at {places[0]}" if places else "has not been named here"
-    hint = f"name the same file once: bayeszoo show FOLDER/{own.file}:{own.kind}"
-    raise InputError(f"the fit is of {own.kind} in {own.file}, which {state}", hint=hint)
+    return _lent(own) or _asked(own, state)
 
 
-def _named_files() -> Path:
-    """Return the file of the user's that keeps the digest and the place of each text that was named."""
+def _found_again_by_name(name: str) -> type[Model]:
+    if name in builtin_names():
+        return by_name(name)
+    if lent := [model for model in _LENT if model.name == name and own_file(model) is None]:
+        return lent[-1]
+    if name in plugins():
+        if name in _named(_PLUG_IN):
+            return by_name(name)
+        hint = f"name it once: bayeszoo show {name}"
+        raise InputError(f"the fit is of the plug-in {name!r}, which has not been named here", hint=hint)
+    hint = "in Python: bz.load(path, model=CLASS)"
+    raise InputError(f"the fit is of {name!r}, which is no model of the zoo", hint=hint)
+
+
+def _lent(own: OwnFile) -> type[Model] | None:
+    """Return the class that was lent for one in a file; None where there is none."""
+    lent = next((model for model in reversed(_LENT) if model.__name__ == own.kind), None)
+    if lent is not None:
+        _say_if_changed(own, lent)
+    return lent
+
+
+@cache
+def _say_if_changed(own: OwnFile, model: type[Model]) -> None:
+    now = own_file(model)
+    if now is None or now.digest != own.digest:
+        digest = "a class that is in no file" if now is None else f"SHA-256 {now.digest[:12]}"
+        problem = f"the fit was made by {own.kind} in {own.file}, SHA-256 {own.digest[:12]}, and is read by {digest}"
+        warnings.warn(f"{problem}: its numbers may be those of another model", Caution, stacklevel=4)
+
+
+def _asked(own: OwnFile, state: str) -> type[Model]:
+    """Let the user name the file of a class, where there is somebody to ask; else say how to name it."""
+    what = f"the fit is of {own.kind} in {own.file} (SHA-256 {own.digest[:12]}), which {state}"
+    question = f"{what}. The path of that file, which will be run, or Enter to stop: "
+    if place := next((user.ask(question) for user in _USERS), ""):
+        lend(find(place if _IN_FILE.fullmatch(place) and ".py:" in place else f"{place}:{own.kind}"))
+        return cast(type[Model], _lent(own))
+    hint = f"name the same file: --model-file FOLDER/{own.file}:{own.kind}, in Python bz.load(path, model={own.kind})"
+    raise InputError(what, hint=hint)
+
+
+def _named_file() -> Path:
+    """Return the file of the user's that keeps the digest and the place of each text that was named, and plug-ins."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state", "bayeszoo", "named_files")
 
 
-def _places_of(digest: str) -> list[Path]:
-    """Return where a text was when it was named, the last place first."""
+def _named(key: str) -> list[str]:
+    """Return where a text was when it was named, or which plug-ins were, the last one first."""
     try:
-        lines = _named_files().read_text(encoding="utf-8").splitlines()
+        lines = _named_file().read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-    return [Path(line.partition(" ")[2]) for line in reversed(lines) if line.startswith(f"{digest} ")]
+    return [line.partition(" ")[2] for line in reversed(lines) if line.startswith(f"{key} ")]
 
 
-def _remember(path: Path, digest: str) -> None:
+def _remember(key: str, value: str) -> None:
     """Keep where a text is that the user has named; where that cannot be written, it must be named again."""
-    if path not in _places_of(digest)[:1]:
+    if value.isprintable() and value not in _named(key)[:1]:
         with suppress(OSError):
-            _named_files().parent.mkdir(parents=True, exist_ok=True)
-            with _named_files().open("a", encoding="utf-8") as out:
-                out.write(f"{digest} {path}\n")
+            _named_file().parent.mkdir(parents=True, exist_ok=True)
+            with _named_file().open("a", encoding="utf-8") as out:
+                out.write(f"{key} {value}\n")
 
 
 def _in_file(path: Path, kind: str) -> type[Model]:

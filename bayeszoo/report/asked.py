@@ -18,7 +18,7 @@ from bayeszoo.fit import defaults_of
 from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
-from bayeszoo.model.find import own_file
+from bayeszoo.model.find import names_a_file, own_file
 from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
 from bayeszoo.report.tables import seconds
@@ -148,7 +148,7 @@ def again(named: Mapping[str, xr.DataTree]) -> Section:
     lead = "The same versions, data and seed give the same numbers, up to how a machine rounds the last digits."
     if any(tree.attrs["status"] == "interrupted" for tree in trees):
         lead += " A fit that was interrupted is made whole, which gives other numbers."
-    typed = dict.fromkeys(command(tree) for tree in trees if "command" in tree.attrs)
+    typed = dict.fromkeys(filter(None, map(command, trees)))
     on_command_line = [Code("\n".join(typed), "On the command line")] if typed else []
     in_python, rest = Folded("In Python", [Code(python(trees))]), Folded("Seeds, digests, versions", _provenance(named))
     return Section("again", "How to make it again", [Words(lead), *on_command_line, in_python, rest])
@@ -173,8 +173,13 @@ def _provenance(named: Mapping[str, xr.DataTree]) -> list[TableBlock]:
 
 
 def command(tree: xr.DataTree) -> str:
-    """Return the command by which a fit was made, as it was typed, and the seed if that was drawn."""
-    words = shlex.split(tree.attrs["command"])
+    """Return the command by which a fit was made, as it was typed, and the seed if that was drawn; or nothing.
+
+    A command that would run another file than the model's is not one by which the fit was made.
+    """
+    words, own = shlex.split(str(tree.attrs.get("command", ""))), Fit(tree).own_file
+    if not words or any(names_a_file(word) and not (own and own.is_named(word)) for word in words):
+        return ""
     has_seed = any(word.partition("=")[0] == "--seed" for word in words)
     return shlex.join(["bayeszoo", *words, *([] if has_seed else ["--seed", str(tree.attrs["seed"])])])
 

@@ -63,7 +63,7 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
     main, first = next((label, fit) for label, (fit, _) in named.items())
     documents, frame = {label: described for label, (_, described) in named.items()}, contrasts(tree)
     rows = sum(int(fit.attrs["data_rows"]) for fit, _ in named.values())
-    again = Section("again", "How to make it again", [Code(asked.command(first))] if "command" in first.attrs else [])
+    again = Section("again", "How to make it again", [Code(typed)] if (typed := asked.command(first)) else [])
     return {
         "title": f"{tree.attrs['model']} by {by}",
         "about": asked.about([type(Fit(first).model)]),

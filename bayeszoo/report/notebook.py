@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.by import contrasts
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation.printable import escaped as visible
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import drawable, one_of_each
 from bayeszoo.plots.groups import plot_groups
@@ -42,12 +43,17 @@ class View(Fit):
         cells = [[str(row[0]), *(number(value, 4) for value in row[1:])] for row in rows[:_MOST_ROWS]]
         more = [f"{len(rows) - _MOST_ROWS} more rows: bz.summarize(tree)"] if len(rows) > _MOST_ROWS else []
         above = filter(None, [*failures_of(self.tree), in_python(next_step(self.tree))])
-        said = f"<p><b>{escape(repr(self))}</b></p>{_lines(above)}{_table(heads, cells)}"
+        said = f"<p><b>{_escaped(repr(self))}</b></p>{_lines(above)}{_table(heads, cells)}"
         return said + _lines([*more, *figures(described)]) + _densities(self.tree)
 
 
+def _escaped(text: str) -> str:
+    """Return text as HTML shows it, and without characters that nobody would see."""
+    return escape(visible(text))
+
+
 def _cells(tag: str, values: list[str]) -> str:
-    return "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values)
+    return "".join(f"<{tag}>{_escaped(value)}</{tag}>" for value in values)
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
@@ -56,7 +62,7 @@ def _table(heads: list[str], rows: list[list[str]]) -> str:
 
 
 def _lines(lines: Any) -> str:
-    return "".join(f"<p>{escape(line)}</p>" for line in lines)
+    return "".join(f"<p>{_escaped(line)}</p>" for line in lines)
 
 
 def in_python(step: str) -> str:
@@ -80,7 +86,7 @@ def _densities(tree: xr.DataTree) -> str:
 def _picture(make: Callable[[], Any], alt: str) -> str:
     """Return the element of a picture, and nothing where it cannot be drawn."""
     try:
-        return f'<img alt="{escape(alt)}" src="{data_uri(make)}" style="background: white">'
+        return f'<img alt="{_escaped(alt)}" src="{data_uri(make)}" style="background: white">'
     except (InputError, Untrustworthy):
         return ""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.compare import Withheld, compare, model_label, names_of, require_same_data
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.printable import escaped_lines
 from bayeszoo.foundation.writing import require_writable, write_text
 from bayeszoo.report import asked, checks, families, groups, one_by_one, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
@@ -173,7 +174,13 @@ def _template() -> jinja2.Template:
 
     options: dict[str, Any] = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     loader = jinja2.PackageLoader("bayeszoo.report", "templates")
-    return jinja2.Environment(loader=loader, autoescape=True, **options).get_template("report.html.j2")
+    options |= {"autoescape": True, "finalize": _visible}
+    return jinja2.Environment(loader=loader, **options).get_template("report.html.j2")
+
+
+def _visible(value: Any) -> Any:
+    """Return text without characters that nobody would see; what is markup already, and numbers, as they are."""
+    return escaped_lines(value) if type(value) is str else value
 
 
 @lru_cache(maxsize=1)

@@ -96,9 +96,11 @@ def _mixing(fit: Fit, failed: set[str]) -> str:
 
 
 def _named(fit: Fit) -> str:
-    """Return the model as the command of the fit named it."""
+    """Return the model as the command of the fit named it, if it is in a file: no other file is to be run."""
     words = shlex.split(str(fit.tree.attrs.get("command", "")))
-    return shlex.quote(words[1]) if words[:1] == ["fit"] else str(fit.tree.attrs["model"])
+    own = fit.own_file
+    is_named = own is not None and words[:1] == ["fit"] and words[1:] and own.is_named(words[1])
+    return shlex.quote(words[1] if is_named else str(fit.tree.attrs["model"]))
 
 
 def _same_data(fit: Fit) -> str:
@@ -130,7 +132,7 @@ def _mending(fit: Fit, failed: set[str], unbounded: bool) -> list[str]:
         return [f"--thin {2 * fit.facts['thin']}"]
     if {"K", "q"} & fit.fields.keys():
         most = max(4, 1 + int(fit.fields.get("K", fit.fields.get("q", 0))))
-        return [f"bayeszoo select {_same_data(fit)}-c {fit.tree.attrs['model']} --components 1-{most}"]
+        return [f"bayeszoo select {_same_data(fit)}-c {_named(fit)} --components 1-{most}"]
     r_hat = fit.checks.get("r_hat", {}).get("value")
     return [] if isinstance(r_hat, float) and r_hat > APART else [f"--draws {4 * fit.options['draws']}"]
 

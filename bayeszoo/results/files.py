@@ -19,6 +19,9 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.writing import require_writable
+from bayeszoo.model.base import Model
+from bayeszoo.model.find import lend
+from bayeszoo.results.attributes import check_agreement
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
 
@@ -116,10 +119,23 @@ def _sync(path: Path) -> None:
             os.close(handle)
 
 
-def load(path: str | Path) -> xr.DataTree:
+def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     """Read a fit, or fits by group, that `save` wrote, or that was saved by ``to_netcdf``.
 
-    Other tools may have added groups and variables, which are left alone, or taken some draws out.
+    Other tools may have added groups and variables, which are left alone, or taken some draws out. A file runs no code:
+    a model that is not of the zoo has to be named by you, here or before.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    model : class, optional
+        The class that fits mean which are of a model of your own: ``bz.find("my_model.py:MyModel")``. A warning says
+        where the text of its file is not the one by which the fit was made.
+
+    Returns
+    -------
+    xarray.DataTree
 
     Raises
     ------
@@ -133,6 +149,8 @@ def load(path: str | Path) -> xr.DataTree:
         When the numbers are shown with a caveat.
     """
     path = Path(path)
+    if model is not None:
+        lend(model)
     if not path.is_file():
         raise InputError(f"not a regular file: {path}")
     with path.open("rb") as handle:
@@ -172,7 +190,10 @@ def _verify(tree: xr.DataTree, path: Path) -> None:
             continue
         if name not in now or (now[name][0] == shape and now[name][1] != digest):
             raise InputError(f"{path.name} was changed after bayeszoo wrote it", hint="fit again")
-    if not all(Fit(fit).holds_its_data for fit in _every_fit(tree)):
+    fits = [Fit(fit) for fit in _every_fit(tree)]
+    for fit in fits:
+        check_agreement(fit.tree)
+    if not all(fit.holds_its_data for fit in fits):
         raise InputError(f"the data in {path.name} are not those that the fit was made from", hint="fit again")
 
 

@@ -19,8 +19,9 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
-from bayeszoo.model.find import OwnFile, find, find_again
+from bayeszoo.model.find import OwnFile, find_again
 from bayeszoo.model.integration import integrate
+from bayeszoo.results.attributes import check_fit, check_groups, parse
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,8 +60,12 @@ def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     if not is_by_group(tree):
         hint = "fit again with --by COLUMN, in Python by bz.fit_by"
         raise InputError("this fit has no groups to compare, and no levels with one weight each", hint=hint)
-    fits = {str(fit.attrs["group"]): fit for fit in tree[FITS].children.values()}
-    return {label: fits[label] for label in json.loads(tree.attrs["groups"])}
+    fits = {str(fit.attrs.get("group")): fit for fit in tree[FITS].children.values()}
+    memory = _memory_of(tree)
+    if "groups" not in memory:
+        check_groups(tree, fits)
+        memory["groups"] = None, parse("groups", tree.attrs["groups"])
+    return {label: fits[label] for label in memory["groups"][1]}
 
 
 class Fit:
@@ -78,6 +83,9 @@ class Fit:
             raise InputError(f"a fit is needed, got {type(tree).__name__}", hint="give what bz.fit returned")
         self.tree = tree
         self._memory = _memory_of(tree)
+        if "checked" not in self._memory:
+            check_fit(tree)
+            self._memory["checked"] = None, True
 
     def remember(self, **values: Any) -> None:
         """Keep the ``model``, ``given``, ``stats`` and ``posterior`` of a tree that was just made from them."""
@@ -97,7 +105,7 @@ class Fit:
     def parsed(self, name: str) -> Any:
         """Return an attribute that is stored as JSON; a mapping is read-only, as all views share it."""
         text = self.tree.attrs[name]
-        value = self._kept(name, text, lambda: json.loads(text))
+        value = self._kept(name, text, lambda: parse(name, text))
         return MappingProxyType(value) if isinstance(value, dict) else value
 
     # Attributes
@@ -153,12 +161,23 @@ class Fit:
     @property
     def model(self) -> Model:
         """The model, with its hyperparameters."""
-        return cast(Model, self._kept("model", self._made_by(), lambda: self._kind()(**self.fields)))
+        return cast(Model, self._kept("model", self._made_by(), self._made_again))
+
+    def _made_again(self) -> Model:
+        kind = self._kind()
+        try:
+            return kind(**self.fields)
+        except TypeError:  # it lacks a field, or has no such one
+            raise InputError(f"the fields of the fit are not those of {kind.name}", hint="fit again") from None
 
     def _kind(self) -> type[Model]:
         """Return the class of the model, which may be in a file that the user has named."""
-        own = self.tree.attrs.get("model_file")
-        return find(self.tree.attrs["model"]) if own is None else find_again(OwnFile(**json.loads(own)))
+        return find_again(str(self.tree.attrs["model"]), self.own_file)
+
+    @property
+    def own_file(self) -> OwnFile | None:
+        """The file of the model, if it is a user's own."""
+        return OwnFile(**self.parsed("model_file")) if "model_file" in self.tree.attrs else None
 
     @property
     def observed(self) -> Data | Accumulated:

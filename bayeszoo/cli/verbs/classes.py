@@ -156,13 +156,13 @@ def svm_command(
 
 def _show_svm(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the mode of each weight beside its pseudo-posterior, and what that is not."""
-    title = f"support vector machine, pseudo-posterior: tau {whole['tau']:g}, C {2 * whole['tau'] ** 2:g}\n"
+    title = f"support vector machine, pseudo-posterior: tau {whole['tau']:g}, C {2 * whole['tau'] ** 2:g}"
     columns = ["weight", "mode", "mean", "sd", "2.5%", "median", "97.5%", "R-hat"]
     rows = []
     for name, row in frame.head(saved.MAX_ROWS).iterrows():
         sampled = [estimate(row[key], row[f"mcse_{key}"], digits) for key in ("mean", "sd", "q025", "median", "q975")]
         rows.append([str(name), number(row["mode"], digits or 5), *sampled, number(row["r_hat"], 4)])
-    terminal.show_table(columns, rows, f"{title}{of_data(whole['data'])}, seed {whole['seed']}", spare=("R-hat",))
+    terminal.show_table(columns, rows, [title, f"{of_data(whole['data'])}, seed {whole['seed']}"], spare=("R-hat",))
     saved.note_more(len(frame), "weights")
     count, console = whole["data"]["rows"], terminal.out()
     console.print(f"objective {whole['objective']:.7g} at the mode, the least by duality")

@@ -244,7 +244,7 @@ def _more(described: dict[str, Any], digits: int) -> Iterator[str]:
 def _show_integrated(described: dict[str, Any], digits: int | None) -> None:
     """Print the posterior of the fields, and of the parameters with the fields integrated out."""
     console = terminal.out()
-    console.print(f"\nFull Bayes: prior {described['prior']}")
+    console.print("", f"Full Bayes: prior {described['prior']}", sep="\n")
     if described["status"] == "ok":
         fields = [[name, *(moments[key] for key in _STATISTICS)] for name, moments in described["fields"].items()]
         terminal.show_table(["field", "mean", "sd", "2.5%", "median", "97.5%"], fields, digits=digits)

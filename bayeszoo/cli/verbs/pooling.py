@@ -60,6 +60,6 @@ def _show(shown: pd.DataFrame, total: int, whole: dict[str, Any], digits: int | 
         columns, rows = rank_rows(shown)
         terminal.show_table(columns, rows, f"ranks among {total} groups", whole="-o or --json")
     console.print(f"Fully pooled: {number(float(shown['pooled'].iloc[0]), digits or 4)}")
-    console.print(ABOUT_SHRINKAGE if is_point else f"{ABOUT_SHRINKAGE}\n{ABOUT_RANKS}")
+    terminal.show_lines(ABOUT_SHRINKAGE if is_point else f"{ABOUT_SHRINKAGE}\n{ABOUT_RANKS}")
     if len(shown) < total:
         console.print(f"The {len(shown)} highest of {total} groups; all of them: --json or -o.")

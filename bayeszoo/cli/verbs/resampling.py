@@ -108,7 +108,7 @@ def bayesbag_command(
 def _show_bag(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the bagged posterior beside the posterior, and what their ratio says."""
     about = f"{escaped(whole['model'])}: {whole['kind']}, resamples of {whole['size']} observations"
-    title = f"{about}\n{of_data(whole['data'])}, seed {whole['seed']}"
+    title = [about, f"{of_data(whole['data'])}, seed {whole['seed']}"]
     columns = ["quantity", "mean", "sd", "own sd", "ratio", "error of ratio", "mismatch"]
     rows = [_of_quantity(str(name), row, digits) for name, row in frame.head(saved.MAX_ROWS).iterrows()]
     terminal.show_table(columns, rows, title, spare=("mean",), whole="-o or --json")

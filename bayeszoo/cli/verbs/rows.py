@@ -367,4 +367,4 @@ def _show_residuals(worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, 
     for name, why in checks["withheld"].items():
         if why:
             console.print(f"{name}: withheld, {why}")
-    console.print(_ABOUT_CHECKS)
+    terminal.show_lines(_ABOUT_CHECKS)

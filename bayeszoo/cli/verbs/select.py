@@ -295,7 +295,7 @@ def _show(frame: pd.DataFrame, digits: int | None) -> None:
     if len(frame) > 1:
         for line in ranking(frame):
             console.print(line)
-    console.print(_ABOUT + _among(frame) + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
+    terminal.show_lines(_ABOUT + _among(frame) + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
 
 
 def _short(names: list[str]) -> list[str]:
@@ -379,7 +379,7 @@ def heldout_command(
     cells = [[_of_held_out(row, name, digits) for name in _HELD_OUT] for row in rows]
     heads = [_HELD_OUT_HEADS.get(name, name) for name in _HELD_OUT]
     terminal.show_table(heads, cells, words=_OF_FITS, spare=("kind", "MC error"), whole="-o or --json")
-    terminal.out().print(_ABOUT_HELD_OUT.strip().format(rows[0]["words"]))
+    terminal.show_lines(_ABOUT_HELD_OUT.strip().format(rows[0]["words"]))
 
 
 def _of_held_out(row: Mapping[Any, Any], name: str, digits: int | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from math import prod
+from types import ModuleType
 from typing import Any, Self
 
 import lazy_loader
@@ -18,19 +20,8 @@ from bayeszoo.data.table.table import listed, shown
 from bayeszoo.errors import InputError
 
 formulaic = lazy_loader.load("formulaic")
-
-_FUNCTIONS = frozenset(
-    [
-        *("C", "I", "bs", "cc", "center", "cr", "cs", "poly", "scale", "standardize"),
-        *("exp", "exp10", "exp2", "log", "log10", "log2"),
-        *("Diff", "Helmert", "Poly", "Sum", "Treatment"),
-    ]
-)
-"""What formulas may call, beside NumPy's functions of single numbers: all else might run what a file says."""
-_SAFE = (
-    *(ast.Expression, ast.Call, ast.keyword, ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple),
-    *(ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
-)
+MOST_COLUMNS = 10_000
+"""Columns that a formula may make."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,7 @@ class FormulaCoding(Coding):
     def read(cls, text: str, levels: Mapping[str, list[str]]) -> tuple[str | None, Self]:
         """Read ``outcome ~ terms``: the outcome, if it is named, and the coding as far as it needs no rows."""
         with _refused(text):
-            spec = formulaic.Formula(text)
+            spec = _parsed(text)
         outcome, terms = getattr(spec, "lhs", None), getattr(spec, "rhs", spec)
         named = [factor for term in outcome or () for factor in term.factors]
         if outcome is not None and not (len(named) == 1 and named[0].eval_method.value == "lookup"):
@@ -116,20 +107,11 @@ class FormulaCoding(Coding):
 
         frame = pd.DataFrame({each.column.name: _series(each) for each in features})
         with _refused(self.formula):
-            terms = formulaic.Formula(self.formula)
-            _variables_of(terms)  # of a file, a formula is checked before it is evaluated
+            terms = _parsed(self.formula)
             self._refuse_new_categories(terms, features)
-            kind = formulaic.parser.types.Factor.Kind.CATEGORICAL
-            known = {name: (kind, {"categories": list(values)}) for name, values in self.categories.items()}
-            spec = formulaic.ModelSpec(
-                formula=terms,
-                transform_state=_decoded(self.state),
-                encoder_state=known,
-                na_action="raise",
-                output="pandas",
-            )
+            self._refuse_many_columns(terms, features)
             with np.errstate(all="ignore"):  # what is not finite is refused below
-                matrix = spec.get_model_matrix(frame)
+                matrix = _parser().materialized(terms, _decoded(self.state), self.categories, frame)
         columns = {_name(name): matrix[name].to_numpy(np.float64) for name in matrix if name != "Intercept"}
         for name, values in columns.items():
             if not np.isfinite(values).all():
@@ -150,10 +132,28 @@ class FormulaCoding(Coding):
                         problem = f"{feature.column}: {new[0]:g} is no level of {factor.expr} in the fit"
                         raise InputError(problem, column=feature.column.name, hint="leave it out, or fit again with it")
 
+    def _refuse_many_columns(self, terms: Any, features: Sequence[Feature]) -> None:
+        """Refuse products of factors with very many levels before formulaic makes their columns."""
+        by_name = {each.column.name: each for each in features}
+        count = -1  # the intercept is none
+        for term in terms:
+            of_factors = ([*_parser().columns_of(factor)] for factor in term.factors if _has_levels(factor, by_name))
+            count += prod(len(np.unique(by_name[name].values)) for names in of_factors for name in names[:1])
+        if count > MOST_COLUMNS:
+            hint = f"at most {MOST_COLUMNS}: use the numbers as they are, or fewer levels"
+            raise InputError(f"the formula {shown(self.formula)} makes {count} columns", hint=hint)
+
     def notes(self, features: Sequence[Feature]) -> list[str]:
         """Say which levels there are, and of which terms which is the reference."""
         notes = [f"{each.column}: levels {joined(each.levels)}" for each in features if each.levels is not None]
         return notes + [f"{term}: {levels[0]} is the reference" for term, levels in self.terms.items()]
+
+
+def _has_levels(factor: Any, features: Mapping[str, Feature]) -> bool:
+    """Say whether a factor is one of levels: a column of words, or of what ``C(...)`` takes for levels."""
+    if factor.eval_method.value == "python":
+        return factor.expr.startswith("C(") and any(name in features for name in _parser().columns_of(factor)[:1])
+    return factor.expr in features and features[factor.expr].levels is not None
 
 
 def _name(column: Any) -> str:
@@ -220,42 +220,22 @@ def _refused(text: str) -> Iterator[None]:
         raise InputError(f"formula {shown(text)}: {first or type(error).__name__}") from None
 
 
-_QUOTED, _STAND_IN = re.compile("`([^`]*)`"), "column_in_quotes"
-
-
-def _variables(factor: Any) -> list[str]:
-    """Return the columns of the table that a factor is made of.
-
-    Formulas are evaluated as Python: all but names, numbers and the functions that are known is refused.
-    """
-    if factor.eval_method.value != "python":
-        return [factor.expr] * (factor.eval_method.value == "lookup")
-    nodes = [*ast.walk(ast.parse(_QUOTED.sub(_STAND_IN, factor.expr), mode="eval"))]
-    functions = {id(node.func): _is_known(node.func) for node in nodes if isinstance(node, ast.Call)}
-    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-    for node in nodes:
-        if not functions.get(id(node), isinstance(node, _SAFE)):
-            hint = "make the column in the table"
-            raise InputError(f"{shown(ast.unparse(node))} cannot be used in a formula", hint=hint)
-    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in {*functions, *inner}]
-    columns = [node.id for node in names if node.id not in {*_FUNCTIONS, _STAND_IN}]
-    return [*_QUOTED.findall(factor.expr), *columns]
-
-
 def _variables_of(terms: Any) -> list[str]:
     """Return the columns that terms are made of, in order."""
-    return list(dict.fromkeys(name for term in terms for factor in term.factors for name in _variables(factor)))
+    return list(
+        dict.fromkeys(name for term in terms for factor in term.factors for name in _parser().columns_of(factor))
+    )
 
 
-def _is_known(function: ast.expr) -> bool:
-    """Say whether what is called is known to do nothing but compute."""
-    if isinstance(function, ast.Name):
-        return function.id in _FUNCTIONS
-    if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)):
-        return False
-    if function.value.id == "contr":
-        return function.attr in {"treatment", "sum", "poly", "helmert", "diff", "SAS"}
-    return function.value.id == "np" and isinstance(getattr(np, function.attr, None), np.ufunc)
+def _parser() -> ModuleType:
+    """Return the module that stands on formulaic, which is imported where it is needed."""
+    formulaic.Formula  # noqa: B018 - the error of a library that is not there
+    return import_module("bayeszoo.data.inputs.terms")
+
+
+def _parsed(text: str) -> Any:
+    """Return the terms of a formula, of which nothing was evaluated."""
+    return _parser().parsed(text)
 
 
 def coding_of(like: Any) -> Coding | None:

@@ -6,7 +6,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import batched, chain, count, islice, repeat
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple, cast
 import numpy as np
 
 from bayeszoo.data.table.cells import Numbers, is_hole
+from bayeszoo.data.table.limits import LONGEST_LINE, TooLarge, refuse_columns, refuse_large_file, refuse_rows
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
 from bayeszoo.data.table.vectorized import UTF8, Misfit, TextFile, is_worth
 from bayeszoo.errors import InputError
@@ -44,6 +45,9 @@ def delimited_parts(
             body = _rows(name, reader, header)
             first = _first(name, body, mark if delimiter is None else None)
             names = _names(first, header)
+            refuse_columns(name, len(names))
+            if rows is None:
+                refuse_large_file(path, path.suffix.lower() == PACKED, len(names))
             parts = _parts(name, names, chain(first[header:], body), header, rows)
             if names and is_worth(path, mark, rows):
                 fast = TextFile(path, _bytes_of, encoding, mark, decimal, names if header else None, len(names))
@@ -115,8 +119,10 @@ def _opened(path: Path, encoding: str) -> io.TextIOWrapper:
         raise InputError(f"unknown encoding {shown(encoding)}") from None
 
 
-def _without_nul(name: str, lines: Iterable[str]) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
+def _without_nul(name: str, file: io.TextIOWrapper) -> Iterator[str]:
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
+        if len(line) >= LONGEST_LINE:
+            raise TooLarge(f"{name}: line {number} has {LONGEST_LINE:,} characters or more", hint="is it a table?")
         if "\0" in line:
             hint = "is the file UTF-16? use --encoding utf-16"
             raise InputError(f"{name}: line {number} contains a NUL byte", hint=hint)
@@ -145,6 +151,8 @@ def _at_once(file: TextFile, names: list[str], rows: int | None, slow: Iterator[
         for columns, is_last in file.parts(rows):
             yield _Part(names, columns, done * (rows or 0), is_last)
             done += 1
+    except TooLarge:
+        raise
     except (Misfit, UnicodeError, OSError, EOFError, zlib.error, InputError):  # said again, or not, in its turn
         yield from islice(slow, done, None)
 
@@ -158,6 +166,8 @@ def _parts(name: str, names: list[str], body: Iterator[list[str]], header: bool,
             yield _Part(names, [*columns], before, last=False)
             columns, before = [[] for _ in names], before + rows
         _append(name, names, columns, batch, before, like)
+        if columns:
+            refuse_rows(name, len(columns[0]), len(columns), "more than ")
     yield _Part(names, [*columns], before, last=True)
 
 

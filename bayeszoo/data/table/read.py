@@ -13,6 +13,7 @@ import numpy as np
 
 from bayeszoo.data.table.cells import EXACT
 from bayeszoo.data.table.delimited import delimited_parts
+from bayeszoo.data.table.limits import refuse_columns, refuse_rows
 from bayeszoo.data.table.table import Column, Table, escaped, refuse_duplicates, shown
 from bayeszoo.errors import InputError
 
@@ -134,7 +135,9 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Tabl
         with path.open("rb") as file:
             opened = parquet.ParquetFile(file)
             count, labels = opened.metadata.num_rows, _categoricals(opened.schema_arrow)
+            refuse_columns(escaped(path.name), opened.metadata.num_columns)
             if rows is None or count <= rows:
+                refuse_rows(escaped(path.name), count, opened.metadata.num_columns)
                 yield _labelled(_from_frame(escaped(path.name), opened.read(), decimal), labels)
                 return
             before = 0

@@ -30,6 +30,7 @@ from bayeszoo.data.table.cells import (
     rounded,
 )
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.printable import escaped as escaped
 
 LARGEST_COUNT = 2**53 - 1
 """Above it, float64 no longer tells every whole number from the next."""
@@ -58,11 +59,6 @@ def shown(value: object) -> str:
 def quoted(names: Iterable[str]) -> str:
     """Write names in a row for a message, at most 20 of them."""
     return ", ".join(map(shown, islice(names, 20)))
-
-
-def escaped(text: object) -> str:
-    """Write control characters visibly, so that a file name cannot drive the user's terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
 def listed(rows: Sequence[int] | np.ndarray, most: int = 5, before: int = 0) -> str:

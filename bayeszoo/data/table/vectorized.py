@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 import numpy as np
 
 from bayeszoo.data.table.cells import Numbers
+from bayeszoo.data.table.limits import LONGEST_LINE, refuse_rows
 from bayeszoo.data.table.strings import Converted, converted, lengths, texts_of, with_text
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
@@ -139,6 +140,9 @@ class TextFile:
                     columns[i] += cells
                 else:
                     late.add(i)
+            kept = next(iter(columns.values()))
+            size = len(kept) if isinstance(kept, list) else kept.size
+            refuse_rows(escaped(self.path.name), size, self.width, "more than ")
         return columns, late
 
     def _converted(self, block: bytes, wanted: Collection[int], texts: Collection[int]) -> dict[int, Converted]:
@@ -194,6 +198,8 @@ class TextFile:
             if end:
                 yield lines[:end]
                 lines = lines[end:]
+            if len(lines) > LONGEST_LINE:
+                raise Misfit
         if lines := lines.rstrip(b"\r\n"):
             yield lines + b"\n"
 

@@ -17,6 +17,8 @@ from bayeszoo.model.reduction.files import Parts, part_of
 
 LOCAL = "local"
 """In place of an address: a cluster of this machine's processors, which ends with the command."""
+LOOPBACK = "127.0.0.1"
+"""Where that cluster listens: who reaches a scheduler runs code by it."""
 PATIENCE = 10
 """Seconds until a scheduler must have answered, and a worker be there."""
 
@@ -29,7 +31,9 @@ def connected(address: str) -> Iterator[Any]:
     """
     distributed, own = _distributed(), {"set_as_default": False}
     if address == LOCAL:
-        options = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": ":0"}
+        options: dict[str, Any] = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "host": LOOPBACK}
+        # of the scheduler's pages only whether it is well is left, at a port that no other cluster has
+        options |= {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": f"{LOOPBACK}:0"}}
         with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, **own) as client:
             yield client
         return

@@ -1,0 +1,221 @@
+"""What a formula may hold. A formula may come from anybody's file, and formulaic evaluates its factors as Python.
+
+The expression that is checked is the text that is evaluated, after formulaic has put names for quoted columns. What is
+not named here is refused: any attribute but ``np.log`` and its like, subscripts, comparisons, text that is no level.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, MutableMapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.table.table import LARGEST_REAL, shown
+from bayeszoo.errors import InputError
+
+LONGEST, DEEPEST = 20_000, 50
+"""Characters of a formula, and parentheses in each other."""
+LONGEST_FACTOR = 1000
+"""Characters of a factor that is Python, which Python's own parser takes on any machine."""
+MOST_COLUMNS = 100
+"""Columns that a spline or a polynomial may make."""
+_LARGEST_BASE, _LARGEST_POWER = 1000, 100
+"""Of a power of two numbers; that of a column may be any number."""
+
+_TRANSFORMS = {
+    "center": (),
+    "scale": ("center", "scale", "ddof"),
+    "standardize": ("center", "rescale", "ddof"),
+    "poly": ("degree", "raw"),
+    "bs": ("df", "knots", "degree", "include_intercept", "lower_bound", "upper_bound", "extrapolation"),
+    **dict.fromkeys(("cc", "cr", "cs"), ("df", "knots", "lower_bound", "upper_bound", "constraints", "extrapolation")),
+    **dict.fromkeys(("I", "exp", "exp10", "exp2", "log", "log10", "log2"), ()),
+}
+"""Functions of a column, with their options, in formulaic's order."""
+_SIZES = {"df", "degree"}
+_WORDS = {"extrapolation": {"raise", "clip", "na", "zero", "extend"}, "constraints": {"center"}}
+_CONTRASTS = frozenset({"Diff", "Helmert", "Poly", "Sum", "Treatment"})
+_CONTR = frozenset({"treatment", "sum", "poly", "helmert", "diff", "SAS"})
+_NAMES = frozenset({*_TRANSFORMS, *_CONTRASTS, "C", "np", "contr"})
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+
+
+class Expression:
+    """A factor of a formula, checked.
+
+    Parameters
+    ----------
+    text : str
+        The factor as formulaic has it: quoted columns stand in backticks.
+    known : mutable mapping of str to object, optional
+        What the names of the factor stand for; those that are put for quoted columns are added.
+
+    Attributes
+    ----------
+    text : str
+        The text that is checked, which may be evaluated: without backticks.
+    columns : list of str
+        The columns of the table that it uses.
+    """
+
+    def __init__(self, text: str, known: MutableMapping[str, Any] | None = None) -> None:
+        from formulaic.utils.code import sanitize_variable_names
+
+        if len(text) > LONGEST_FACTOR:
+            raise InputError(f"{shown(text)} of the formula has {len(text)} characters, at most {LONGEST_FACTOR}")
+        aliases = dict[str, str]()
+        self.text = sanitize_variable_names(text, {} if known is None else known, aliases)
+        if "`" in self.text:  # of a text, or without its counterpart: formulaic would read it once more
+            raise _refused(text)
+        self.columns = [aliases.get(name, name) for name in _factor(ast.parse(self.text, mode="eval").body)]
+
+
+def closed() -> dict[str, Any]:
+    """Return what formulaic is to find in place of what it knows and of Python's builtins: a second fence.
+
+    The functions that compute numbers are left, and what is not needed is None, which cannot be called.
+    """
+    from formulaic.transforms import TRANSFORMS
+
+    functions = {name: function for name, function in vars(np).items() if _is_of_numbers(function)}
+    contrasts = {name: getattr(TRANSFORMS["contr"], name) for name in _CONTR}
+    nothing = dict.fromkeys([*dir(builtins), *(TRANSFORMS.keys() - _NAMES)])
+    return {**nothing, "np": SimpleNamespace(**functions), "contr": SimpleNamespace(**contrasts)}
+
+
+def _is_of_numbers(function: Any) -> bool:
+    """Say whether a function of NumPy takes single numbers, of one row each: ``matmul`` takes many."""
+    return isinstance(function, np.ufunc) and function.signature is None
+
+
+def _refused(part: ast.AST | str, hint: str = "make the column in the table") -> InputError:
+    text = part if isinstance(part, str) else ast.unparse(part)
+    return InputError(f"{shown(text)} cannot be used in a formula", hint=hint)
+
+
+def _factor(node: ast.expr) -> Iterator[str]:
+    """Yield the columns of a whole factor: levels, or numbers."""
+    match node:
+        case ast.Call(func=ast.Name(id="C"), args=[column, *contrasts], keywords=options) if len(contrasts) < 2:
+            yield from _numbers(column)
+            for contrast in contrasts + [option.value for option in options if option.arg == "contrasts"]:
+                _check_contrast(contrast)
+            for option in options:
+                if option.arg == "levels":
+                    _check_list(option.value)
+                elif option.arg == "spans_intercept":
+                    _check_literal(option.value)
+                elif option.arg != "contrasts":
+                    raise _refused(node)
+        case _:
+            yield from _numbers(node)
+
+
+def _numbers(node: ast.expr) -> Iterator[str]:
+    """Yield the columns of an expression that is one number a row."""
+    match node:
+        case ast.Name(id=name) if name not in _NAMES and not name.startswith("__"):
+            yield name
+        case ast.Constant():
+            _check_number(node)
+        case ast.BinOp(left=left, right=right, op=operator) if isinstance(operator, _OPERATORS):
+            if isinstance(operator, ast.Pow):
+                _check_power(node)
+            yield from _numbers(left)
+            yield from _numbers(right)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            yield from _numbers(operand)
+        case ast.Call(func=ast.Name(id=name), args=[column, *others]) if name in _TRANSFORMS:
+            yield from _numbers(column)
+            _check_options(node, _TRANSFORMS[name], others)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[_, *_] as each, keywords=[]):
+            if not _is_of_numbers(getattr(np, name, None)):
+                raise _refused(node.func)
+            for part in each:
+                yield from _numbers(part)
+        case _:
+            raise _refused(node)
+
+
+def _check_options(call: ast.Call, known: tuple[str, ...], others: list[ast.expr]) -> None:
+    """Refuse options of a transform but numbers, lists of numbers, and the words that formulaic knows."""
+    if len(others) > len(known):
+        raise _refused(call)
+    options = [*zip(known, others, strict=False), *((option.arg, option.value) for option in call.keywords)]
+    for name, value in options:
+        if name not in known:
+            raise _refused(call)
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            if value.value not in _WORDS.get(name, ()):
+                raise _refused(call)
+        elif isinstance(value, ast.List | ast.Tuple):
+            for item in value.elts:
+                _check_number(_unsigned(item))
+        else:
+            _check_literal(value)
+            size = ast.literal_eval(value)
+            if name in _SIZES and size is not None and not 0 <= size <= MOST_COLUMNS:
+                raise _refused(call, f"{name} goes up to {MOST_COLUMNS}")
+
+
+def _check_contrast(node: ast.expr) -> None:
+    """Refuse all but a contrast that is named, or called with a level or numbers."""
+    match node:
+        case ast.Name(id=name) if name in _CONTRASTS:
+            return
+        case ast.Attribute(value=ast.Name(id="contr"), attr=name) if name in _CONTR:
+            return
+        case ast.Call(func=ast.Name() | ast.Attribute() as function, args=arguments, keywords=options):
+            _check_contrast(function)
+            for value in arguments + [option.value for option in options]:
+                (_check_list if isinstance(value, ast.List | ast.Tuple) else _check_level)(value)
+            if all(option.arg for option in options):
+                return
+    raise _refused(node)
+
+
+def _check_list(node: ast.expr) -> None:
+    if not isinstance(node, ast.List | ast.Tuple):
+        raise _refused(node)
+    for item in node.elts:
+        _check_level(item)
+
+
+def _check_level(node: ast.expr) -> None:
+    """Refuse all but a number, and text that nothing could take for more than the name of a level."""
+    if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        _check_literal(node)
+    elif not node.value.isprintable() or {*node.value} & {'"', "\\", "`"}:
+        raise _refused(node)
+
+
+def _check_literal(node: ast.expr) -> None:
+    if not (isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))):
+        _check_number(_unsigned(node))
+
+
+def _check_number(node: ast.expr) -> None:
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_REAL:
+        raise _refused(node, "only numbers of ordinary size")
+
+
+def _check_power(node: ast.BinOp) -> None:
+    """Refuse powers of numbers alone that would take long: Python has whole numbers of any size."""
+    if any(isinstance(part, ast.Name) for part in ast.walk(node.left)):
+        return
+    base, power = _unsigned(node.left), _unsigned(node.right)
+    if any(isinstance(part, ast.Name) for part in ast.walk(node.right)):
+        return
+    for part, most in ((base, _LARGEST_BASE), (power, _LARGEST_POWER)):
+        _check_number(part)
+        if abs(ast.literal_eval(part)) > most:
+            raise _refused(node, "write the number")
+
+
+def _unsigned(node: ast.expr) -> ast.expr:
+    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd) else node

@@ -1,0 +1,124 @@
+"""The terms of a formula, as formulaic parses them, in bounded time; and their columns, of checked expressions only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from math import prod
+from typing import Any
+
+from formulaic import Formula, ModelSpec
+from formulaic.materializers import PandasMaterializer
+from formulaic.parser import DefaultFormulaParser, DefaultOperatorResolver
+from formulaic.parser.algos.sanitize_tokens import sanitize_tokens
+from formulaic.parser.algos.tokenize import tokenize
+from formulaic.parser.types import Factor, Operator, Token
+from formulaic.utils.layered_mapping import LayeredMapping
+from formulaic.utils.stateful_transforms import stateful_eval
+from interface_meta import override
+
+from bayeszoo.data.inputs.expressions import DEEPEST, LONGEST, Expression, closed
+from bayeszoo.data.table.table import shown
+from bayeszoo.errors import InputError
+
+MOST_TOKENS = 4000
+"""Names, numbers and signs of a formula."""
+LARGEST_POWER = 10
+"""Of terms, as in ``(a + b)**2``."""
+MOST_PRODUCTS = 20_000
+"""Products of terms that a formula may ask for, those that are the same included."""
+
+
+class _Operators(DefaultOperatorResolver):
+    """Formulaic's operators, which refuse to make very many terms."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text, self._left = text, MOST_PRODUCTS
+
+    @property
+    def operators(self) -> list[Operator]:
+        """Formulaic's, each counted."""
+        return [self._counted(operator) for operator in super().operators]
+
+    def _counted(self, operator: Operator) -> Operator:
+        if operator.symbol not in ("*", "/", ":", "in", "**", "^"):
+            return operator
+        plain, is_power = copy(operator), operator.symbol in ("**", "^")
+
+        def counted(*terms: Any) -> Any:
+            self._count(len(terms[0]) ** _power_of(terms[1]) if is_power else prod(map(len, terms)))
+            return plain.to_terms(*terms)
+
+        operator._to_terms = counted  # the table of operators is made anew for each parser
+        return operator
+
+    def _count(self, products: int) -> None:
+        self._left -= products
+        if self._left < 0:
+            hint = "write the terms that are meant"
+            raise InputError(f"the formula {shown(self._text)} has too many terms", hint=hint)
+
+
+def _power_of(terms: Any) -> int:
+    """Return the power to which terms are raised: a small whole number."""
+    factors = next(iter(terms)).factors
+    text = factors[0].expr if len(terms) == len(factors) == 1 else ""
+    if not (text.isdecimal() and len(text) < 4 and 1 <= int(text) <= LARGEST_POWER):
+        raise InputError(f"a power of terms is a whole number from 1 to {LARGEST_POWER}", hint="I(x**3) is one of x")
+    return int(text)
+
+
+def parsed(text: str) -> Any:
+    """Return the terms of a formula, after each part of it that is Python was checked.
+
+    Already in parsing formulaic evaluates what is called on the left of the ``~``.
+    """
+    if len(text) > LONGEST:
+        raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read")
+    if _depth(text) > DEEPEST:
+        raise InputError(f"the formula {shown(text)} has more than {DEEPEST} parentheses within each other")
+    tokens = list(tokenize(text))
+    if len(tokens) > MOST_TOKENS:
+        raise InputError(f"the formula {shown(text)} has {len(tokens)} names and signs, at most {MOST_TOKENS} are read")
+    for token in tokens:
+        if token.kind is Token.Kind.PYTHON:
+            Expression(token.token)  # else its text is made anew from a tree of any depth
+            (whole,) = sanitize_tokens([token])
+            Expression(whole.token)
+    parser = DefaultFormulaParser(operator_resolver=_Operators(text))
+    return Formula.from_spec(text, parser=parser)
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    for character in text:
+        depth = max(0, depth + (character in "([{") - (character in ")]}"))
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def columns_of(factor: Any) -> list[str]:
+    """Return the columns of the table that a factor is made of."""
+    if factor.eval_method.value == "python":
+        return Expression(factor.expr).columns
+    return [factor.expr] * (factor.eval_method.value == "lookup")
+
+
+class _Materializer(PandasMaterializer):
+    """Evaluates the text of expressions that were checked, where nothing else can be called."""
+
+    @override
+    def _evaluate(self, expr: str, metadata: Any, spec: ModelSpec) -> Any:
+        names, variables = LayeredMapping(self.layered_context), set[Any]()
+        checked = Expression(expr, names).text
+        state = spec.transform_state
+        return stateful_eval(checked, names, {expr: metadata}, state, spec, variables=variables), variables
+
+
+def materialized(terms: Any, state: dict[Any, Any], categories: Mapping[str, Any], frame: Any) -> Any:
+    """Return the matrix of the columns that terms make of a table, by what is known of the rows of the fit."""
+    known = {name: (Factor.Kind.CATEGORICAL, {"categories": list(values)}) for name, values in categories.items()}
+    how = {"transform_state": state, "encoder_state": known, "na_action": "raise", "output": "pandas"}
+    spec = ModelSpec(formula=terms, **how)
+    return _Materializer(frame, context=closed()).get_model_matrix(spec)

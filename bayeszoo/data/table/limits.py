@@ -1,0 +1,55 @@
+"""How large a table may be that is read at once: a small file may unpack to more than any memory holds."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.printable import escaped
+
+MOST_COLUMNS = 100_000
+MOST_ROWS = 50_000_000
+MOST_CELLS = 200_000_000
+"""Of numbers 1.6 GB; of text ten times as much."""
+LONGEST_LINE = 50_000_000
+"""Characters."""
+_SAMPLE, _UNPACKED_SAMPLE = 2**17, 2**22
+"""Bytes from which it is told how many rows a file has."""
+_SURE = 1.5
+"""How far above its limit an estimate must be to be believed."""
+_GZIP = 31  # zlib's code for gzip
+
+
+class TooLarge(InputError):
+    """A table that is not read at once."""
+
+
+def refuse_columns(name: str, columns: int) -> None:
+    """Refuse a table of very many columns."""
+    if columns > MOST_COLUMNS:
+        hint = "are its lines and columns swapped, or is the delimiter another one?"
+        raise TooLarge(f"{name} has {columns:,} columns, at most {MOST_COLUMNS:,} are read", hint=hint)
+
+
+def refuse_rows(name: str, rows: int, columns: int, which: str = "") -> None:
+    """Refuse to read very many rows at once."""
+    if rows > MOST_ROWS or rows * columns > MOST_CELLS:
+        most = f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells are read at once"
+        hint = "--chunk-rows 1000000 reads a file of any size in parts, for models that have statistics; or take a part"
+        raise TooLarge(f"{name} has {which}{rows:,} rows of {columns:,} columns, {most}", hint=hint)
+
+
+def refuse_large_file(path: Path, is_packed: bool, columns: int) -> None:
+    """Refuse a text file which by its size and its first lines has far more rows than are read at once."""
+    with path.open("rb") as file:
+        packed = file.read(_SAMPLE)
+    text, share = packed, len(packed)
+    if is_packed:
+        unpacking = zlib.decompressobj(_GZIP)
+        text = unpacking.decompress(packed, _UNPACKED_SAMPLE)
+        share = len(packed) - len(unpacking.unconsumed_tail)
+    lines = text.count(b"\n")
+    rows = int(path.stat().st_size / max(share, 1) * lines)
+    if rows > _SURE * MOST_ROWS or rows * columns > _SURE * MOST_CELLS:
+        refuse_rows(escaped(path.name), rows, columns, "about ")

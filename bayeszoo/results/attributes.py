@@ -1,0 +1,344 @@
+"""What the attributes of a fit must be, whoever wrote its file: what is read of a fit later need not be doubted.
+
+A digest shows accidents, not forgery, so that a file may say anything. All of it is data: nothing that is written in a
+file is run, looked up but by the names of the zoo, opened or evaluated but by the check of formulas.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from bayeszoo.data.table.table import shown
+from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+type Check = Callable[[Any], bool]
+
+LARGEST = 2**23
+"""Characters of an attribute: labels of a hundred thousand columns or groups are a tenth of it."""
+_LONGEST_LINE, _LONGEST_COMMAND = 10_000, 100_000
+_MOST_DIGITS = 2**63
+_DEEPEST = 12
+KINDS = ("exact", "sampled", "approximate", "point estimate")
+VERDICTS = ("ok", "caution", "failed")
+STATUSES = (*VERDICTS, "interrupted", "not converged")
+_NO_NUMBERS = (None, "inf", "-inf")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_line(value: Any) -> bool:
+    """Say whether a value is one line of text, which no terminal takes for more than its letters."""
+    return isinstance(value, str) and len(value) <= _LONGEST_LINE and value.isprintable()
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_LINE
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value.isidentifier() and len(value) <= 200
+
+
+def _is_whole(value: Any) -> bool:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return is_whole and bool(0 <= value < _MOST_DIGITS)
+
+
+def _is_number(value: Any) -> bool:
+    """Say whether a value is a number that is finite."""
+    return _is_float(value) and bool(abs(value) <= sys.float_info.max)
+
+
+def _is_figure(value: Any) -> bool:
+    """Say whether a value is a number as `dumps` writes it: what is not finite is a word, or nothing."""
+    return _is_number(value) or (not isinstance(value, list | dict) and value in _NO_NUMBERS)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:
+    """Say whether a value of JSON is neither deep nor holds whole numbers of many digits."""
+    if isinstance(value, list | dict):
+        each = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        return depth > 0 and all(_is_plain(item, depth - 1) for item in each)
+    return value is None or isinstance(value, str | bool) or _is_number(value)
+
+
+def _is_one_of(values: Iterable[str], value: Any) -> bool:
+    return isinstance(value, str) and value in values
+
+
+def _list_of(each: Check, value: Any) -> bool:
+    return isinstance(value, list) and all(map(each, value))
+
+
+def _mapping_of(name: Check, each: Check, value: Any) -> bool:
+    return isinstance(value, dict) and all(map(name, value)) and all(map(each, value.values()))
+
+
+def _has(required: Mapping[str, Check], optional: Mapping[str, Check], value: Any) -> bool:
+    """Say whether a mapping has what is required, and what it has of these is as it must be."""
+    return (
+        isinstance(value, dict)
+        and required.keys() <= value.keys()
+        and all(check(value[name]) for name, check in {**required, **optional}.items() if name in value)
+    )
+
+
+_texts, _lines, _figures = partial(_list_of, _is_text), partial(_list_of, _is_line), partial(_list_of, _is_figure)
+_arguments = partial(_mapping_of, _is_name, _is_plain)
+
+
+def _is_check(value: Any) -> bool:
+    required: dict[str, Check] = {
+        "passed": lambda passed: isinstance(passed, bool),
+        "value": _is_figure,
+        "limit": _is_label,
+    }
+    verdict = partial(_is_one_of, VERDICTS)
+    if not _has(required, {"verdict": verdict, "caveat": _is_label}, value):
+        return False
+    worst = "ok" if value["passed"] else "caution" if value.get("caveat") else "failed"
+    return value.get("verdict", worst) == worst
+
+
+def _is_gate(value: Any) -> bool:
+    """Say whether a gate is whole, and its verdict that of its checks."""
+    checks = partial(_mapping_of, _is_label, _is_check)
+    if not _has({"checks": checks}, {"verdict": partial(_is_one_of, VERDICTS)}, value):
+        return False
+    verdicts = {"ok" if check["passed"] else check.get("verdict", "failed") for check in value["checks"].values()}
+    worst = max(verdicts or {"failed"}, key=VERDICTS.index)
+    return value.get("verdict", worst) == worst and value.get("passed", worst == "ok") is (worst == "ok")
+
+
+_FACTS: dict[str, Check] = {
+    **dict.fromkeys(
+        [
+            "log_evidence",
+            "log_evidence_mcse",
+            "elbo",
+            "elbo_se",
+            "k_hat",
+            "mean_gap",
+            "sd_ratio_least",
+            "sd_ratio_most",
+        ],
+        _is_figure,
+    ),
+    **dict.fromkeys(["log_likelihood", "log_joint", "highest_degenerate"], _is_figure),
+    **dict.fromkeys(["restarts", "given_up", "reached_the_best", "degenerate", "thin"], _is_whole),
+    **dict.fromkeys(["components_withheld", "derived_withheld", "k_hat_withheld", "draws_withheld"], _is_label),
+    **dict.fromkeys(["mode_space", "estimate", "labelled", "numbered_as", "degenerate_because"], _is_label),
+    **dict.fromkeys(["maxima", "label_stability"], _figures),
+}
+_TOGETHER = {
+    "restarts": ("maxima", "reached_the_best"),
+    "elbo": ("elbo_se", "k_hat"),
+    "mean_gap": ("sd_ratio_least", "sd_ratio_most"),
+    "highest_degenerate": ("degenerate", "degenerate_because"),
+}
+"""Facts that are told with others."""
+
+
+def _are_facts(value: Any) -> bool:
+    return _mapping_of(_is_label, _is_plain, value) and _has({}, _FACTS, value)
+
+
+def _is_coding(value: Any) -> bool:
+    """Say whether a mapping is what features were coded by; the formula itself is checked when it is read."""
+    levels = partial(_mapping_of, _is_text, _texts)
+    required: dict[str, Check] = {
+        "features": _texts,
+        "levels": levels,
+        "interactions": lambda each: _list_of(_is_plain, each),
+    }
+    of_formula: dict[str, Check] = {
+        "formula": _is_text,
+        "state": lambda state: isinstance(state, dict) and _is_plain(state),
+    }
+    of_formula |= {"categories": partial(_mapping_of, _is_text, partial(_list_of, _is_plain))}
+    of_formula |= {"terms": levels, "variables": levels}
+    return _has(required, of_formula, value) and value.keys() <= required.keys() | of_formula.keys()
+
+
+def _is_times(value: Any) -> bool:
+    return _has({"column": _is_text, "values": _texts}, {}, value)
+
+
+_READING: dict[str, Check] = {
+    "from": partial(_is_one_of, ("example", "file", "memory")),
+    "options": _arguments,
+    "inputs": _is_text,
+    "rows": _is_whole,
+    "files": _is_plain,
+    "outcomes": lambda value: _texts(value) and len(value) == 2,
+    "scales": partial(_mapping_of, _is_text, lambda value: _is_number(value) and value > 0),
+    "coding": _is_coding,
+    "times": _is_times,
+}
+
+
+def _is_reading(value: Any) -> bool:
+    return value is None or (
+        _mapping_of(_is_line, lambda item: _is_plain(item, 2 * _DEEPEST), value) and _has({}, _READING, value)
+    )
+
+
+def _is_command(value: Any) -> bool:
+    """Say whether a text is the words of a command, which a page shows to be typed again."""
+    try:
+        words = shlex.split(value) if _is_text(value) and len(value) <= _LONGEST_COMMAND else []
+        return bool(words) and words[0].replace("-", "").isalpha()
+    except ValueError:
+        return False
+
+
+def _is_array_of_rows(value: Any) -> bool:
+    """Say whether a mapping describes an array of none of the rows: its labels, or its type and shape."""
+    if _has({"labels": _texts}, {}, value):
+        return True
+    sizes = partial(_list_of, lambda size: _is_whole(size) and size < LARGEST)
+    return _has(
+        {"type": lambda code: re.fullmatch(r"[<>|=]?[biufU]\d{1,5}", str(code)) is not None, "shape": sizes}, {}, value
+    )
+
+
+_PLAIN: dict[str, Check] = {
+    "model": _is_line,
+    "method": _is_line,
+    "kind": partial(_is_one_of, KINDS),
+    "sampler": _is_line,
+    "status": partial(_is_one_of, STATUSES),
+    "data_digest": _is_digest,
+    "data_source": _is_line,
+    "data_rows": _is_whole,
+    "seed": _is_whole,
+    "created_at": _is_line,
+    "declared_from": _is_line,
+}
+_PLAIN_IF_ANY: dict[str, Check] = {
+    "data_from": partial(_is_one_of, ("rows", "statistics")),
+    "statistics_digest": _is_digest,
+    "command": _is_command,
+    "prior": _is_line,
+    "by": _is_label,
+    "group": _is_label,
+}
+_JSON: dict[str, Check] = {
+    "fields": _arguments,
+    "options": _arguments,
+    "versions": partial(_mapping_of, _is_line, _is_line),
+    "seconds": partial(_mapping_of, _is_line, lambda value: _is_number(value) and value >= 0),
+    "gate": _is_gate,
+    "facts": _are_facts,
+    "notes": _texts,
+    "columns": partial(_mapping_of, _is_text, _is_text),
+}
+_JSON_IF_ANY: dict[str, Check] = {
+    "reading": _is_reading,
+    "data_names": _texts,
+    "data_arrays": partial(_mapping_of, _is_text, _is_array_of_rows),
+    "model_file": partial(_has, {"file": _is_line, "kind": _is_name, "digest": _is_digest}, {}),
+}
+_OF_GROUPS: dict[str, Check] = {
+    "model": _is_line,
+    "method": _is_line,
+    "kind": partial(_is_one_of, KINDS),
+    "seed": _is_whole,
+    "by": _is_label,
+}
+
+
+def parse(name: str, text: Any) -> Any:
+    """Read an attribute that is JSON."""
+    if not isinstance(text, str) or len(text) > LARGEST:
+        raise _wrong(name, text)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise _wrong(name, text) from None
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+def _wrong(name: str, value: Any) -> InputError:
+    problem = f"the fit's attribute {shown(name)} is damaged: {shown(value)}"
+    return InputError(problem, hint="fit again, or ask who made the file")
+
+
+def check_fit(tree: xr.DataTree) -> None:
+    """Refuse a fit whose attributes are not those of a fit, or whose draws are no numbers."""
+    attrs, reads = tree.attrs, {**_JSON, **_JSON_IF_ANY}
+    _check(attrs, {**_PLAIN, **dict.fromkeys(_JSON, _is_text)}, _PLAIN_IF_ANY)
+    for name in [name for name in reads if name in attrs]:
+        if not reads[name](parse(name, attrs[name])):
+            raise _wrong(name, attrs[name])
+    if attrs.get("data_from") == "statistics":
+        _check(attrs, {"statistics_digest": _is_digest, "data_arrays": _is_text}, {})
+    if "exact" in tree.children:
+        _check(tree["exact"].attrs, {"log_evidence": _is_float}, {"log_evidence_counts": _is_float})
+    if attrs["status"] in ("ok", "caution"):
+        _check_draws(tree)
+
+
+def check_agreement(tree: xr.DataTree) -> None:
+    """Refuse a fit in a file whose status is better than its gate, or that lacks facts which are told with others."""
+    facts, status = parse("facts", tree.attrs["facts"]), tree.attrs["status"]
+    verdict = parse("gate", tree.attrs["gate"]).get("verdict", VERDICTS[0])
+    if status in VERDICTS[: VERDICTS.index(verdict)]:
+        raise _wrong("status", status)
+    if not all({*others} <= facts.keys() for name, others in _TOGETHER.items() if name in facts):
+        raise _wrong("facts", tree.attrs["facts"])
+
+
+def _check_draws(tree: xr.DataTree) -> None:
+    """Refuse draws that are not a number, of a fit whose numbers are shown: its gate has let none through."""
+    for name, values in tree["posterior"].data_vars.items() if "posterior" in tree.children else ():
+        if not {"chain", "draw"} <= {*values.dims}:
+            continue  # another tool has added it
+        if values.dtype.kind not in "biuf" or (values.dtype.kind == "f" and np.isnan(values.to_numpy()).any()):
+            problem = f"the draws of {shown(str(name))} in the fit are not all numbers"
+            raise InputError(problem, hint="fit again, or ask who made the file")
+
+
+def check_groups(tree: xr.DataTree, labels: Mapping[str, Any]) -> None:
+    """Refuse fits by group whose attributes are not theirs: the group of each fit is ``labels``'."""
+    _check(tree.attrs, {**_OF_GROUPS, "groups": _is_text}, {"command": _is_command})
+    listed = parse("groups", tree.attrs["groups"])
+    if not (_texts(listed) and sorted(listed) == sorted(labels) and len({*listed}) == len(listed)):
+        raise _wrong("groups", tree.attrs["groups"])
+
+
+def _check(attrs: Mapping[Any, Any], required: Mapping[str, Check], optional: Mapping[str, Check]) -> None:
+    for name, check in {**required, **optional}.items():
+        if name not in attrs and name in required:
+            raise InputError(f"the fit has no attribute {name!r}", hint="fit again, or ask who made the file")
+        if name in attrs and not check(_plain(attrs[name])):
+            raise _wrong(name, attrs[name])
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's numbers, as a file has them, as Python's."""
+    return value.item() if isinstance(value, np.generic) else value

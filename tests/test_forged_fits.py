@@ -1,0 +1,135 @@
+"""What somebody has written into a fit runs nothing, and ends in an answer or in one line."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayeszoo as bz
+from bayeszoo.foundation.gate import AGREEMENT
+from bayeszoo.report.asked import again
+from bayeszoo.report.notebook import html
+from bayeszoo.results import files
+from bayeszoo.results.caveats import next_step
+from bayeszoo.results.stored import Fit
+from tests import forged_fits as forge
+
+CODES = (0, 2, 3, 4)
+
+
+@pytest.fixture
+def ask(run, tmp_path, monkeypatch):
+    """Write a forged fit, ask it by a command, and return what is wrong with how that ended."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil.py").write_text(forge.EVIL)
+
+    def ask(tree, what, command):
+        try:
+            forge.write(tree, tmp_path / "fit.nc")
+        except (TypeError, ValueError):  # netCDF cannot hold it, so nobody can send it
+            return None
+        where = ["-c", "fit.nc"] if command == "select" else ["fit.nc"]
+        code, out, err = run(command, *where, *(["-o", "page.html", "--overwrite"] if command == "report" else []))
+        said = [line for line in err.splitlines() if not line.startswith(("note:", "caution:", "wrote", "next:"))]
+        unseen = [c for c in out + err if not c.isprintable() and c != "\n"]
+        is_well = code in CODES and len(said) <= 1 and "Traceback" not in err and not unseen
+        return None if is_well and not (tmp_path / "canary").exists() else (what[:300], command, code, err[-300:])
+
+    return ask
+
+
+def test_forged_attributes_run_nothing_and_end_in_one_line(ask):
+    cases = forge.cases(12, 5, (forge.coin, forge.formula), ("predict",))
+    assert [wrong for case in cases if (wrong := ask(*case))] == []
+
+
+@pytest.mark.slow  # minutes: a thousand of the same, of fits of all kinds
+def test_a_thousand_forged_attributes_run_nothing_and_end_in_one_line(ask):
+    assert [wrong for case in forge.cases(1000, 2026) if (wrong := ask(*case))] == []
+
+
+def forged(tmp_path, **attrs):
+    tree = forge.coin()
+    tree.attrs |= attrs
+    forge.write(tree, tmp_path / "fit.nc")
+    return tmp_path / "fit.nc"
+
+
+ATTRIBUTES = {
+    "status": "splendid",
+    "kind": "certain",
+    "fields": "[1, 2]",
+    "facts": "7",
+    "notes": "null",
+    "gate": '{"checks": {"x": {"passed": 1, "value": 0, "limit": ""}}}',
+    "seed": -1,
+    "data_rows": "many",
+    "command": "fit 'beta",
+    "columns": "[" * 10_000,
+    "options": json.dumps({"x=1); import os; (y": 1}),
+    "versions": json.dumps({"python": "x" * 20_000_000}),
+    "model_file": json.dumps({"file": "a.py", "kind": "__import__('os')", "digest": "0" * 64}),
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_that_is_no_fits_is_named(name, tmp_path):
+    with pytest.raises(bz.InputError, match=f"attribute {name!r}"):
+        bz.load(forged(tmp_path, **{name: ATTRIBUTES[name]}))
+
+
+@pytest.mark.parametrize("fields", [{"a": 1.0, "b": 1.0, "c": 2.0}, {"a": -1.0}, {"a": [1.0]}])
+def test_fields_that_are_not_those_of_the_model_are_refused(fields, tmp_path):
+    with pytest.raises(bz.InputError):
+        bz.predict(bz.load(forged(tmp_path, fields=json.dumps(fields))))
+
+
+def test_a_failed_gate_does_not_become_ok_by_its_status(tmp_path):
+    gate = {"passed": False, "verdict": "failed", "checks": {"x": {"passed": False, "value": 1.0, "limit": "<= 0"}}}
+    with pytest.raises(bz.InputError, match="status"):
+        bz.load(forged(tmp_path, gate=json.dumps(gate)))
+
+
+def test_draws_that_are_no_numbers_are_refused_though_their_digests_are_right(run, tmp_path):
+    tree = forge.coin()
+    tree["posterior"]["theta"][0, 3] = np.nan
+    forge.write(tree, tmp_path / "fit.nc")
+    code, out, err = run("predict", tmp_path / "fit.nc")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    with pytest.raises(bz.InputError, match="'theta'"):
+        Fit(xr.load_datatree(tmp_path / "fit.nc", engine=files.ENGINE))
+
+
+UNSEEN = "\u202ey\x1b[2J<b>"
+
+
+def hidden():
+    linear = bz.find("linear_regression")
+    data = bz.read(linear, {UNSEEN: [1.0, 2, 3, 4], "y": [1.0, 3, 2, 4]}, target="y")
+    return bz.fit(linear.weak(data), data, "exact", seed=1)
+
+
+def test_a_notebook_shows_what_nobody_would_see():
+    page = html(hidden())
+    assert r"\u202ey" in page
+    assert not {"\u202e", "\x1b"} & {*page}
+
+
+@pytest.mark.slow  # a page has pictures
+def test_a_page_shows_what_nobody_would_see(tmp_path):
+    bz.report(hidden(), tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert r"\u202ey" in page
+    assert not {"\u202e", "\x1b"} & {*page}
+    assert "[2J<b>" not in page
+
+
+@pytest.mark.parametrize("command", ["fit evil.py:Evil rows.csv", "fit beta_bernoulli rows.csv -c evil.py:Evil", "fit"])
+def test_no_command_of_a_fit_that_would_run_a_file_is_shown_to_be_typed(command, tmp_path):
+    tree = bz.load(forged(tmp_path, command=command))
+    assert "evil" not in again({"it": tree}).blocks.__repr__()
+    checks = {AGREEMENT: {"verdict": "failed", "passed": False, "value": 9.0, "limit": "<= 6"}}
+    tree = bz.load(forged(tmp_path, command=command, status="failed", gate=json.dumps({"checks": checks})))
+    assert next_step(tree).endswith("try bayeszoo check beta_bernoulli") or "rows.csv" in next_step(tree)
+    assert "evil" not in next_step(tree)
