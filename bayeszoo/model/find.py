@@ -155,8 +155,10 @@ def _named_files() -> Path:
 
 def _places_of(digest: str) -> list[Path]:
     """Return where a text was when it was named, the last place first."""
+    if not _named_files().is_file():
+        return []
     try:
-        lines = _named_files().read_text(encoding="utf-8").splitlines()
+        lines = _named_files().read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
     return [Path(line.partition(" ")[2]) for line in reversed(lines) if line.startswith(f"{digest} ")]
@@ -167,7 +169,9 @@ def _remember(path: Path, digest: str) -> None:
     if path not in _places_of(digest)[:1]:
         with suppress(OSError):
             _named_files().parent.mkdir(parents=True, exist_ok=True)
-            with _named_files().open("a", encoding="utf-8") as out:
+            if _named_files().exists() and not _named_files().is_file():
+                return
+            with _named_files().open("a", encoding="utf-8", errors="surrogateescape") as out:
                 out.write(f"{digest} {path}\n")
 
 
@@ -192,6 +196,8 @@ def _is_own(value: object, module: ModuleType) -> bool:
 
 
 def _text_of(path: Path) -> str:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise InputError(f"not a regular file: {path}")
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -201,7 +207,7 @@ def _text_of(path: Path) -> str:
 
 
 def _digest_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()  # of a path that is not UTF-8 too
 
 
 class _Loader(SourceFileLoader):
