@@ -9,6 +9,7 @@ Importing it imports neither PyMC nor ArviZ. The public names are grouped below 
 imports nothing of what is higher.
 """
 
+import bayeszoo.foundation.starting  # noqa: F401 (before all others)
 from bayeszoo import plots
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.bootstrap import bootstrap

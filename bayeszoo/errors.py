@@ -46,6 +46,19 @@ class NumericalError(ArithmeticError):
     exit_code = 4
 
 
+class NotWritten(OSError):
+    """A file could not be written, as on a full disk; what had its name before is as it was."""
+
+    exit_code = 4
+
+    def __init__(self, path: object, error: OSError) -> None:
+        super().__init__(error.errno, f"cannot write {path}: {error.strerror or error}")
+
+    def __str__(self) -> str:
+        """Return the message alone: the number of the error says nothing more."""
+        return str(self.strerror)
+
+
 class Untrustworthy(RuntimeError):
     """A result failed its gate, and what was asked for would build on it."""
 

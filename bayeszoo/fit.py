@@ -15,6 +15,7 @@ import numpy as np
 
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
+from bayeszoo.foundation import signals
 from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.inner import with_inner
@@ -34,7 +35,7 @@ from bayeszoo.model.reduction.rows import METHODS as METHODS_OF_FILES
 from bayeszoo.model.reduction.rows import FileRows
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
-from bayeszoo.results.groups import extend, extend_while_small
+from bayeszoo.results.groups import extend_unless_stopped
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -166,12 +167,28 @@ def fit_sharing(
     streams = partial(stream, seed, model.name, fields_of(model), which)
     problem = Problem(model, checked, streams(method), reporter, streams, shared)
     with closing(problem.reporter):
-        outcome = with_inner(problem, run(problem, **effective), METHODS[method].kind)
-        problem.reporter.phase("checking the fit")
+        outcome = run(problem, **effective)
         how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
-        tree = assemble(problem, outcome, how, effective)
-        problem.reporter.phase("log likelihood and replicates (groups of ArviZ)")
-        return extend_while_small(tree) if groups is None else extend(tree, groups)
+        tree = _assembled(problem, outcome, how, effective)
+        if tree.attrs["status"] != "interrupted":
+            problem.reporter.phase("log likelihood and replicates (groups of ArviZ)")
+            extend_unless_stopped(tree, groups)
+        return tree
+
+
+def _assembled(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
+    """Check and assemble a fit; after Ctrl-C, before or meanwhile, what there is of it at once."""
+
+    def whole() -> xr.DataTree:
+        with_all = with_inner(problem, outcome, how["kind"])
+        problem.reporter.phase("checking the fit")
+        return assemble(problem, with_all, how, options)
+
+    tree = None if outcome.interrupted else signals.unless_stopped(whole)
+    if tree is not None:
+        return tree
+    problem.reporter.phase("keeping what was drawn")
+    return assemble(problem, replace(outcome, interrupted=True), how, options)
 
 
 def as_data(model: Model, data: Any) -> Data | Accumulated:

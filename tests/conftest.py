@@ -20,10 +20,13 @@ if "base_compiledir" not in flags:  # compiled models are kept between runs, as 
     )
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+
+
 @pytest.fixture(autouse=True)
 def _as_before():
     """A command takes over signals and hooks for good: a test that runs one in this process gives them back."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
     hooks = sys.unraisablehook, sys.excepthook
     yield
     for number, handler in handlers.items():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
-from bayeszoo.cli.verbs.select import heldout_command
+from bayeszoo.cli.verbs.words import heldout_command
 from bayeszoo.comparison.held_out import as_data_of, word_score
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import split_words

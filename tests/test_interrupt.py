@@ -14,12 +14,17 @@ from unittest.mock import Mock
 import numpy as np
 import pyarrow
 import pytest
+import xarray as xr
 
 import bayeszoo as bz
+from bayeszoo.comparison.compare import STOPPED
 from bayeszoo.errors import Interrupted
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import PHASES, Reporter
-from bayeszoo.inference.methods import nuts
+from bayeszoo.inference.methods import nuts, runs
+from bayeszoo.results import assemble as assembling
+from bayeszoo.results import groups
 from bayeszoo.results.summary import HEADLINE
 from tests.quick import quick_first
 
@@ -266,3 +271,179 @@ def test_pymc_stopped_by_a_signal_lost_before_or_during_warmup(monkeypatch, befo
     monkeypatch.setattr(signals, "received", before)
     with pytest.raises(Interrupted, match="stopped before any chain had a draw; nothing was kept"):
         bz.fit(bz.find("beta_bernoulli")(), seed=1, sampler="pymc", draws=300, tune=300, reporter=reporter)
+
+
+# After the draws: they are kept whatever of the rest is stopped
+
+
+def stopping(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_stopped_while_it_is_checked_a_fit_keeps_its_draws(monkeypatch, tmp_path):
+    model, rows = bz.find("normal_gamma")(), [1.2, 0.3, 2.2, 1.9]
+    whole = bz.fit(model, rows, "exact", seed=1, groups=[])
+    monkeypatch.setattr(assembling, "labelled", stopping)
+    tree = bz.load(bz.save(bz.fit(model, rows, "exact", seed=1), tmp_path / "fit.nc"))
+    assert (tree.attrs["status"], bz.view(tree).checks) == ("interrupted", {})
+    np.testing.assert_array_equal(tree["posterior"]["mu"], whole["posterior"]["mu"])
+    assert bz.summarize(tree)["mu"]["mean"] is None
+    with pytest.raises(bz.Untrustworthy):
+        bz.predict(tree)
+
+
+def test_stopped_while_groups_are_added_a_fit_is_whole_without_them(monkeypatch):
+    model, rows = bz.find("normal_gamma")(), [1.2, 0.3, 2.2, 1.9]
+    monkeypatch.setitem(groups._MAKERS, "posterior_predictive", stopping)
+    for asked in (None, ["posterior_predictive"]):
+        tree = bz.fit(model, rows, "exact", seed=1, groups=asked)
+        assert tree.attrs["status"] == "ok"
+        assert "posterior_predictive" not in tree.children
+        assert any("stopped" in note for note in bz.view(tree).notes)
+
+
+def a_run(length):
+    """A run of 2 chains of so many draws."""
+    draws = xr.Dataset({"theta": (("chain", "draw"), np.full((2, length), 0.5))})
+    return nuts.Run(xr.DataTree.from_dict({"posterior": draws, "sample_stats": draws.rename(theta="energy")}))
+
+
+@pytest.mark.parametrize(
+    ("second", "kept"),
+    [(stopping, 30), (Mock(side_effect=Interrupted("no draw")), 30), (Mock(return_value=a_run(5)), 30)],
+)
+def test_an_attempt_that_is_stopped_does_not_take_the_one_before_with_it(monkeypatch, second, kept):
+    """Of a run that did not pass all draws are there, when it is repeated and stopped before it has as many."""
+    first = a_run(30)
+    attempts = iter([lambda *_: first, second])
+    failed = [Check("r_hat", passed=False, value=1.2, limit="<= 1.01")]
+    checked = iter([lambda *_: failed, stopping])
+    monkeypatch.setattr(nuts, "_sampled", lambda *words: next(attempts)(*words))
+    monkeypatch.setattr(nuts, "_checks", lambda *words: next(checked)(*words))
+    monkeypatch.setattr(nuts, "_ends", lambda *_: ())
+    monkeypatch.setattr(nuts, "announce_again", lambda *_: None)
+    problem = Mock(**{"density.names": ["theta"], "density.dims": {}, "density.coords": {}})
+    outcome = nuts.run(problem, draws=30)
+    assert (outcome.interrupted, outcome.checks, outcome.facts["attempts"]) == (True, [], 1)
+    assert outcome.draws["theta"].shape == (2, kept)
+
+
+AFTER = """
+import signal, sys, time
+from bayeszoo import fit
+from bayeszoo.cli.app import main
+from bayeszoo.results import assemble, files, groups
+import xarray as xr
+
+def stopped(function):
+    def then(*words, **options):
+        signal.raise_signal(int(sys.argv[1]))
+        time.sleep(600 if sys.argv[2] != "saving" else 0)
+        return function(*words, **options)
+    return then
+
+def again(function):
+    def then(*words, **options):
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+        return function(*words, **options)
+    return then
+
+if sys.argv[2] == "checking":
+    assemble.labelled = stopped(assemble.labelled)
+if sys.argv[2] == "groups":
+    groups._MAKERS["posterior_predictive"] = stopped(groups._MAKERS["posterior_predictive"])
+xr.DataTree.to_netcdf = (stopped if sys.argv[2] == "saving" else again)(xr.DataTree.to_netcdf)
+main(["fit", "beta_bernoulli", "--example", "placenta_previa", "--method", "exact", "--seed", "1", "-o", "fit.nc"])
+"""
+
+
+STOPS_AFTER = {"checking": signal.SIGINT, "groups": signal.SIGTERM, "saving": signal.SIGHUP}
+
+
+@pytest.mark.parametrize("where", quick_first(STOPS_AFTER))
+def test_after_the_first_signal_no_other_one_takes_what_was_drawn(tmp_path, where):
+    number, name = STOPS_AFTER[where], "fit.nc.partial" if where == "checking" else "fit.nc"
+    with running(sys.executable, "-c", AFTER, str(int(number)), where, folder=tmp_path) as process:
+        out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 128 + signal.SIGINT if where != "saving" else 128 + number
+    assert listing(tmp_path) == [name]
+    assert f"wrote {name}\n" in err
+    assert err.count(signals.HELD.decode()) == 1
+    assert "Traceback" not in err
+    assert "status" in out
+    assert bz.load(tmp_path / name).attrs["status"] == ("interrupted" if where == "checking" else "ok")
+
+
+IMPORTED = """
+import signal, sys
+sys.modules["__main__"].__file__ = "/usr/bin/bayeszoo"
+class Stops:
+    def find_spec(self, name, *_):
+        if name == "bayeszoo.answers":
+            signal.raise_signal(int(sys.stdin.read()))
+sys.meta_path.insert(0, Stops())
+import bayeszoo
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_stopped_while_the_library_is_imported(number):
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED], input=str(int(number)), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "interrupted\n")
+
+
+def test_a_program_that_uses_the_library_keeps_its_signals():
+    code = IMPORTED.replace("/usr/bin/bayeszoo", "analysis.py")
+    done = subprocess.run([sys.executable, "-c", code], input="2", capture_output=True, text=True, check=False)
+    assert "KeyboardInterrupt" in done.stderr
+
+
+# What a machine is too small for
+
+
+def test_more_draws_than_memory_are_refused_before_the_sampler_ends_the_process(monkeypatch):
+    problem = Mock(**{"density.shapes": {"theta": (), "w": (3,)}})
+    settings = nuts.Settings(draws=10**9, tune=10, chains=4, target_accept=0.8)
+    with pytest.raises(bz.InputError, match="at most"):
+        runs.require_room(problem, settings)
+    monkeypatch.setattr(runs, "memory_of_machine", lambda: 8 * 4 * 22 * 30)
+    runs.require_room(problem, nuts.Settings(20, 10, 4, 0.8))
+    with pytest.raises(bz.InputError, match="at most 20 draws"):
+        runs.require_room(problem, nuts.Settings(21, 10, 4, 0.8))
+
+
+class PanicException(BaseException):
+    """As Rust's, which is no Exception."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 9 GiB"),
+        OSError(12, "Cannot allocate memory"),
+        ImportError("lib.so: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
+        PanicException("called `Option::unwrap()` on a `None` value"),
+    ],
+)
+def test_what_memory_or_a_sampler_lacks_is_one_line_and_code_4(monkeypatch, run, error):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr("bayeszoo.cli.verbs.fits.fit", fails)
+    code, out, err = run("fit", "beta_bernoulli", "--example", "placenta_previa")
+    assert (code, out) == (4, "")
+    assert err.splitlines()[-1].startswith("error: ")
+
+
+def test_a_comparison_that_is_stopped_shows_the_fits_that_it_has(monkeypatch):
+    model, rows = bz.find("normal_gamma")(), [1.2, 0.3, 2.2, 1.9]
+    monkeypatch.setattr("bayeszoo.inference.methods.mode.run_map", stopping)
+    monkeypatch.setattr("bayeszoo.inference.methods.mode.run_mle", lambda *_: pytest.fail("it went on"))
+    frame = bz.compare(model, rows, ["exact", "map", "mle"], seed=1)
+    assert frame["status"].tolist() == ["ok"] * 2 + [f"withheld: {STOPPED}"] * 2
+    with pytest.raises(KeyboardInterrupt):
+        bz.compare(model, rows, ["map", "exact"], seed=1)

@@ -35,11 +35,16 @@ from bayeszoo.cli.verbs import (
     resampling,
     rows,
     select,
+    words,
 )
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
 
+PANIC = "PanicException"
+"""What nutpie's Rust raises past `except Exception`."""
+OUT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "os error 11", "os error 12", "start new thread")
+"""What errors of libraries say that find no room for code, data or threads."""
 EPILOGUE = (
     "Exit codes: 0 ok, or shown with a caveat; 2 input; 3 not trustworthy, with --strict also what has a "
     "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug. A fit of a model of your own, if it is asked for: "
@@ -51,7 +56,7 @@ app = App(
     help_epilogue=EPILOGUE,
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
-for verbs in (by, check, classes, empirical, factors, fits, models, parts, pooling, resampling, rows, select):
+for verbs in (by, check, classes, empirical, factors, fits, models, parts, pooling, resampling, rows, select, words):
     for function, command in vars(verbs).items():
         if function.endswith("_command"):
             app.command(command, name=function.removesuffix("_command").replace("_", "-"))
@@ -87,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _mend_streams()
     with terminal.cautions() as said:
         code = _run([argument for argument in words if argument not in ("--debug", "--strict")], debug)
-    signals.leave(code or (Untrustworthy.exit_code if strict and said else 0))
+    stopped = signals.exit_code() if signals.received else 0
+    signals.leave(stopped or code or (Untrustworthy.exit_code if strict and said else 0))
 
 
 def _collect_seldom() -> None:
@@ -116,9 +122,8 @@ def _run(arguments: list[str], debug: bool) -> int:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
         sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
-        terminal.note("interrupted")
-        return signals.exit_code()
+    except KeyboardInterrupt as error:
+        return _fail(error, "interrupted", signals.exit_code(), debug)
     except CycloptsError as error:
         return _fail(error, f"error: {str(error).strip()} See `bayeszoo --help`.", InputError.exit_code, debug)
     except (InputError, NumericalError, Untrustworthy) as error:
@@ -132,10 +137,17 @@ def _run(arguments: list[str], debug: bool) -> int:
     except Exception as error:  # the last resort, so that a bug ends in one line and code 1
         if signals.received:  # compiled code may turn an interrupt into an error of its own
             return _fail(error, "interrupted", signals.exit_code(), debug)
+        if isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY):
+            first = str(error).partition("\n")[0]
+            return _fail(error, f"error: out of memory{': ' * bool(first)}{first}", NumericalError.exit_code, debug)
         if "compiledir" in str(error):  # PyTensor makes its folder when it is imported
             remedy = "name a folder that you can write to: PYTENSOR_FLAGS=base_compiledir=FOLDER"
             return _fail(error, f"error: {error} {remedy}", InputError.exit_code, debug)
         return _fail(error, f"bug: {type(error).__name__}: {error}; run again with --debug", 1, debug)
+    except BaseException as error:
+        if type(error).__name__ != PANIC:
+            raise
+        return _fail(error, f"error: compiled code stopped: {error}", NumericalError.exit_code, debug)
 
 
 def _without_model_file(arguments: list[str]) -> list[str]:
@@ -154,5 +166,5 @@ def _without_model_file(arguments: list[str]) -> list[str]:
 def _fail(error: BaseException, line: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
-    terminal.note(line)
+    terminal.note("; ".join([line, *getattr(error, "__notes__", [])]))
     return code

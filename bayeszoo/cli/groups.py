@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from bayeszoo.cli import options as opt
@@ -45,7 +46,8 @@ def by_group(command: Callable[..., int | None], reads: HasInputs | None = None)
             arguments.update(changes)
             return command(*bound.args, **bound.kwargs) or 0
 
-        return _each(of_group, by, groups, arguments.get("as_json", False), arguments.get("output"))
+        where = arguments.get("output"), arguments.get("overwrite", False)
+        return _each(of_group, by, groups, arguments.get("as_json", False), *where)
 
     return run
 
@@ -91,7 +93,14 @@ def _rows(part: Data, whole: Data, is_first: bool) -> opt.RowsOfGroup:
     return opt.RowsOfGroup(**{**about, "notes": ()}, whole=whole, is_first=is_first)
 
 
-def _each(run: Callable[[Changes], int], by: str, groups: dict[str, Changes], as_json: bool, output: Any) -> int:
+def _each(
+    run: Callable[[Changes], int],
+    by: str,
+    groups: dict[str, Changes],
+    as_json: bool,
+    output: Path | None,
+    overwrite: bool,
+) -> int:
     """Run for each group; print, write and return what there is of all."""
     code, errors, kept = 0, dict[str, str](), dict[str, terminal.Kept]()
     for label, changes in groups.items():
@@ -107,8 +116,8 @@ def _each(run: Callable[[Changes], int], by: str, groups: dict[str, Changes], as
     for label, why in errors.items():
         terminal.note(f"error: group {shown(label)}: {why}")
     frames = {label: each.frame for label, each in kept.items() if each.frame is not None}
-    written = saved.write(together(frames, by), output) if frames and output is not None else {"saved": None}
-    if as_json:
-        documents = {label: each.document for label, each in kept.items() if each.document is not None}
-        terminal.print_json({"by": by, "groups": documents, "errors": errors, **written})
+    documents = {label: each.document for label, each in kept.items() if each.document is not None}
+    whole = {"by": by, "groups": documents, "errors": errors}
+    write = (lambda: saved.write(together(frames, by), output, overwrite)) if frames else (lambda: None)
+    saved.deliver(lambda: None, lambda written: whole | written, as_json, saved=write)
     return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,7 @@ def compare_held_out(
     prior: opt.PriorOptions,
     seed: int | None,
     output: Path | None,
+    overwrite: bool,
     as_json: bool,
     digits: int | None,
 ) -> int:
@@ -78,9 +80,10 @@ def compare_held_out(
     if prior.prior == "weak":
         terminal.note("priors are scaled to the rows that are seen")
     whole = {"model": kind.name, "seed": seed, "is_class": issubclass(kind, Classifies)}
-    saved.answer(frame, whole, as_json, _show, saved.write(frame, output), digits)
     if drawn and not as_json:
         terminal.note(f"seed {seed}, which was drawn: --seed gives the same again")
+    write = partial(saved.write, frame, output, overwrite)
+    saved.answer(frame, whole, as_json, _show, digits, saved=write)
     return NumericalError.exit_code if (frame["status"] != "ok").any() else 0
 
 

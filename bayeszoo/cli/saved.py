@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -99,19 +102,23 @@ def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
     return {name: tree.attrs[name] for name in names} | caveats
 
 
-def write(frame: pd.DataFrame, output: Path | None) -> dict[str, str | None]:
+def write(frame: pd.DataFrame, output: Path | None, overwrite: bool) -> Path | None:
     """Write the table as its name says, where that was asked for, and return where it is."""
-    if terminal.keep(frame):
-        return {"saved": None}
-    if output is not None and output.suffix.lower() == PARQUET:
+    if terminal.keep(frame) or output is None:
+        return None
+    if output.suffix.lower() == PARQUET:
         plain = _with_index(frame)
         plain.attrs = {}  # which would have to be JSON
-        writing.write_bytes(plain.to_parquet(index=False), output)
-    elif output is not None:
-        writing.write_text(as_csv(frame), output)
-    if output is not None:
-        terminal.note(f"wrote {output}")
-    return {"saved": None if output is None else str(output)}
+        writing.write_bytes(plain.to_parquet(index=False), output, overwrite)
+    else:
+        writing.write_text(as_csv(frame), output, overwrite)
+    return said(output)
+
+
+def said(path: Path) -> Path:
+    """Say that a file was written, and return it."""
+    terminal.note(f"wrote {path}")
+    return path
 
 
 def appended(
@@ -168,11 +175,64 @@ def _in_type(column: Column) -> Any:
     return to_numbers(column) if are_numbers(column) and not is_missing.all() else column.values
 
 
-def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool = False) -> dict[str, str | None]:
+def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool) -> Path | None:
     """Make and write the picture, where that was asked for, and return where it is."""
-    if plot is not None:
-        terminal.note(f"wrote {writing.write_figure(make(), plot, overwrite)}")
-    return {"plot": None if plot is None else str(plot)}
+    return None if plot is None else said(writing.write_figure(make(), plot, overwrite))
+
+
+def at_once(write_file: Writer) -> Writer:
+    """Write a file now; what comes of it is returned, or raised, by a writer that is for the end."""
+    result: Future[Path | None] = Future()
+    try:
+        result.set_result(write_file())
+    except Exception as error:
+        result.set_exception(error)
+    return result.result
+
+
+type Writer = Callable[[], Path | None]
+"""Writes a file, and returns where it is; nothing where none was asked for."""
+Written = dict[str, Any]
+"""Where the files of an answer are."""
+
+
+def deliver(
+    show: Callable[[], None], document: Callable[[Written], dict[str, Any]], as_json: bool, **writers: Writer
+) -> None:
+    """Print an answer, and write its files: it is not lost where one of them cannot be written.
+
+    A JSON document says where the files are, and so is printed after them, or after those that failed. Where nobody
+    reads on, as behind ``| head``, files are written all the same.
+    """
+    failed, written = list[Exception](), Written(dict.fromkeys(writers))
+    try:
+        if not as_json:
+            _show(show)
+    except OSError as error:
+        failed.append(error)
+    try:
+        for name, write_file in writers.items():
+            try:
+                path = write_file()
+                written[name] = None if path is None else str(path)
+            except Exception as error:
+                error.add_note(IN_FULL)
+                failed.append(error)
+    finally:  # whatever ends it
+        if as_json:
+            _show(lambda: terminal.print_json(document(written)))
+    for other in failed[1:]:
+        terminal.note(f"error: {other}")
+    if failed:
+        raise failed[0]
+
+
+IN_FULL = "the answer is printed in full"
+
+
+def _show(show: Callable[[], None]) -> None:
+    show()
+    sys.stdout.flush()
 
 
 def answer(
@@ -180,15 +240,16 @@ def answer(
     whole: dict[str, Any],
     as_json: bool,
     show: Callable[[pd.DataFrame, dict[str, Any], int | None], None],
-    written: dict[str, Any] | None = None,
     digits: int | None = None,
+    **writers: Writer,
 ) -> None:
-    """Print what a fit was asked, with what is known of the answer as a whole: one JSON document, or by ``show``."""
+    """Print what a fit was asked, with what is known of the answer as a whole, and write it, as `deliver` does."""
     whole = {**whole, **{str(name): value for name, value in frame.attrs.items()}}
-    if as_json:
-        terminal.print_json({**whole, **(written or {}), "rows": records(frame)})
-    else:
-        show(frame, whole, digits)
+
+    def document(written: Written) -> dict[str, Any]:
+        return {**whole, **written, "rows": records(frame)}
+
+    deliver(partial(show, frame, whole, digits), document, as_json, **writers)
 
 
 def records(frame: pd.DataFrame) -> list[dict[Any, Any]]:

@@ -61,11 +61,14 @@ WORDS: list[str] = []
 
 
 def typed(*files: object) -> str:
-    """Return the command as it was typed, but of files with an absolute path the names alone."""
+    """Return the command as it was typed, but of files with an absolute path the names alone.
+
+    Bytes of a name that are not UTF-8 are written as escapes, as no file holds them as text.
+    """
     words = WORDS
     for path in (str(file) for file in files if file is not None and PurePath(str(file)).is_absolute()):
         words = [word.removesuffix(path) + PurePath(path).name if word.endswith(path) else word for word in words]
-    return shlex.join(words)
+    return shlex.join(words).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class _Results(Console):
@@ -305,6 +308,8 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
 def judged(document: Mapping[str, Any], noun: str = "checks") -> str:
     """Say in a line what the status is, and how many checks there are of the worst verdict."""
     checks = document["gate"]["checks"]
+    if not checks:
+        return f"status {document['status']}: nothing was checked"
     count = {verdict: sum(check["verdict"] == verdict for check in checks.values()) for verdict in _OUTCOMES}
     said = [f"{count[verdict]} of {len(checks)} {noun} {words}" for verdict, words in _OUTCOMES.items()]
     worst = max((i for i, number in enumerate(count.values()) if number), default=-1)

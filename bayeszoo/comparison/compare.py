@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.leave_out import NoScore, of_fit
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_data, check_method, fit_sharing, methods_for
+from bayeszoo.foundation import signals
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Collapsed
@@ -40,6 +41,10 @@ _EVIDENCE = ("log_evidence", "evidence_se", "evidence_gap", "elbo", "elbo_se", "
 _LOO = ("loo_score", "loo_se", "loo_mcse")
 _ABOUT = ("seconds", "kind", "status")
 COLUMNS = ("fit", "model", "method", "parameter", *_ESTIMATE, *_GAPS, *_EVIDENCE, *_LOO, *_ABOUT)
+
+
+STOPPED = "the run was stopped before"
+"""Why there is no fit by a method that came after Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -162,15 +167,31 @@ def fit_each(
     fits: list[xr.DataTree | Withheld] = []
     shared: dict[Hashable, Any] = {}
     for method in methods:
+        if _is_stopped(fits):
+            fits.append(Withheld(method, STOPPED))
+            continue
         reporter.say(f"{model.name}: {method}")
         try:
             fits.append(tree := fit_sharing(shared, model, data, method, seed, reporter, None, {}))
             warn(tree)
+        except (Interrupted, KeyboardInterrupt):
+            if not fits:
+                raise
+            signals.answer()
+            fits.append(Withheld(method, STOPPED))
         except (InputError, NumericalError) as error:
             if isinstance(error, InputError) and method != "enumerate":  # whose rows may be too many
                 raise
             fits.append(Withheld(method, str(error)))
     return fits
+
+
+def _is_stopped(fits: Sequence[xr.DataTree | Withheld]) -> bool:
+    """Say whether the last fit was stopped, and with it those that were to come."""
+    last = fits[-1] if fits else None
+    return last is not None and (
+        last.reason == STOPPED if isinstance(last, Withheld) else last.attrs["status"] == "interrupted"
+    )
 
 
 def require_same_data(sources: Iterable[tuple[str, str]], subjects: str) -> None:

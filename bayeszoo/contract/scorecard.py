@@ -19,6 +19,7 @@ from typing import Any
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check, passed
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.foundation.writing import write_text
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
 
@@ -88,7 +89,7 @@ def save(cards: Iterable[Scorecard], folder: str | Path) -> list[Path]:
         path = Path(folder, f"{card.model}.json")
         held = asdict(card) | {"checks": [asdict(check) | {"value": _written(check.value)} for check in card.checks]}
         document = json.dumps(held, indent=1, allow_nan=False)
-        path.write_text(f"{document}\n", encoding="utf-8", newline="\n")
+        write_text(f"{document}\n", path, overwrite=True)
         written.append(path)
     return written
 

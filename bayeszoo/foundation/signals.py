@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: both become KeyboardInterrupt, and one that nobody has answered is sent again.
+"""Ctrl-C, SIGTERM and SIGHUP: all become KeyboardInterrupt, and one that nobody has answered is sent again.
 
 Exceptions get lost: Python ignores what a finalizer or a callback of a weak reference raises (each import has one), and
 libraries that catch everything go on after an import or a compilation that was stopped.
@@ -23,19 +23,33 @@ SOON = 0.02
 LATER = 2.0
 """Seconds until an interrupt without an answer is sent again: unwinding takes less."""
 
+HELD = b"stopping, as soon as nothing is lost by it\n"
+"""What is said of a signal that waits."""
+
 _HAS_ALARM = hasattr(signal, "setitimer")  # not on Windows
-_keeping = False
+_NUMBERS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_keeping = _promised = _held = _is_said = False
+_terminals: list[int] = []
 
 
 def listen() -> None:
-    """Take over SIGINT and SIGTERM, for a process that is a command."""
+    """Take over the signals, for a process that is a command."""
     received.clear()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _on_signal)
+    for number in _NUMBERS:
+        if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _on_signal)
     if _HAS_ALARM:
         signal.signal(signal.SIGALRM, _on_alarm)
+    _terminals[:] = [number for number in (1, 2) if _is_terminal(number)]
     sys.unraisablehook = partial(_on_ignored, sys.unraisablehook)
     sys.excepthook = partial(_on_printed, sys.excepthook)
+
+
+def end_at_once() -> None:
+    """Let a signal end the process, which has nothing to tidy up while it imports the library."""
+    for number in _NUMBERS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _ended)
 
 
 def exit_code() -> int:
@@ -65,14 +79,85 @@ def keeping() -> Iterator[None]:
         _keeping = False
 
 
+@contextmanager
+def saving() -> Iterator[None]:
+    """Let signals that come after one was answered wait, as the block saves what was drawn before it."""
+    global _promised, _held, _is_said
+    _promised, _is_said = True, False
+    try:
+        yield
+    finally:
+        _promised = _held = False
+
+
+@contextmanager
+def beginning() -> Iterator[None]:
+    """Let a signal wait until the block ends, as what it begins can be ended only then."""
+    global _held
+    _held, before, count = True, _held, len(received)
+    try:
+        yield
+    finally:
+        _held = before
+    if len(received) > count and not _held:
+        raise KeyboardInterrupt
+
+
+def answer() -> None:
+    """Take the signal as answered: it is not sent again, and within `saving` no other one comes between."""
+    global _held
+    _send_again(0)
+    _held = _promised
+
+
+def unless_stopped[T](compute: Callable[[], T]) -> T | None:
+    """Return what is computed; None after Ctrl-C, which is thereby answered: what was drawn before it is kept."""
+    try:
+        return compute()
+    except KeyboardInterrupt:
+        answer()
+        return None
+
+
 def _on_signal(number: int, frame: FrameType | None) -> None:
+    global _is_said
     received.append(number)
-    _on_alarm(number, frame)
+    _leave_terminal()
+    if not _held:
+        _on_alarm(number, frame)
+    elif not _is_said:
+        _is_said = True
+        _write(HELD)
 
 
 def _on_alarm(_: int, __: FrameType | None) -> None:
     _send_again(0 if _keeping else LATER)
     raise KeyboardInterrupt
+
+
+def _ended(number: int, _: FrameType | None) -> None:
+    _write(b"interrupted\n")
+    os._exit(128 + number)
+
+
+def _write(line: bytes) -> None:
+    """Write to stderr; not by way of its stream, which a signal may have come in the middle of."""
+    with suppress(OSError):
+        os.write(2, line)
+
+
+def _is_terminal(number: int) -> bool:
+    try:
+        return os.isatty(number)
+    except OSError:
+        return False
+
+
+def _leave_terminal() -> None:
+    """Write nowhere where a terminal was that has hung up, which would be an error for each line."""
+    for number in _terminals:
+        if not _is_terminal(number):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def _send_again(seconds: float) -> None:

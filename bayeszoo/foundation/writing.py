@@ -1,50 +1,169 @@
-"""Write files whole or not at all, and check that they can be written before any work is done."""
+"""Write files whole or not at all, and check that they can be written before any work is done.
+
+A file is written in a folder of its own next to its place, and then takes its name. The folder's name says whose it is,
+so that the next command that writes there sweeps the folder of a process that was killed.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import platform
+import re
+import shutil
+import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NotWritten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
+_HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+"""The machine, as others may write into the same folder, and have processes of the same numbers."""
+_OURS = f".bayeszoo-{_HOST}-"
 
 
 def require_writable(path: Path, overwrite: bool) -> None:
-    """Raise `InputError` unless a file can be written to ``path`` now.
+    """Raise `InputError` unless a file can be written to ``path``, or to where it links, now.
 
     The folder must exist and be writable; an existing file must be a regular one, and ``overwrite`` true.
     """
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r}", hint="make it first")
-    if path.exists() and not path.is_file():
+    target = _target_of(path)
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {str(target.parent)!r}", hint="make it first")
+    try:
+        is_regular = stat.S_ISREG(os.lstat(target).st_mode)
+    except FileNotFoundError:
+        is_regular, overwrite = True, True
+    except OSError as error:  # the name is too long, or the folder must not be searched
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    if not is_regular:
         raise InputError(f"not a regular file: {path}")
-    if path.exists() and not overwrite:
+    if not overwrite:
         raise InputError(f"{path} exists", hint="choose another name or use --overwrite")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.tmp-")
+        os.rmdir(_folder_in(target.parent))
     except OSError as error:
-        raise InputError(f"cannot write in {str(path.parent)!r}: {error.strerror}") from None
-    os.close(handle)
-    os.unlink(name)
+        raise InputError(f"cannot write in {str(target.parent)!r}: {error.strerror}") from None
 
 
-def write_text(text: str, path: Path) -> None:
+@contextmanager
+def replacing(path: Path, overwrite: bool) -> Iterator[Path]:
+    """Yield where to write a file that is given the name ``path`` when the block ends; after an error it is as it was.
+
+    A link stays, and the file that it leads to is replaced; so are the permissions of a file. Without ``overwrite`` a
+    file that another process has written meanwhile is an `InputError`.
+
+    Raises
+    ------
+    NotWritten
+        When writing fails, as on a full disk.
+    """
+    target = _target_of(path)
+    try:
+        sweep(target.parent)
+        folder = _folder_in(target.parent)
+        try:
+            yield (temporary := Path(folder, "content"))
+            _sync(temporary)
+            if overwrite:
+                _replace(temporary, target)
+            else:
+                _create(temporary, target, path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        _sync(target.parent)
+    except OSError as error:
+        raise NotWritten(path, error) from error
+
+
+def _target_of(path: Path) -> Path:
+    """Return the file that a path leads to by links, itself where it is none."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else path
+
+
+def _folder_in(folder: Path) -> str:
+    """Make a folder of this process in another."""
+    return tempfile.mkdtemp(prefix=f"{_OURS}{os.getpid()}-", dir=folder)
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    """Put a file in the place of another, which hands on its permissions."""
+    with suppress(FileNotFoundError):
+        before = os.stat(target)
+        with suppress(OSError):  # only root may give a file away
+            os.chown(temporary, before.st_uid, before.st_gid)
+        os.chmod(temporary, stat.S_IMODE(before.st_mode))
+    os.replace(temporary, target)
+
+
+def _create(temporary: Path, target: Path, path: Path) -> None:
+    """Give a file a name that none has: of two processes the second is refused."""
+    try:
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL))
+            os.replace(temporary, target)
+    except FileExistsError:
+        hint = "choose another name or use --overwrite"
+        raise InputError(f"{path} was written by another run meanwhile", hint=hint) from None
+
+
+def _sync(path: Path) -> None:
+    """Flush a file or a folder to disk; not every system lets a folder be opened."""
+    with suppress(PermissionError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes of this user that are no longer there have left in a folder."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            number = re.fullmatch(rf"{re.escape(_OURS)}(\d+)-\w+", entry.name)
+            if number and not _is_there(int(number[1])) and _is_own_folder(entry):
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_own_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+
+
+def _is_there(process: int) -> bool:
+    """Say whether there is a process of a number, or may be one."""
+    if os.name != "posix":  # where asking would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user, or no number of a process
+        return True
+    return True
+
+
+def write_text(text: str, path: Path, overwrite: bool = False) -> None:
     """Write a text so that ``path`` holds either the old file or the whole new one."""
-    write_bytes(text.encode("utf-8"), path)
+    write_bytes(text.encode("utf-8", "backslashreplace"), path, overwrite)
 
 
-def write_bytes(content: bytes, path: Path) -> None:
+def write_bytes(content: bytes, path: Path, overwrite: bool = False) -> None:
     """Write bytes so that ``path`` holds either the old file or the whole new one."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        temporary = Path(folder) / "content"
+    with replacing(path, overwrite) as temporary:
         temporary.write_bytes(content)
-        os.replace(temporary, path)
 
 
 def probe_figure(path: Path, overwrite: bool = False) -> Path:
@@ -59,8 +178,7 @@ def write_figure(figure: Figure, path: Path, overwrite: bool = False) -> Path:
     """Write a figure so that ``path`` holds either the old file or the whole new one; checked as by `probe_figure`."""
     path = probe_figure(path, overwrite)
     undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        temporary = Path(folder) / f"figure{path.suffix.lower()}"
-        figure.savefig(temporary, dpi=150, metadata=undated)
-        os.replace(temporary, path)
+    content = io.BytesIO()  # Matplotlib leaves a file half open where a disk is full
+    figure.savefig(content, format=path.suffix[1:].lower(), dpi=150, metadata=undated)
+    write_bytes(content.getvalue(), path, overwrite)
     return path

@@ -242,8 +242,10 @@ def _named_file() -> Path:
 
 def _named(key: str) -> list[str]:
     """Return where a text was when it was named, or which plug-ins were, the last one first."""
+    if not _named_file().is_file():
+        return []
     try:
-        lines = _named_file().read_text(encoding="utf-8").splitlines()
+        lines = _named_file().read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
     return [line.partition(" ")[2] for line in reversed(lines) if line.startswith(f"{key} ")]
@@ -254,7 +256,9 @@ def _remember(key: str, value: str) -> None:
     if value.isprintable() and value not in _named(key)[:1]:
         with suppress(OSError):
             _named_file().parent.mkdir(parents=True, exist_ok=True)
-            with _named_file().open("a", encoding="utf-8") as out:
+            if _named_file().exists() and not _named_file().is_file():
+                return
+            with _named_file().open("a", encoding="utf-8", errors="surrogateescape") as out:
                 out.write(f"{key} {value}\n")
 
 
@@ -279,6 +283,8 @@ def _is_own(value: object, module: ModuleType) -> bool:
 
 
 def _text_of(path: Path) -> str:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise InputError(f"not a regular file: {path}")
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -288,7 +294,7 @@ def _text_of(path: Path) -> str:
 
 
 def _digest_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()  # of a path that is not UTF-8 too
 
 
 class _Loader(SourceFileLoader):

@@ -68,10 +68,10 @@ def report(
     if any(map(is_by_group, every)):
         if len(every) > 1:
             raise InputError("fits by group have a page of their own", hint="name them alone, or single groups")
-        write_text(_filled(groups.parts(every[0])), path)
+        write_text(_filled(groups.parts(every[0])), path, overwrite)
         return path
     trees, refused = _sorted(every)
-    write_text(page(trees, refused, reporter), path)
+    write_text(page(trees, refused, reporter), path, overwrite)
     return path
 
 

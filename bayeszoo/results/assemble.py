@@ -41,6 +41,8 @@ _PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "py
 
 def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
     """Put what a method found into the groups and attributes of DESIGN section 3."""
+    if outcome.interrupted:
+        return _as_drawn(problem, outcome, how, options)
     model = problem.model
     labels = labelled(model, outcome.draws, problem.observed, how["kind"])
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
@@ -50,13 +52,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         of_labels = _of_labels(model, outcome.draws, problem.observed, labels)
         groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
         outcome = _relabelled(outcome, labels)
-    groups = {
-        "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
-        "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
-        "optimization": _variables(outcome.optimization, ("iteration",)),
-        **_data_groups(model, problem.observed),
-        **groups,
-    }
+    groups = {**_groups(problem, outcome, dims, coords), **groups}
     marginals: dict[str, Any] | None = None
     if isinstance(model, ClosedForm):
         with suppress(NumericalError):  # of some data there is no posterior, or a posterior and no evidence
@@ -71,7 +67,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
     except NumericalError as error:  # it need not exist at every point
         outcome = replace(outcome, facts={**outcome.facts, "derived_withheld": str(error)})
-    tree = xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
+    tree = _tree(groups)
     if how["kind"] == "approximate":
         outcome = _measured(problem, outcome, tree, dims, coords)
     # what a model knows of its posterior that chains may not see
@@ -105,6 +101,33 @@ def _measured(
 def _few(group: xr.Dataset, exact: Mapping[str, Any]) -> dict[str, xr.DataArray]:
     """Return the quantities whose entries are listed one by one."""
     return {str(k): v for k, v in group.data_vars.items() if k in exact or v[0, 0].size <= MOST_LISTED}
+
+
+def _as_drawn(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
+    """Return what an interrupted run has drawn, at once: nothing is checked, derived, or put in one order."""
+    model = problem.model
+    dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
+    tree = _tree(_groups(problem, outcome, dims, coords))
+    tree.attrs.update(_provenance(problem, replace(outcome, checks=[]), how, options))
+    Fit(tree).remember(model=model, observed=problem.observed, stats=problem.stats)
+    return tree
+
+
+def _groups(
+    problem: Problem, outcome: Outcome, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]
+) -> dict[str, xr.Dataset]:
+    """Return what a method found, and the data."""
+    return {
+        "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
+        "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
+        "optimization": _variables(outcome.optimization, ("iteration",)),
+        **_data_groups(problem.model, problem.observed),
+    }
+
+
+def _tree(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
+    """Put the groups that hold anything into a tree."""
+    return xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
 
 
 def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, labels: Labelled) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +16,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.writing import require_writable
+from bayeszoo.foundation.writing import replacing, require_writable
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import lend
 from bayeszoo.results.attributes import check_agreement
@@ -36,6 +34,7 @@ FORMAT = 1  # version of the groups and attributes; changes when an old file can
 MAX_BYTES = 4 * 2**30  # largest fit, in declared bytes, that `load` reads into memory
 MOST_LINKS, DEEPEST = 5000, 8  # arrays and groups, and groups in groups: xarray takes minutes over more
 DENSEST = 1100  # declared bytes to one of the file: deflate packs no more than 1032; beyond it nothing was written
+MOST_BYTES_OF_NAME = 255  # of a file, almost everywhere
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -48,6 +47,12 @@ def probe(path: str | Path, overwrite: bool = False) -> Path:
         raise InputError(f"fits are written with {ENGINE}, which is not installed", hint=f"pip install {ENGINE}")
     require_writable(path, overwrite)
     return path
+
+
+def partial_of(path: Path) -> Path:
+    """Return where an interrupted fit goes in place of ``path``, whose name is cut where it leaves no room."""
+    stem = os.fsencode(path.stem)[: MOST_BYTES_OF_NAME - len(".nc.partial")]
+    return path.with_name(f"{os.fsdecode(stem)}{path.suffix}.partial")
 
 
 def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
@@ -71,8 +76,8 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     ------
     InputError
         As `probe`.
-    OSError
-        When writing fails, for example on a full disk; an existing file is untouched.
+    NotWritten
+        When writing fails, for example on a full disk; an existing file is untouched. It is an `OSError`.
     """
     path = probe(path, overwrite)
     tree = tree.copy()
@@ -80,43 +85,13 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     if sum(1 + len(node.variables) for node in tree.subtree) > MOST_LINKS:
         raise InputError("this is too much for one file", hint="save fewer groups, or each fit by itself")
     tree.attrs[DIGEST] = json.dumps(digests(tree))
-    content = tree.to_netcdf(engine=ENGINE)  # in memory: HDF5 crashes the process when the disk is full
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.tmp-") as folder:
-        temporary = Path(folder, path.name)
-        try:
-            temporary.write_bytes(content)
-        except OSError as error:
-            raise OSError(error.errno, f"writing failed: {error.strerror}", str(path.parent)) from None
-        _sync(temporary)
+    # in memory: HDF5 crashes the process when the disk is full
+    with memoryview(tree.to_netcdf(engine=ENGINE)) as content, replacing(path, overwrite) as temporary:
+        with temporary.open("wb") as file:  # `write_bytes` makes a view of the content, which outlives an error
+            file.write(content)
         if not xr.load_datatree(temporary, engine=ENGINE).identical(tree):
-            raise OSError(f"{path.parent}: what was read back is not what was written")
-        _put(temporary, path, overwrite)
-    _sync(path.parent)
+            raise OSError("what was read back is not what was written")
     return path
-
-
-def _put(temporary: Path, path: Path, overwrite: bool) -> None:
-    """Give a whole file its name; one that another run has written meanwhile is not replaced unasked."""
-    if overwrite:
-        os.replace(temporary, path)
-        return
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        hint = "choose another name or use --overwrite"
-        raise InputError(f"{path} was written by another run meanwhile", hint=hint) from None
-    except OSError:  # a file system without links
-        os.replace(temporary, path)
-
-
-def _sync(path: Path) -> None:
-    """Flush a file or a folder to disk; not every system lets a folder be opened."""
-    with suppress(PermissionError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:

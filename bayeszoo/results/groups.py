@@ -14,6 +14,7 @@ import numpy as np
 
 from bayeszoo.distributions.discrete import Categorical
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation import signals
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
@@ -81,6 +82,14 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
         if name in groups and name not in fit:
             tree[name] = xr.DataTree(_MAKERS[name](fit))
     return tree
+
+
+def extend_unless_stopped(tree: xr.DataTree, groups: Sequence[str] | None) -> None:
+    """Add groups in place, by default those that a fit can have while they are small; after Ctrl-C no further ones."""
+    add = partial(extend_while_small, tree) if groups is None else partial(extend, tree, groups)
+    if signals.unless_stopped(add) is None:
+        left_out = "groups are left out, as the run was stopped; bz.extend(tree) adds them"
+        tree.attrs["notes"] = dumps([*Fit(tree).notes, left_out])
 
 
 def extend_while_small(tree: xr.DataTree) -> xr.DataTree:
@@ -252,15 +261,21 @@ def _log_prior(fit: Fit) -> xr.Dataset:
 
 
 def _declared_log_prior(fit: Fit) -> np.ndarray:
-    import pymc as pm
+    """Sum the log prior densities that a model declares, of all draws of a block at once."""
     import pytensor
+    import pytensor.tensor as pt
+    from pymc.model.transform.conditioning import remove_value_transforms
+    from pytensor.graph.replace import vectorize_graph
 
-    posterior = xr.DataTree.from_dict({"posterior": fit.tree["posterior"].to_dataset()})
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        terms = pm.stats.compute_log_prior(
-            posterior, model=fit.model.declare(fit.data), extend_inferencedata=False, progressbar=False
-        )
-    return np.asarray(sum(v.sum(v.dims[2:]).to_numpy() for v in terms.data_vars.values()))
+    declared = remove_value_transforms(fit.model.declare(fit.data))
+    values = {str(variable.name): declared.rvs_to_values[variable] for variable in declared.free_RVs}
+    total = sum(term.sum() for term in declared.logp(vars=declared.free_RVs, sum=False))
+    of_block = {v: pt.tensor(name, dtype=v.dtype, shape=(None, *v.type.shape)) for name, v in values.items()}
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):  # nothing is compiled
+        compute = pytensor.function(list(of_block.values()), vectorize_graph(total, of_block))
+    draws = {name: fit.draws()[name].astype(value.dtype) for name, value in values.items()}
+    size = sum(each[0, 0].size for each in draws.values())
+    return _in_blocks(draws, size, lambda params: np.asarray(compute(*params.values())))
 
 
 _MAKERS: dict[str, Callable[[Fit], Any]] = {

@@ -50,10 +50,10 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
     dict
         By parameter: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, the Monte Carlo standard error of each
         (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), ``ess_bulk``, ``ess_tail`` and ``r_hat``, each an array of
-        the parameter's shape, or None where it does not apply. The exact method gives
-        closed forms; a point estimate has a ``mean`` only, the estimate itself; of a fit that failed or was
-        interrupted the headline numbers are withheld (None) and the diagnostics remain. ``withheld`` says by name why
-        a number is None, or why some are NaN.
+        the parameter's shape, or None where it does not apply. The exact method gives closed forms; a point estimate
+        has a ``mean`` only, the estimate itself; of a fit that failed the headline numbers are withheld (None) and the
+        diagnostics remain, of one that was interrupted there are none. ``withheld`` says by name why a number is None,
+        or why some are NaN.
     """
     summaries = _summarized(tree, "posterior", names)
     return {name: {**each, "withheld": _reasons(tree, name, each)} for name, each in summaries.items()}
@@ -100,6 +100,9 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
     fit = Fit(tree)
     for name, values in fit.draws(group).items():
         if names is not None and name not in names:
+            continue
+        if fit.status == "interrupted":  # whose user waits for the end
+            summaries[name] = _EMPTY
             continue
         closed = _closed_form(exact[name]) if name in exact else None
         if closed and kind == "exact":  # the draws need no summary, which would import ArviZ

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,12 +62,8 @@ def fit_groups(
     drawn = "" if options.get("seed") is not None else f" --seed {tree.attrs['seed']}"
     for fit in fits_of(tree).values():
         fit.attrs |= {"command": terminal.typed(data, output) + drawn, "prior": prior.prior}
-    try:
-        if output is not None:
-            files.save(tree, output, overwrite)
-            terminal.note(f"wrote {output}")
-    finally:  # a full disk must not take the printed result with it
-        _answer(tree, contrasts(tree), as_json, digits, {"saved": None if output is None else str(output)})
+    write = saved.at_once(lambda: None if output is None else saved.said(files.save(tree, output, overwrite)))
+    _answer(tree, contrasts(tree), as_json, digits, saved=write)
     return terminal.verdict(list(fits_of(tree).values()))
 
 
@@ -93,9 +90,9 @@ def contrasts_command(
     saved.probe(output, plot, overwrite)
     tree = saved.load(fit_file)
     frame = contrasts(tree, against)
-    written = saved.write(frame, output)
-    written |= saved.draw(lambda: plot_groups(tree, against=against), plot, overwrite)
-    _answer(tree, frame, as_json, digits, written)
+    write = partial(saved.write, frame, output, overwrite)
+    draw = partial(saved.draw, lambda: plot_groups(tree, against=against), plot, overwrite)
+    _answer(tree, frame, as_json, digits, saved=write, plot=draw)
     return terminal.verdict([tree] if _is_alone(tree) else list(fits_of(tree).values()))
 
 
@@ -104,23 +101,23 @@ def _is_alone(tree: xr.DataTree) -> bool:
     return is_of_groups(tree) or is_of_levels(tree)
 
 
-def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int | None, written: dict[str, Any]) -> None:
-    """Print the estimates of all groups and their contrasts, as tables or as one JSON document."""
-    if _is_alone(tree):
-        return _answer_within(tree, frame, as_json, written)
-    if not as_json:
-        return _show(tree, frame, digits)
-    fits, by = fits_of(tree), str(tree.attrs["by"])
-    documents = {label: document(fit) for label, fit in fits.items()}
-    about = {"by": by, "groups": documents, "withheld": frame.attrs["withheld"]}
-    terminal.print_json({**about, "contrasts": frame.to_dict("records"), **written})
+def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int | None, **writers: saved.Writer) -> None:
+    """Print the estimates of all groups and their contrasts, as tables or as one JSON document, and write the files."""
+
+    def whole(written: saved.Written) -> dict[str, Any]:
+        if _is_alone(tree):
+            about = {**saved.about(tree), **{str(name): value for name, value in frame.attrs.items()}}
+        else:
+            documents = {label: document(fit) for label, fit in fits_of(tree).items()}
+            about = {"by": str(tree.attrs["by"]), "groups": documents, "withheld": frame.attrs["withheld"]}
+        return {**about, "contrasts": frame.to_dict("records"), **written}
+
+    show = partial(_show_within, tree, frame) if _is_alone(tree) else partial(_show, tree, frame, digits)
+    saved.deliver(show, whole, as_json, **writers)
 
 
-def _answer_within(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, written: dict[str, Any]) -> None:
+def _show_within(tree: xr.DataTree, frame: pd.DataFrame) -> None:
     """Print the contrasts within one fit, which are of its joint draws."""
-    if as_json:
-        about = {**saved.about(tree), **{str(name): value for name, value in frame.attrs.items()}}
-        return terminal.print_json({**about, "contrasts": frame.to_dict("records"), **written})
     for line in frame.attrs["notes"]:
         terminal.note(f"note: {line}; --against takes another")
     terminal.out().print(escaped(saved.title(saved.about(tree))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +78,9 @@ def classify_command(
     whole = saved.about(tree)
     if "trials" in frame.attrs:
         whole |= {"confusion": confusion(frame).to_dict("index"), "calibration": saved.records(calibration(frame))}
-    written = saved.draw(lambda: plot_classes(frame), plot, overwrite) | saved.write(in_full, output)
-    saved.answer(frame, whole, as_json, _show, written, digits)
+    write = partial(saved.write, in_full, output, overwrite)
+    draw = partial(saved.draw, lambda: plot_classes(frame), plot, overwrite)
+    saved.answer(frame, whole, as_json, _show, digits, saved=write, plot=draw)
 
 
 def _matrix(loss: str | None) -> Any:
@@ -151,7 +153,8 @@ def svm_command(
         terminal.note(f"note: {line}")
     whole = {name: getattr(answer, name) for name in ("kind", "tau", "objective", "gap", "errors", "support", "seed")}
     whole |= {"data": about_data(answer.data), "notes": answer.notes}
-    saved.answer(answer.summary, whole, as_json, _show_svm, saved.write(answer.summary, output), digits)
+    write = partial(saved.write, answer.summary, output, overwrite)
+    saved.answer(answer.summary, whole, as_json, _show_svm, digits, saved=write)
 
 
 def _show_svm(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,8 @@ def _answer(
     saved.probe(output, None, overwrite)
     tree = saved.load(fit_file)
     frame = ask(tree, saved.new_rows(tree, data, table), seed=seed)
-    saved.answer(frame, saved.about(tree), as_json, _show, saved.write(frame, output), digits)
+    write = partial(saved.write, frame, output, overwrite)
+    saved.answer(frame, saved.about(tree), as_json, _show, digits, saved=write)
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

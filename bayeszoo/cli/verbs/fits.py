@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -22,6 +23,7 @@ from bayeszoo.data.read import example
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.fit import METHODS, check_method, default_method, fit, methods_for, usual_method
+from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import rows_have_parameters
@@ -103,21 +105,23 @@ def fit_command(
             if why:
                 terminal.note(f"note: {why}")
         groups = () if output is None else None  # nobody asks what is not saved
-        tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.chosen)
-        tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
+        with signals.saving():
+            tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.chosen)
+            signals.answer()
+            tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
+            reporter.phase("saving")
+            write = saved.at_once(partial(_save, tree, output, overwrite))
         reporter.phase("summarizing")
-        described = {**document(tree), "prior": prior.prior, "saved": None}
+        described = {**document(tree), "prior": prior.prior}
     for line in described["notes"]:
         if line not in rows.notes:  # those were said when the table was read
             terminal.note(f"note: {line}")
-    try:
-        described["saved"] = _save(tree, output, overwrite)
-    finally:  # a full disk must not take the printed result with it
-        if as_json:
-            terminal.print_json(described)
-        else:
-            terminal.show_fit(tree, described, digits)
-            _show_words(tree)
+
+    def show() -> None:
+        terminal.show_fit(tree, described, digits)
+        _show_words(tree)
+
+    saved.deliver(show, lambda written: described | written, as_json, saved=write)
     code, step = terminal.verdict([tree]), described["next"]
     if command := step and instead(terminal.WORDS, step, model, method, data, table):
         terminal.note(f"that is: {command}")
@@ -135,15 +139,13 @@ def _show_words(tree: xr.DataTree) -> None:
             terminal.out().print(f"topic {topic}, {share:.2f} of the documents: {', '.join(map(escaped, each))}")
 
 
-def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> str | None:
+def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> Path | None:
     """Save a fit; an interrupted one goes to ``NAME.partial`` and leaves NAME alone."""
     if output is None:
         return None
-    interrupted = tree.attrs["status"] == "interrupted"
-    target = output.with_name(f"{output.name}.partial") if interrupted else output
-    files.save(tree, target, overwrite or interrupted)
-    terminal.note(f"wrote {target}")
-    return str(target)
+    if tree.attrs["status"] == "interrupted":
+        return saved.said(files.save(tree, files.partial_of(output), overwrite=True))
+    return saved.said(files.save(tree, output, overwrite))
 
 
 @by_group
@@ -191,7 +193,8 @@ def compare_command(
     if (asked := HeldOut(held_out, folds, baselines)).is_asked:
         refuse_pictures(report, plot)
         named = None if methods is None else chosen
-        return compare_held_out(model, table.read(model, data), asked, named, prior, seed, output, as_json, digits)
+        where = output, overwrite
+        return compare_held_out(model, table.read(model, data), asked, named, prior, seed, *where, as_json, digits)
     if report is not None:
         page.probe(report, overwrite)
     if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
@@ -203,22 +206,40 @@ def compare_command(
     for tree in trees:
         tree.attrs |= {"command": terminal.typed(data, report, plot), "prior": prior.prior}
     frame = compare(results)
-    written = saved.write(frame, output)
-    if as_json:
+
+    def whole(written: saved.Written) -> dict[str, Any]:
         withheld = [asdict(fit) for fit in results if isinstance(fit, Withheld)]
         fits = [document(tree) for tree in trees]
-        terminal.print_json({"fits": fits, "withheld": withheld, **written, "table": frame.to_dict("records")})
-    else:
+        return {"fits": fits, "withheld": withheld, **written, "table": frame.to_dict("records")}
+
+    def show() -> None:
         terminal.show_comparison(frame, digits)
         if seed is None and trees:
             terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
-    if report is not None:
-        terminal.note(f"wrote {page.report(results, report, overwrite=overwrite)}")
-    if plot is not None:
-        with style.styled("white"):  # which has a say in how a figure is written, too
-            saved.draw(lambda: _densities(trees), plot, overwrite)
+
+    write = partial(saved.write, frame, output, overwrite)
+    saved.deliver(show, whole, as_json, saved=write, **_pictures(results, trees, report, plot, overwrite))
     measured = set(frame.loc[frame["measured_against"].notna(), "method"])
     return terminal.verdict(trees, measured) or (NumericalError.exit_code if len(trees) < len(results) else 0)
+
+
+def _pictures(
+    results: Sequence[xr.DataTree | Withheld],
+    trees: Sequence[xr.DataTree],
+    report: Path | None,
+    plot: Path | None,
+    overwrite: bool,
+) -> dict[str, saved.Writer]:
+    """Return what writes the page and the picture of a comparison."""
+
+    def write_page() -> Path | None:
+        return None if report is None else saved.said(page.report(results, report, overwrite=overwrite))
+
+    def draw() -> Path | None:
+        with style.styled("white"):  # which has a say in how a figure is written, too
+            return saved.draw(lambda: _densities(trees), plot, overwrite)
+
+    return {"report": write_page, "plot": draw}
 
 
 def _densities(trees: Sequence[xr.DataTree]) -> Figure:

@@ -53,12 +53,12 @@ def show_command(
     model = zoo.find(name)
     saved.probe(None, plot, overwrite)
     described = in_full(model)
-    if as_json:
-        terminal.print_json(described)
-    else:
-        terminal.show_model(described, _graph(model, as_text, []))
-    if plot is not None:
-        terminal.note(f"wrote {write_graph(model(), plot, overwrite)}")
+    saved.deliver(
+        lambda: terminal.show_model(described, _graph(model, as_text, [])),
+        lambda written: described | written,
+        as_json,
+        plot=lambda: None if plot is None else saved.said(write_graph(model(), plot, overwrite)),
+    )
 
 
 def in_brief(model: type[Model]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def simulate_command(
     if output is None:
         sys.stdout.write(saved.as_csv(rows))
     else:
-        saved.write(rows, output)
+        saved.write(rows, output, overwrite)
 
 
 def table_of(inputs: Inputs, arrays: Arrays) -> pd.DataFrame:

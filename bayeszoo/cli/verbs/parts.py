@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,8 +67,9 @@ def due_to_command(
         "data": about_data(answer.data),
         "notes": [ABOUT],
     }
-    written = saved.write(frame, output) | saved.draw(lambda: plot_due_to(answer), plot, overwrite)
-    saved.answer(frame, whole, as_json, _show, written, digits)
+    write = partial(saved.write, frame, output, overwrite)
+    draw = partial(saved.draw, lambda: plot_due_to(answer), plot, overwrite)
+    saved.answer(frame, whole, as_json, _show, digits, saved=write, plot=draw)
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

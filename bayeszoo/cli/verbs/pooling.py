@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +42,13 @@ def groups_command(
     saved.probe(output, plot, overwrite)
     tree = saved.load(fit_file)
     frame = group_estimates(tree)
-    written = saved.write(frame, output) | saved.draw(lambda: plot_pooling(tree), plot, overwrite)
 
     def show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
         _show(highest_first(frame).head(top), len(frame), whole, digits)
 
-    saved.answer(frame, saved.about(tree), as_json, show, written, digits)
+    write = partial(saved.write, frame, output, overwrite)
+    draw = partial(saved.draw, lambda: plot_pooling(tree), plot, overwrite)
+    saved.answer(frame, saved.about(tree), as_json, show, digits, saved=write, plot=draw)
 
 
 def _show(shown: pd.DataFrame, total: int, whole: dict[str, Any], digits: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -61,7 +62,8 @@ def bootstrap_command(
         "data": about_data(answer.data),
         "notes": answer.notes,
     }
-    saved.answer(answer.summary, whole, as_json, _show, saved.write(_drawn(answer), output), digits)
+    write = partial(saved.write, _drawn(answer), output, overwrite)
+    saved.answer(answer.summary, whole, as_json, _show, digits, saved=write)
 
 
 def bayesbag_command(
@@ -102,7 +104,8 @@ def bayesbag_command(
         "data": about_data(bag.data),
         "notes": bag.notes,
     }
-    saved.answer(bag.summary, whole, as_json, _show_bag, saved.write(bag.summary, output), digits)
+    write = partial(saved.write, bag.summary, output, overwrite)
+    saved.answer(bag.summary, whole, as_json, _show_bag, digits, saved=write)
 
 
 def _show_bag(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

@@ -51,7 +51,8 @@ def assign_command(
     saved.probe(output, None, overwrite)
     tree = saved.load(fit_file)
     frame = assign(tree, saved.new_rows(tree, data, table))
-    saved.answer(frame, saved.about(tree), as_json, _show_components, saved.write(frame, output), digits)
+    write = partial(saved.write, frame, output, overwrite)
+    saved.answer(frame, saved.about(tree), as_json, _show_components, digits, saved=write)
 
 
 def _show_components(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -107,8 +108,9 @@ def decode_command(
         source, new = kind(**fields.fields(kind)), table.read(kind, data)
         whole = {"model": kind.name, "method": "known tables", "kind": "exact"}
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
-    written = saved.write(frame, output) | saved.draw(lambda: plot_states(source, new), plot, overwrite)
-    saved.answer(frame, whole, as_json, _show_states, written, digits)
+    write = partial(saved.write, frame, output, overwrite)
+    draw = partial(saved.draw, lambda: plot_states(source, new), plot, overwrite)
+    saved.answer(frame, whole, as_json, _show_states, digits, saved=write, plot=draw)
 
 
 def _show_states(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -173,12 +175,12 @@ def predict_command(
     if append and data is not None and output is not None:  # the table has the column of groups
         parts = new.values() if of_groups else [new]
         in_full = saved.appended(frame.iloc[:, 1:] if of_groups else frame, data, table, parts, output)
-    written = saved.write(in_full, output)
+    write = partial(saved.write, in_full, output, overwrite)
     if "log_score" not in frame:
-        return saved.answer(frame, whole, as_json, _show_proportions, written, digits)
+        return saved.answer(frame, whole, as_json, _show_proportions, digits, saved=write)
     own = [frame.index.get_level_values("row"), *([frame.iloc[:, 0]] if of_groups else [])]
     whole["sum_of_log_scores"] = float(frame["log_score"].groupby(own).first().sum(skipna=False))
-    saved.answer(frame, whole, as_json, _show_prediction, written, digits)
+    saved.answer(frame, whole, as_json, _show_prediction, digits, saved=write)
 
 
 def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -230,10 +232,10 @@ def topics_command(
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
     frame = _of_topics(tree, new, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
-    written = saved.write(frame, output)
-    written |= saved.draw(lambda: plot_topics(tree, top, untrusted=untrusted), plot, overwrite)
+    write = partial(saved.write, frame, output, overwrite)
+    draw = partial(saved.draw, lambda: plot_topics(tree, top, untrusted=untrusted), plot, overwrite)
     show = _show_topics if "word" in frame else _show_scores if "words" in frame else _show_proportions
-    saved.answer(frame, saved.about(tree, "status"), as_json, show, written, digits)
+    saved.answer(frame, saved.about(tree, "status"), as_json, show, digits, saved=write, plot=draw)
 
 
 def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
@@ -336,12 +338,16 @@ def residuals_command(
     tree = saved.load(fit_file)
     frame = residuals(tree, seed=seed)
     checks = predictive_check(tree, replicates=replicates, seed=seed)
-    drawn = saved.write(frame, output) | saved.draw(lambda: plot_residuals(frame), plot, overwrite)
     worst, facts = worst_rows(frame, rows), {**frame.attrs, "rows": len(frame)}
-    if as_json:
+
+    def document(written: saved.Written) -> dict[str, Any]:
         tables = {"worst": saved.records(worst), "checks": saved.records(checks)}
-        return terminal.print_json({**facts, **tables, "seed": seed, **drawn})
-    _show_residuals(worst, checks, facts, digits)
+        return {**{str(name): value for name, value in facts.items()}, **tables, "seed": seed, **written}
+
+    write = partial(saved.write, frame, output, overwrite)
+    draw = partial(saved.draw, lambda: plot_residuals(frame), plot, overwrite)
+    show = partial(_show_residuals, worst, checks, facts, digits)
+    saved.deliver(show, document, as_json, saved=write, plot=draw)
 
 
 def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -51,8 +52,8 @@ def run(
         for attempt in range(1, (ATTEMPTS if extend else 1) + 1):
             length = _sample(samplers, kept, warmup, thin, problem.reporter)
             shortened = {name: values[:, :length] for name, values in kept.items()}
-            checks = _judged(problem, shortened)
-            if length < draws or passed(checks) or not longer_may_help(checks) or attempt == ATTEMPTS or not extend:
+            checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, shortened))
+            if checks is None or passed(checks) or not longer_may_help(checks) or attempt == ATTEMPTS or not extend:
                 break
             problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
             are_apart = any(check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks)
@@ -60,7 +61,7 @@ def run(
             before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
     lp, facts = {"lp": shortened.pop(LP)}, {"attempts": attempt, "tune": before, "thin": thin}
     sampler = "collapsed Gibbs" if isinstance(model, Collapsed) else "Gibbs"
-    return Outcome(shortened, sampler, checks, facts, sample_stats=lp, interrupted=length < draws)
+    return Outcome(shortened, sampler, checks or [], facts, sample_stats=lp, interrupted=checks is None)
 
 
 def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
@@ -130,6 +131,7 @@ def _sample(chains: list[GibbsChain], kept: dict[str, np.ndarray], tune: int, th
             while wait(running, 0.1).not_done:  # seconds between reports
                 reporter.progress("sampling", sum(done), len(chains) * total)
         except KeyboardInterrupt:
+            signals.answer()
             stop.set()
     for chain in running:
         chain.result()  # or what it raised

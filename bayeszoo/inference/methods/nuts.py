@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -32,8 +32,8 @@ from bayeszoo.foundation.gate import (
 from bayeszoo.foundation.importing import later
 from bayeszoo.foundation.optimize import NOT_FINITE
 from bayeszoo.inference.engine.cost import announce_again
-from bayeszoo.inference.engine.density import strict
 from bayeszoo.inference.labels.symmetry import label_free
+from bayeszoo.inference.methods.runs import Run, Settings, TooLarge, require_room, shared_out, with_pymc
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import SHARE, Start, announce, starts, visit_checks
 
@@ -42,25 +42,9 @@ if TYPE_CHECKING:
 
 FLAT = "flat"
 """What nutpie calls its one variable, all parameters side by side."""
+AT_LEAST = ("diverging", "energy", "logp", "maxdepth_reached")
+"""The statistics of an interrupted run, which the gate judges: all 18 would take most of the time until it is saved."""
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
-
-
-@dataclass(frozen=True)
-class Settings:
-    """One run of the sampler."""
-
-    draws: int
-    tune: int
-    chains: int
-    target_accept: float
-    begin: tuple[Start, ...] = ()  # where chains begin; empty for the known modes
-
-
-class Run(NamedTuple):
-    """What one run of a sampler gave: groups ``posterior`` and ``sample_stats``."""
-
-    tree: xr.DataTree
-    interrupted: bool = False
 
 
 def run(
@@ -82,19 +66,29 @@ def run(
         raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
     if sampler == "nutpie" and tune < 1:
         raise InputError(f"nutpie needs at least one draw of warmup, got tune={tune}", hint="leave tune out")
-    earlier: list[Run] = []
+    runs: list[tuple[Run, Settings]] = []
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
-        begin = _ends(problem, earlier[-1].tree) if earlier else ()
-        settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), begin)
         try:
-            latest = SAMPLERS[sampler](problem, settings)
-        except RuntimeError as error:
-            if not re.search("initial(ization|.*evaluation)", str(error), re.IGNORECASE):
+            begin = _ends(problem, runs[-1][0].tree) if runs else ()
+            settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), begin)
+            runs.append((_sampled(problem, settings, sampler), settings))
+        except (Interrupted, KeyboardInterrupt):  # before this attempt has a draw
+            if not runs:
                 raise
-            raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
+            signals.answer()
+            return _stopped(problem, runs, sampler)
+        except TooLarge as error:
+            if not runs:
+                raise
+            problem.reporter.say(f"it is not repeated: {error.message}")
+            attempt, settings = attempt - 1, runs[-1][1]
+            break
         problem.reporter.phase("checking draws")
-        checks = [*_judged(problem, latest.tree), *_left_behind(problem, earlier, latest.tree)]
-        if latest.interrupted or passed(checks) or not longer_may_help(checks):
+        *earlier, latest = (run for run, _ in runs)
+        checks = None if latest.interrupted else signals.unless_stopped(partial(_checks, problem, latest.tree, earlier))
+        if checks is None:
+            return _stopped(problem, runs, sampler)
+        if passed(checks) or not longer_may_help(checks):
             break
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
         if not care_may_help({check.name: check.value for check in checks}, settings.draws * chains):
@@ -104,8 +98,28 @@ def run(
             break
         if extend and attempt < len(ATTEMPTS):
             announce_again(problem, [length for length, _ in ATTEMPTS[: attempt + 1]])
-        earlier.append(latest)
-    return _outcome(problem, latest, checks, settings, attempt, sampler)
+    return _outcome(problem, latest, checks or [], settings, attempt, sampler)
+
+
+def _stopped(problem: Problem, runs: Sequence[tuple[Run, Settings]], sampler: str) -> Outcome:
+    """Return the longest run without checks, for which nobody waits who has stopped the last one."""
+    lengths = [run.tree["posterior"].sizes["draw"] for run, _ in runs]
+    run, settings = runs[at := int(np.argmax(lengths))]
+    return replace(_outcome(problem, run, [], settings, at + 1, sampler), interrupted=True)
+
+
+def _sampled(problem: Problem, settings: Settings, sampler: str) -> Run:
+    require_room(problem, settings)
+    try:
+        return SAMPLERS[sampler](problem, settings)
+    except RuntimeError as error:
+        if not re.search("initial(ization|.*evaluation)", str(error), re.IGNORECASE):
+            raise
+        raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
+
+
+def _checks(problem: Problem, tree: xr.DataTree, earlier: list[Run]) -> list[Check]:
+    return [*_judged(problem, tree), *_left_behind(problem, earlier, tree)]
 
 
 def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
@@ -176,30 +190,29 @@ def _outcome(
         sample_stats={str(name): s.to_numpy() for name, s in stats if s.dtype.kind in "biuf" and s.ndim == 2},
         dims=density.dims,
         coords=density.coords,
-        interrupted=latest.interrupted,
     )
 
 
 def _with_nutpie(problem: Problem, settings: Settings) -> Run:
     """Run the chains of each start in turn: nutpie tells a chain's initial point its seed and not its number."""
     runs: list[Run] = []
-    done, shares = 0, _shared_out(settings.begin or starts(problem), settings.chains)
+    done, shares = 0, shared_out(settings.begin or starts(problem), settings.chains)
     cores = os.cpu_count() or 1
     if not settings.begin:
         in_turn = sum(math.ceil(chains / cores) for _, chains in shares)
         announce(problem, settings.chains, settings.draws + settings.tune, in_turn)
     for start, chains in shares:
-        runs.append(_from(start, problem, replace(settings, chains=chains), done))
+        try:
+            runs.append(_from(start, problem, replace(settings, chains=chains), done))
+        except (Interrupted, KeyboardInterrupt):  # before there is a draw of these chains
+            if not runs:
+                raise
+            signals.answer()
+            return Run(_joined([run.tree for run in runs]), True)
         done += chains
         if runs[-1].interrupted:
             break
     return Run(_joined([run.tree for run in runs]), runs[-1].interrupted)
-
-
-def _shared_out(starts: Sequence[Start], chains: int) -> list[tuple[Start, int]]:
-    """Give each start as many chains as the others, the first ones one more where they do not divide."""
-    used = starts[:chains]
-    return [(start, chains // len(used) + (i < chains % len(used))) for i, start in enumerate(used)]
 
 
 def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
@@ -252,7 +265,7 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
             if native.error is None:
                 raise
             raise NumericalError(f"nutpie: {native.error}") from native.error
-        return Run(_tree(trace, problem.density.shapes), interrupted)
+        return Run(_tree(trace, problem.density.shapes, AT_LEAST if interrupted else None), interrupted)
 
 
 def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
@@ -281,9 +294,12 @@ def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
     )
 
 
-def _tree(trace: Any, shapes: Mapping[str, tuple[int, ...]]) -> xr.DataTree:
-    """Return parameters and statistics of the draws after warmup, all chains cut to the shortest."""
-    chains = [_columns(*batches) for batches in zip(*trace.get_arrow_trace(), strict=True)]
+def _tree(trace: Any, shapes: Mapping[str, tuple[int, ...]], only: Collection[str] | None = None) -> xr.DataTree:
+    """Return parameters and statistics of the draws after warmup, all chains cut to the shortest.
+
+    Of the statistics all are returned, or ``only`` some.
+    """
+    chains = [_columns(*batches, only=only) for batches in zip(*trace.get_arrow_trace(), strict=True)]
     if not (length := min(len(columns[FLAT]) for columns in chains)):
         raise Interrupted("stopped before every chain had a draw; nothing was kept")
     stats = {name: np.stack([columns[name][:length] for columns in chains]) for name in chains[0]}
@@ -298,11 +314,12 @@ def _dataset(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
     return xr.Dataset({name: (names[name], values) for name, values in arrays.items()})
 
 
-def _columns(draws: Any, stats: Any) -> dict[str, np.ndarray]:
+def _columns(draws: Any, stats: Any, *, only: Collection[str] | None) -> dict[str, np.ndarray]:
     """Return what one chain has after its warmup: the parameters, and statistics of one number a draw."""
     import pyarrow
 
-    arrays = {name: pyarrow.array(stats.column(name)) for name in stats.column_names}
+    names = [name for name in stats.column_names if only is None or name in ("tuning", *only)]
+    arrays = {name: pyarrow.array(stats.column(name)) for name in names}
     columns = {name: _numbers(array) for name, array in arrays.items() if pyarrow.types.is_primitive(array.type)}
     flat = pyarrow.array(draws.column(FLAT)).flatten().to_numpy().reshape(draws.num_rows, -1)
     kept = slice(np.count_nonzero(columns.pop("tuning")), None)
@@ -320,6 +337,7 @@ def _wait(background: Any) -> tuple[Any, bool]:
         try:
             return background.wait(), False
         except KeyboardInterrupt:
+            signals.answer()
             try:
                 return background.abort(), True
             except ValueError:  # its threads had finished and their draws were being taken
@@ -330,67 +348,4 @@ def _wait(background: Any) -> tuple[Any, bool]:
             raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}") from error
 
 
-def _with_pymc(problem: Problem, settings: Settings) -> Run:
-    import pymc as pm
-
-    declared, watch = problem.declared, _Watch(problem, settings)
-    with problem.clock.phase("run"), threadpool_limits(1), signals.keeping(), strict():
-        seed, begin = problem.seed(), _initial_points(problem, settings)
-        if not settings.begin and "joint" in vars(problem.density):  # which PyMC itself does not call
-            announce(problem, settings.chains, settings.draws + settings.tune, settings.chains)
-        try:
-            tree = pm.sample(
-                draws=settings.draws,
-                tune=settings.tune,
-                chains=settings.chains,
-                cores=1,
-                target_accept=settings.target_accept,
-                random_seed=seed,
-                nuts_sampler="pymc",
-                **begin,
-                model=declared,
-                progressbar=False,
-                quiet=True,
-                compute_convergence_checks=False,
-                callback=watch,
-            )
-        except ValueError:
-            if watch.interrupted:  # no chain has a draw
-                raise Interrupted("stopped before any chain had a draw; nothing was kept") from None
-            raise
-    return Run(tree, watch.interrupted)
-
-
-def _initial_points(problem: Problem, settings: Settings) -> dict[str, Any]:
-    """Return PyMC's options for chains that begin at known modes; without any PyMC jitters its own initial point."""
-    begin = settings.begin or starts(problem)
-    if not settings.begin and all(start.scale is None for start in begin):
-        return {}
-    density, names = problem.density, [variable.name for variable in problem.declared.free_RVs]
-    each = [start for start, count in _shared_out(begin, settings.chains) for _ in range(count)]
-    points = (density.constrain(start.near(problem.seed(), density.joint)) for start in each)
-    return {"initvals": [{name: point[name] for name in names} for point in points], "init": "adapt_diag"}
-
-
-class _Watch:
-    """Counts the draws of PyMC's chains: on Ctrl-C it ends the one that runs, says nothing, and starts the next."""
-
-    def __init__(self, problem: Problem, settings: Settings) -> None:
-        self._reporter, self._length = problem.reporter, settings.draws + settings.tune
-        self._done = np.zeros(settings.chains, dtype=int)
-
-    def __call__(self, trace: Any, draw: Any) -> None:
-        """Count a draw, or end the chain when an earlier one was cut short or a signal was lost."""
-        if signals.received or (self._done[: draw.chain] < self._length).any():
-            raise KeyboardInterrupt
-        self._done[draw.chain] += 1
-        if (done := int(self._done.sum())) % 100 == 0:
-            self._reporter.progress("sampling", done, len(self._done) * self._length)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether any chain is shorter than was asked for."""
-        return bool((self._done < self._length).any())
-
-
-SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie, "pymc": _with_pymc}
+SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie, "pymc": with_pymc}

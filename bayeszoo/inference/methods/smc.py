@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import at_most, check_draws, failures, longer_may_help, passed
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
@@ -40,9 +42,17 @@ def run(
 
     if undefined := no_evidence(problem.declared):
         raise InputError(undefined, hint="use another method")
-    coarse = None
+    outcome, coarse = None, None
     for _ in range(ATTEMPTS if extend else 1):
-        outcome, fine = _attempt(problem, draws, chains, threshold, coarse)
+        try:
+            outcome, fine = _attempt(problem, draws, chains, threshold, coarse)
+        except KeyboardInterrupt:  # before the particles are draws of the posterior
+            if outcome is None:
+                raise
+            signals.answer()
+            return replace(outcome, interrupted=True)
+        if outcome.interrupted:
+            return outcome
         shift = next(check.value or 0.0 for check in outcome.checks if check.name == TEMPERING)
         if passed(outcome.checks) or not longer_may_help(outcome.checks) or shift > MAX_SHIFT:
             break
@@ -51,6 +61,7 @@ def run(
             threshold, coarse = _finer(threshold), fine
         else:
             draws, coarse = 2 * draws, None
+    assert outcome is not None  # there is an attempt
     return outcome
 
 
@@ -68,14 +79,17 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
     evidence, before = _log_evidence(tree), _log_evidence(coarse)
     spread = float(evidence.std(ddof=1)) if chains > 1 else math.nan
     shift = _log_mean(evidence) - _log_mean(before)
+    of_draws = signals.unless_stopped(
+        lambda: check_draws(problem.density.moving(posterior[names]) if free is None else free)
+    )
+    of_evidence = [
+        at_most("sd of log evidence between runs", spread, MAX_EVIDENCE_SD),
+        at_most(TEMPERING, abs(shift), MAX_EVIDENCE_SD),
+    ]
     outcome = Outcome(
         {name: posterior[name].to_numpy() for name in names},
         f"PyMC SMC {version('pymc')}",
-        [
-            *check_draws(problem.density.moving(posterior[names]) if free is None else free),
-            at_most("sd of log evidence between runs", spread, MAX_EVIDENCE_SD),
-            at_most(TEMPERING, abs(shift), MAX_EVIDENCE_SD),
-        ],
+        [*(of_draws or []), *of_evidence],
         {
             "log_evidence": _log_mean(evidence),
             "log_evidence_mcse": math.hypot(spread / math.sqrt(chains), shift),
@@ -84,6 +98,7 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
         },
         dims=problem.density.dims,
         coords=problem.density.coords,
+        interrupted=of_draws is None,
     )
     return outcome, tree
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
+from bayeszoo.foundation import signals
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import Reference
@@ -34,8 +35,15 @@ def connected(address: str) -> Iterator[Any]:
         options: dict[str, Any] = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "host": LOOPBACK}
         # of the scheduler's pages only whether it is well is left, at a port that no other cluster has
         options |= {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": f"{LOOPBACK}:0"}}
-        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, **own) as client:
-            yield client
+        with ExitStack() as ends:
+            with signals.beginning():
+                cluster = ends.enter_context(distributed.LocalCluster(**options))
+                client = ends.enter_context(distributed.Client(cluster, **own))
+            try:
+                yield client
+            except KeyboardInterrupt:  # the cluster takes a while to end
+                signals.answer()
+                raise
         return
     try:
         client = distributed.Client(address, timeout=PATIENCE, **own)
