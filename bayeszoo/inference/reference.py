@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy
 
-from bayeszoo.errors import Interrupted, NumericalError
+from bayeszoo.errors import NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import DEEP, MAX_K_HAT, failures, pareto_k
 from bayeszoo.foundation.newton import climb
@@ -179,7 +179,7 @@ def _sampled(problem: Problem) -> Reference:
         raise NumericalError(f"{observations:,} observations are too many to measure it in passing")
     outcome = nuts.run(problem, draws=DRAWS_BY_NUTS, chains=CHAINS)
     if outcome.interrupted:
-        raise Interrupted("interrupted while the approximation was measured against NUTS")
+        raise KeyboardInterrupt  # what the approximation has drawn is kept by who asks
     missed = [check for check in outcome.checks if not (check.passed or check.name == DEEP)]
     if missed:
         raise NumericalError(f"NUTS, against which it would be measured, did not pass its checks: {failures(missed)}")
