@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import scipy
 
 
@@ -28,6 +29,29 @@ class Frozen:
     def rvs(self, size: Any = None, random_state: Any = None) -> Any:
         """Draw by a distribution of its own: SciPy keeps the generator in it meanwhile, and threads would mix them."""
         return self.dist(*self.args, **self.kwds).rvs(size=size, random_state=random_state)
+
+
+class Beta(Frozen):
+    """Beta distributions, with moments that neither overflow nor vanish on the way."""
+
+    def mean(self) -> Any:
+        """Return a / (a + b)."""
+        a, b = (np.asarray(each, dtype=np.float64) for each in self.args)
+        return a / (a + b)
+
+    def std(self) -> Any:
+        """Return the square root of a b / ((a + b)^2 (a + b + 1))."""
+        a, b = (np.asarray(each, dtype=np.float64) for each in self.args)
+        return np.sqrt(a / (a + b)) * np.sqrt(b / (a + b)) / np.sqrt(a + b + 1)
+
+    def var(self) -> Any:
+        """Return the variance."""
+        return np.square(self.std())
+
+
+def beta(a: Any, b: Any) -> Beta:
+    """Return Beta distributions of counts ``a`` and ``b``."""
+    return Beta(scipy.stats.beta, a, b)
 
 
 def __getattr__(name: str) -> Callable[..., Frozen]:

@@ -98,15 +98,27 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
         if names is not None and name not in names:
             continue
         closed = _closed_form(exact[name]) if name in exact else None
-        if closed and kind == "exact":  # the draws need no summary, which would import ArviZ
+        if closed and kind == "exact" and not _is_of_moments(closed):  # no summary of draws, which would import ArviZ
             summary = closed
         else:
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
             summary = _moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
+            summary = {**summary, **_exact_moments(closed)} if closed and kind == "exact" else summary
         shown = fit.is_shown and not is_of_components(tree, group, name)
         summaries[name] = summary if shown else {**_EMPTY, **{key: summary[key] for key in DIAGNOSTICS}}
     return summaries
+
+
+def _is_of_moments(closed: Summary) -> bool:
+    """Say whether the mean and the sd alone are exact, as those of derived quantities by quadrature."""
+    return np.size(closed["median"]) > 0 and bool(np.isnan(closed["median"]).all())
+
+
+def _exact_moments(closed: Summary) -> Summary:
+    """Return exact moments, without an error."""
+    moments = {key: closed[key] for key in ("mean", "sd")}
+    return moments | {f"mcse_{key}": np.where(np.isnan(values), np.nan, 0.0) for key, values in moments.items()}
 
 
 def components_withheld(tree: xr.DataTree) -> str:
