@@ -113,7 +113,7 @@ def test_quantiles_of_inner_parameters_are_those_of_the_whole_grid(kind):
         below = posterior[inner].cdf(posterior[inner].ppf(level))
         assert np.max(np.abs(below - level)) < 1e-11
     assert len(posterior[inner]._weights) > 1.5 * len(posterior[inner]._coarse._weights)
-    assert NOTHING < np.min(posterior[inner]._weights)
+    assert np.min(posterior[inner]._weights) > NOTHING
 
 
 def test_the_joint_covariance_of_normal_means_is_integrated():

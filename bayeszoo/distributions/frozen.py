@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.large_counts import beta_cdf, beta_ppf
+
 
 class Frozen:
     """A distribution of SciPy's at fixed shapes, ``loc`` and ``scale``, with its methods."""
@@ -32,7 +34,7 @@ class Frozen:
 
 
 class Beta(Frozen):
-    """Beta distributions, with moments that neither overflow nor vanish on the way."""
+    """Beta distributions whose moments neither overflow nor vanish, and whose counts may be large."""
 
     def mean(self) -> Any:
         """Return a / (a + b)."""
@@ -47,6 +49,14 @@ class Beta(Frozen):
     def var(self) -> Any:
         """Return the variance."""
         return np.square(self.std())
+
+    def cdf(self, x: Any) -> Any:
+        """Return the probability of at most x."""
+        return beta_cdf(x, *self.args)[()]
+
+    def ppf(self, q: Any) -> Any:
+        """Return the quantile of a level."""
+        return beta_ppf(q, *self.args)[()]
 
 
 def beta(a: Any, b: Any) -> Beta:

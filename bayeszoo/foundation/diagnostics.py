@@ -108,9 +108,17 @@ def relative_efficiency(draws: Iterable[np.ndarray]) -> float:
 
 
 def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat."""
-    array_stats = _arviz()
-    log_weights, k_hat = array_stats.psislw(log_likelihood, r_eff=efficiency)
+    """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat.
+
+    Where all of the largest weights are equal there is no tail to smooth, and k-hat is -inf.
+    """
+    try:
+        log_weights, k_hat = _arviz().psislw(log_likelihood, r_eff=efficiency)
+    except ValueError:  # ties
+        if np.ndim(log_likelihood) == 1:
+            return np.asarray(scipy.special.log_softmax(-log_likelihood)), np.asarray(-np.inf)
+        each = [smoothed_weights(row, efficiency) for row in log_likelihood]
+        log_weights, k_hat = (np.stack([pair[i] for pair in each]) for i in (0, 1))
     return np.asarray(log_weights), np.asarray(k_hat)
 
 

@@ -148,7 +148,7 @@ def _check_all_matter(scale: _Scale, height: Height, climbs: Sequence[np.ndarray
     A correlation with what does not vary may be anything, and two spreads may be told apart by nothing.
     """
     place = max(climbs, key=height)
-    apart = np.ptp([climb for climb in climbs if height(climb) > height(place) - FLAT], axis=0) > APART
+    apart = np.ptp([climb for climb in climbs if height(climb) >= height(place) - FLAT], axis=0) > APART
     flat = []
     for i, (name, bounds) in enumerate(zip(scale.values(place), scale.bounds, strict=True)):
         others = [np.where(np.arange(len(place)) == i, value, place) for value in _others(place[i], *bounds)]
