@@ -297,7 +297,7 @@ def enclosing(
 def _ends_of(heights: np.ndarray, axis: int, depth: float) -> tuple[int, int]:
     """Return the first and the last point of an axis at which the density is not ``depth`` nats below its highest."""
     profile = heights.max(axis=tuple(j for j in range(heights.ndim) if j != axis))
-    inside = np.flatnonzero(profile > np.max(profile) - depth)
+    inside = np.flatnonzero(profile >= np.max(profile) - depth)
     return int(inside[0]), int(inside[-1])
 
 

@@ -103,7 +103,7 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
         else:
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
-            summary = _moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
+            summary = moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
             summary = {**summary, **_exact_moments(closed)} if closed and kind == "exact" else summary
         shown = fit.is_shown and not is_of_components(tree, group, name)
         summaries[name] = summary if shown else {**_EMPTY, **{key: summary[key] for key in DIAGNOSTICS}}
@@ -135,7 +135,7 @@ def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
     return group == "posterior" and bool(components_withheld(tree)) and not is_label_free
 
 
-def _moments_that_exist(
+def moments_that_exist(
     summary: Summary,
     closed: Mapping[str, np.ndarray | None] | None,
     tails: np.ndarray | None,
@@ -176,12 +176,15 @@ def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[st
     shapes = {name: _tails(tree, group, name) for group, name in names}
     worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
     without = [f"{name}: it has no mean: read its quantiles" for name, k in worst.items() if k == np.inf]
-    return without + [
-        f"{name}: the tails of its draws have Pareto k-hat {k:.2f}; an sd is given below {SD_TAIL:g}, its error below "
-        f"{UNSURE_TAIL:g}, a mean below {MAX_K_HAT:g}: read its quantiles"
-        for name, k in worst.items()
-        if UNSURE_TAIL <= k < np.inf
-    ]
+    return without + [f"{name}: {why}" for name, k in worst.items() if k < np.inf and (why := heavy_tails(k))]
+
+
+def heavy_tails(k: float) -> str:
+    """Say which moments of draws with a tail of this Pareto shape are withheld; nothing where none is."""
+    if k < UNSURE_TAIL:
+        return ""
+    limits = f"an sd is given below {SD_TAIL:g}, its error below {UNSURE_TAIL:g}, a mean below {MAX_K_HAT:g}"
+    return f"the tails of its draws have Pareto k-hat {k:.2f}; {limits}: read its quantiles"
 
 
 def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
