@@ -28,6 +28,15 @@ class Frozen:
         method = getattr(self.dist, name)
         return lambda *values, **options: method(*values, *self.args, **self.kwds, **options)
 
+    def std(self) -> Any:
+        """Return the standard deviation: that of scale 1, so that no square of a scale overflows or vanishes."""
+        loc, scale = self.kwds.get("loc", 0.0), self.kwds.get("scale", 1.0)
+        shapes = {name: value for name, value in self.kwds.items() if name not in ("loc", "scale")}
+        own, *moved = np.split(np.arange(len(self.args)), [self.dist.numargs, self.dist.numargs + 1])
+        loc, scale = (self.args[at[0]] if len(at) else known for at, known in zip(moved, (loc, scale), strict=True))
+        unit = self.dist.std(*(self.args[i] for i in own), **shapes)
+        return np.broadcast_arrays(np.multiply(unit, scale), loc)[0][()]
+
     def rvs(self, size: Any = None, random_state: Any = None) -> Any:
         """Draw by a distribution of its own: SciPy keeps the generator in it meanwhile, and threads would mix them."""
         return self.dist(*self.args, **self.kwds).rvs(size=size, random_state=random_state)

@@ -45,8 +45,9 @@ NEGLIGIBLE = 1e-20
 """Probability of a point of the grid below which it is left out of averages over the posterior."""
 LARGEST = 345.0
 """Log of the largest numbers whose moments are looked at, 1e150: their squares are numbers still."""
-LEAST_FALL = 1.0
-"""Nats by which what is integrated for a moment that exists falls from the root of the largest numbers to these."""
+FAR, LEAST_FALL = 200.0, 1.0
+"""Nats from the centre that are far, and by how many what is integrated for a moment that exists falls from half of it.
+"""
 MOST_NUMBERS = 2_000_000
 """Entries, points times rows, that are computed at a time."""
 
@@ -100,11 +101,15 @@ class Support:
         largest = math.exp(LARGEST) if math.isinf(self.low) else 2 * LARGEST
         return -largest, largest
 
-    def far(self, side: int) -> tuple[list[float], list[float]]:
-        """Return two coordinates towards an end, at the limit and half way there in its log, and du/dt in this log."""
+    def far(self, centre: float, side: int) -> tuple[list[float], list[float]]:
+        """Return two coordinates far from a centre towards an end, the second twice as far, and du/dt in this log.
+
+        They are at the largest numbers whose moments are looked at, or where the centre is near these beyond them.
+        """
         if math.isinf(self.low):
             return [side * math.exp(LARGEST / 2), side * math.exp(LARGEST)], [LARGEST / 2, LARGEST]
-        return [side * LARGEST / 2, side * LARGEST], [0.0, 0.0]
+        distance = max(LARGEST - side * centre, FAR)
+        return [centre + side * distance / 2, centre + side * distance], [0.0, 0.0]
 
     def log_slope(self, place: Any) -> Any:
         """Return the log derivative of the value with respect to its coordinate."""
@@ -161,11 +166,11 @@ class OuterIntegrand(Integrand):
         return lambda points: np.log(np.hypot(1.0, (self.values(i, points[:, i]) - centre) / spread))
 
     def far(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return points far out along each axis in both directions, half way and all, (F, 2, D), and log slopes."""
+        """Return two points far out along each axis in both directions, (F, 2, D), and log slopes."""
         places, slopes = [], []
         for i, support in enumerate(self._supports):
             for side in (-1, 1):
-                ends, log_slopes = support.far(side)
+                ends, log_slopes = support.far(float(self._centre[i]), side)
                 each = np.tile(self._centre, (2, 1))
                 each[:, i] = ends
                 places.append(each)
