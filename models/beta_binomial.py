@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import GroupTrials
+from bayeszoo.distributions import discrete as distribution
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
@@ -115,7 +116,7 @@ class BetaBinomial(Conditional, Observable):
 
     def row_marginal(self, outer: Values, data: Values) -> Any:
         """Return each group's beta-binomial distribution."""
-        return frozen.betabinom(np.asarray(data["trials"]), *_counts(outer))
+        return distribution.BetaBinomial(np.asarray(data["trials"]), *_counts(outer))
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return size / (size + n) of each group."""
