@@ -82,3 +82,12 @@ def far_from_the_reference(model):
 def test_nuts_of_eight_schools_is_as_posteriordb_has_it():
     assert far_from_the_reference(NormalMeans(m0=0, s0=5, t0=5)) == []
     assert "tau" in far_from_the_reference(NormalMeans(m0=0, s0=5, t0=4))  # a seeded bug: another prior
+
+
+@pytest.mark.parametrize("method", ["map", "mle", "exact"])
+def test_a_prior_too_far_from_the_data_to_compute_with_is_no_crash_and_no_number(method):
+    """Heights of 1e199 nats are known to 1e183: no step can be told to gain."""
+    kind = bz.find("normal_means")
+    rows = bz.read(kind, {"y": [1.0, 2.0, 3.0], "se": [1.0, 1.0, 1.0], "group": ["a", "b", "c"]})
+    tree = bz.fit(kind(m0=1e100, s0=1.0, t0=1.0), rows, method, seed=1, groups=())
+    assert tree.attrs["status"] == ("ok" if method == "mle" else "failed")

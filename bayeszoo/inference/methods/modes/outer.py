@@ -134,7 +134,9 @@ def _refuse_runaway(scale: _Scale, place: np.ndarray) -> None:
 def _checks_of_height(scale: _Scale, height: Height, place: np.ndarray) -> list[Check]:
     """Check that no place near a mode is higher, nor one nearer to the edge, where the density may be without bound."""
     here = height(place)
-    gain = max(height(near) for near in _near(place, scale.bounds)) - here - _rounding(here)
+    rounding = _rounding(here)
+    gain = max(height(near) for near in _near(place, scale.bounds)) - here
+    gain = gain - rounding if rounding <= MAX_AT_EDGE else rounding  # above, no gain of nats could be seen
     at_edge = height(_towards_edges(place, scale.bounds)) - here
     return [
         at_most("gain of a small step", max(gain, 0.0), 0.0),
