@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Binary
+from bayeszoo.distributions import frozen
 from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.distributions.special import log_beta_ratio, log_binomial, sum_or_nan
 from bayeszoo.errors import NumericalError
@@ -94,7 +95,7 @@ class BetaBernoulli(Conjugate[Counts], PointEstimates[Counts], Observable):
 
     def posterior(self, stats: Counts) -> Posterior:
         """Return theta ~ Beta(a + successes, b + failures)."""
-        return Posterior({"theta": scipy.stats.beta(self.a + stats.successes, self.b + stats.failures)})
+        return Posterior({"theta": frozen.beta(self.a + stats.successes, self.b + stats.failures)})
 
     def log_evidence(self, stats: Counts) -> float:
         """Return log B(a + successes, b + failures) - log B(a, b), of the ordered observations."""

@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import GroupTrials
+from bayeszoo.distributions import discrete as distribution
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
@@ -46,6 +47,7 @@ class BetaBinomial(Conditional, Observable):
     inputs = GroupTrials("successes")
     dims = {"theta": ("group",)}  # noqa: RUF012
     outer = {"mean": (0.0, 1.0), "size": (1.0, math.inf)}  # noqa: RUF012
+    complements = {"mean": "mean_of_failures"}  # noqa: RUF012
     examples = (
         Example(
             file="rat_tumours.csv",
@@ -96,7 +98,9 @@ class BetaBinomial(Conditional, Observable):
 
     def log_outer_prior(self, outer: Values) -> Any:
         """Return the log density of Beta(a, b) and Pareto(shape, 1)."""
-        return frozen.beta(self.a, self.b).logpdf(outer["mean"]) + scipy.stats.pareto.logpdf(outer["size"], self.shape)
+        powers = scipy.special.xlogy(self.a - 1, outer["mean"]) + scipy.special.xlogy(self.b - 1, _failures(outer))
+        of_size = math.log(self.shape) - (self.shape + 1) * np.log(outer["size"])
+        return powers - scipy.special.betaln(self.a, self.b) + np.where(np.asarray(outer["size"]) < 1, -np.inf, of_size)
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log probability of the ordered trials of all groups."""
@@ -108,11 +112,11 @@ class BetaBinomial(Conditional, Observable):
         """Return theta_j ~ Beta(mean size + y_j, (1 - mean) size + n_j - y_j)."""
         alpha, beta = _counts(outer)
         y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
-        return Posterior.of_rows("theta", frozen.beta(alpha + y, beta + n - y))
+        return Posterior.of_rows("theta", frozen.beta(alpha + y, beta + (n - y)))
 
     def row_marginal(self, outer: Values, data: Values) -> Any:
         """Return each group's beta-binomial distribution."""
-        return frozen.betabinom(np.asarray(data["trials"]), *_counts(outer))
+        return distribution.BetaBinomial(np.asarray(data["trials"]), *_counts(outer))
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return size / (size + n) of each group."""
@@ -129,5 +133,10 @@ class BetaBinomial(Conditional, Observable):
 
 
 def _counts(outer: Values) -> tuple[np.ndarray, np.ndarray]:
-    mean, size = (np.asarray(outer[name])[..., None] for name in ("mean", "size"))
-    return mean * size, (1 - mean) * size
+    size = np.asarray(outer["size"])[..., None]
+    return np.asarray(outer["mean"])[..., None] * size, _failures(outer)[..., None] * size
+
+
+def _failures(outer: Values) -> np.ndarray:
+    """Return 1 less the mean: not 0 where the mean rounds to 1, if it is known better."""
+    return np.asarray(outer["mean_of_failures"] if "mean_of_failures" in outer else 1 - np.asarray(outer["mean"]))

@@ -14,9 +14,9 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-import scipy
 
 from bayeszoo.data.inputs import Counts
+from bayeszoo.distributions import frozen
 from bayeszoo.distributions.discrete import NegativeBinomial, Poisson
 from bayeszoo.distributions.special import log_peak
 from bayeszoo.errors import NumericalError
@@ -88,7 +88,7 @@ class GammaPoisson(Conjugate[Events], PointEstimates[Events], Observable):
     def posterior(self, stats: Events) -> Posterior:
         """Return rate ~ Gamma(a + events, rate b + exposure)."""
         later = self.updated(stats)
-        return Posterior({"rate": scipy.stats.gamma(later.a, scale=1 / later.b)})
+        return Posterior({"rate": frozen.gamma(later.a, scale=1 / later.b)})
 
     def log_evidence(self, stats: Events) -> float:
         """Return the log mass of the counts, of the ordered rows."""

@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
+from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import InverseRootGamma
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
@@ -91,7 +92,7 @@ class GaussianPrecision(Conjugate[Moments], PointEstimates[Moments], Observable)
     def posterior(self, stats: Moments) -> Posterior:
         """Return lam ~ Gamma(a + N/2, rate b + half the sum of squared errors)."""
         later = self.updated(stats)
-        return Posterior({"lam": scipy.stats.gamma(later.a, scale=1 / later.b)})
+        return Posterior({"lam": frozen.gamma(later.a, scale=1 / later.b)})
 
     def log_evidence(self, stats: Moments) -> float:
         """Return the log density of the rows under a multivariate Student t, of the ordered observations."""

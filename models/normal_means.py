@@ -16,7 +16,6 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-import scipy
 
 from bayeszoo.data.inputs import GroupMeans
 from bayeszoo.distributions import frozen
@@ -104,7 +103,7 @@ class NormalMeans(Conditional, Observable):
     def log_outer_prior(self, outer: Values) -> Any:
         """Return the log density of HalfCauchy(t0), and where mu is among the outer parameters of N(m0, s0^2)."""
         of_mu = frozen.norm(self.m0, self.s0).logpdf(outer["mu"]) if "mu" in outer else 0.0
-        return of_mu + scipy.stats.halfcauchy.logpdf(outer["tau"], scale=self.t0)
+        return of_mu + math.log(2 / math.pi / self.t0) - 2 * np.log(np.hypot(1.0, np.asarray(outer["tau"]) / self.t0))
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""

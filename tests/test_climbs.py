@@ -100,3 +100,11 @@ def test_a_climb_far_below_the_best_goes_on_while_it_gains(monkeypatch):
     assert search_of_a_late_climb().best.objective == pytest.approx(30.0)
     monkeypatch.setattr(ascent, "PATIENCE", 5)  # a seeded bug: it is given up, and the best maximum with it
     assert search_of_a_late_climb().best.objective == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_is_not_a_number_in_both_does_not_tell_two_maxima_apart():
+    one, other = (ascent.Climb(q, -10.0, Expectation(None, -10.0), np.array([-11.0, -10.0]), 0.0) for q in (0.0, 1.0))
+    rows = {0.0: np.array([1.0, np.nan, -np.inf]), 1.0: np.array([1.0, np.nan, -np.inf])}
+    assert len(ascent.Search([one, other], 0, rows.get, Effort()).distinct) == 1
+    rows[1.0] = np.array([1.0, np.nan, 0.0])
+    assert len(ascent.Search([one, other], 0, rows.get, Effort()).distinct) == 2

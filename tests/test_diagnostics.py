@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayeszoo.foundation.diagnostics import mcse, mcse_of_independent
+from bayeszoo.foundation.diagnostics import mcse, mcse_of_independent, smoothed_weights
 
 DRAWS = np.random.default_rng(5).gamma(2, size=(4, 250, 2000))
 FLAT = DRAWS.reshape(1000, -1)
@@ -28,3 +28,16 @@ def test_draws_that_are_all_alike_have_the_errors_that_arviz_gives_them():
     alike = np.ones((4, 100, 2))
     for which in ESTIMATES:
         np.testing.assert_array_equal(mcse_of_independent(alike, *which), mcse(alike, *which))
+
+
+def test_weights_whose_largest_are_equal_are_not_smoothed():
+    rng = np.random.default_rng(0)
+    tied = np.where(np.arange(1000) < 500, 0.0, rng.normal(-3, 1, 1000))
+    weights, k_hat = smoothed_weights(-tied)
+    assert (float(k_hat), weights) == (-np.inf, pytest.approx(tied - np.log(np.sum(np.exp(tied))), rel=1e-12))
+    varied = rng.normal(size=1000)
+    both = [smoothed_weights(-each) for each in (tied, varied)]
+    together = smoothed_weights(-np.stack([tied, varied]))
+    for i, (alone, shape) in enumerate(both):
+        assert together[0][i] == pytest.approx(alone, rel=1e-12)
+        assert together[1][i] == shape

@@ -383,3 +383,19 @@ def test_the_longest_formulas_are_read():
 
 def test_a_formula_knows_its_factors_in_order():
     assert Formula.of("b * (a - 2) + sum(c * b)").names == ("b", "a", "c")
+
+
+def test_moments_of_parts_whose_draws_have_heavy_tails_are_withheld():
+    """Student t with two degrees of freedom has a mean and no variance; a Cauchy variable has neither."""
+    rng, dims = np.random.default_rng(3), ("chain", "draw")
+    heavy, wide, light = (
+        xr.DataArray(each.reshape(4, 5000), dims=dims)
+        for each in (rng.standard_t(2.0, 20_000), rng.standard_cauchy(20_000), rng.normal(size=20_000))
+    )
+    after = {"heavy": heavy, "wide": wide, "light": light}
+    frame = bz.due_to({"heavy": 0.0, "wide": 0.0, "light": 0.0}, after, "heavy + wide + light").summary
+    assert np.isfinite(frame.loc["heavy", ["mean", "q025", "q975"]].astype(float)).all()
+    assert frame.loc["heavy", ["sd", "mcse_mean", "mcse_sd"]].isna().all()
+    assert frame.loc[["wide", "change"], ["mean", "sd"]].isna().all(axis=None)
+    assert np.isfinite(frame.loc["light", ["mean", "sd", "mcse_mean", "mcse_sd"]].astype(float)).all()
+    assert [bool(why) for why in frame["withheld"]] == [False, True, True, False, True, True]

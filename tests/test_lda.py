@@ -363,3 +363,16 @@ def test_what_minibatches_cannot_do_is_refused(docs):
         bz.fit(THREE, docs, "online_vb", seed=1, forgetting=0.5)
     with pytest.raises(InputError, match="it lacks Stochastic"):
         bz.fit(bz.find("multinomial_mixture")(), method="online_vb", seed=1)
+
+
+def test_one_topic_has_its_posterior_in_closed_form_and_vb_finds_it():
+    """All words are of the topic: its Dirichlet is that of a conjugate model, and the ELBO is the evidence."""
+    counts = np.array([[3, 2, 0], [1, 0, 4], [0, 2, 0]])
+    tree = bz.fit(
+        bz.find("lda")(K=1), bz.read(bz.find("lda")(K=1), {"counts": counts, "word": ["x", "y", "z"]}), "vb", seed=1
+    )
+    assert tree.attrs["status"] == "ok"
+    total = counts.sum(axis=0)
+    evidence = gammaln(0.3) - gammaln(0.3 + total.sum()) + np.sum(gammaln(0.1 + total) - gammaln(0.1))
+    assert bz.facts(tree)["elbo"] == pytest.approx(evidence, abs=1e-9)
+    assert (tree["posterior"]["proportions"] == 1).all()

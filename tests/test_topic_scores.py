@@ -403,3 +403,12 @@ def test_documents_are_scored_as_by_their_topics(tree):
     assert whole.attrs["perplexity_bound"] == pytest.approx(np.exp(-whole["bound"].sum() / 100))
     assert np.all(whole["bound"] <= whole["log_score"] + 3 * whole["mcse"])
     assert whole.attrs["perplexity_bound"] >= whole.attrs["perplexity"] - 3 * whole.attrs["mcse_perplexity"]
+
+
+def test_documents_that_are_withheld_are_named_with_the_reason(tree, monkeypatch):
+    new = {"counts": [[30, 18, 12, 0, 0, 0], [10, 6, 4, 10, 6, 4]], "word": WORDS}
+    assert bz.document_scores(tree, new, seed=1)["withheld"].tolist() == ["", ""]
+    monkeypatch.setattr(topic_scores, "MOST_ERROR", 1e-9)
+    frame = bz.document_scores(tree, new, how="left-to-right", seed=1)
+    assert frame["log_score"].isna().all()
+    assert all("relative error" in why for why in frame["withheld"])

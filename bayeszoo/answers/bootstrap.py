@@ -93,7 +93,8 @@ class Bootstrap:
         known = dict[str, float](of_rows=self.of_rows)
         if self.law is None:
             known |= {"mean": float(chain.mean()), "mcse_mean": float(diagnostics.mcse(chain))}
-            known |= {"sd": float(chain.std(ddof=1)), "mcse_sd": float(diagnostics.mcse(chain, "sd"))}
+            scaled, unit = diagnostics.in_units(chain)
+            known |= {"sd": float(unit * scaled.std(ddof=1)), "mcse_sd": float(diagnostics.mcse(chain, "sd"))}
         else:
             known |= {"mean": self.law.mean(), "mcse_mean": 0.0, "sd": self.law.std(), "mcse_sd": 0.0}
         for name, level in QUANTILES.items():

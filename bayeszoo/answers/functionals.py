@@ -107,13 +107,17 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def weighted_sd(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the standard deviation under each vector of weights, which add up to 1."""
-    centred = values - weighted_mean(values, weights)[:, None]
-    return np.sqrt(np.sum(weights * np.square(centred), axis=1))
+    unit = float(np.ptp(values)) or 1.0  # squares of small numbers would vanish
+    centred = (values - weighted_mean(values, weights)[:, None]) / unit
+    return unit * np.sqrt(np.sum(weights * np.square(centred), axis=1))
 
 
 def weighted_correlation(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the correlation of two columns under each vector of weights."""
-    first, second = (column - weighted_mean(column, weights)[:, None] for column in values.T)
+    units = np.where(np.ptp(values, axis=0) > 0, np.ptp(values, axis=0), 1.0)
+    first, second = (
+        (column - weighted_mean(column, weights)[:, None]) / unit for column, unit in zip(values.T, units, strict=True)
+    )
     covariance = np.sum(weights * first * second, axis=1)
     variances = [np.sum(weights * np.square(each), axis=1) for each in (first, second)]
     with np.errstate(divide="ignore", invalid="ignore"):  # of weights that leave one row

@@ -167,10 +167,11 @@ def document_scores(
     -------
     pandas.DataFrame
         Index ``document``; ``words``, how many are scored; ``log_score``, the log of their probability in nats, and
-        ``mcse``, its Monte Carlo error (both NaN where too few draws carry the mean). In ``attrs``: ``log_score``, the
-        mean of a word, its ``mcse``, ``perplexity``, exp(-log_score), ``mcse_perplexity``, and ``notes``. From left to
-        right there is also ``bound``, the mean over draws of the log probability, which the score is at least (Jensen)
-        and whose error is small, and ``perplexity_bound``.
+        ``mcse``, its Monte Carlo error (both NaN where too few draws carry the mean); ``withheld``, why they are NaN,
+        "" where they are not. In ``attrs``: ``log_score``, the mean of a word (NaN where any document is withheld), its
+        ``mcse``, ``perplexity``, exp(-log_score), ``mcse_perplexity``, and ``notes``. From left to right there is also
+        ``bound``, the mean over draws of the log probability, which the score is at least (Jensen) and whose error is
+        small, and ``perplexity_bound``.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def document_scores(
     scores = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
     if not (size := float(scores.words.sum())):
         raise InputError("the documents have no words to be scored", hint="give longer ones")
-    columns = {"words": scores.words, "log_score": scores.log_p, "mcse": scores.mcse}
+    columns = {"words": scores.words, "log_score": scores.log_p, "mcse": scores.mcse, "withheld": scores.withheld}
     frame = pd.DataFrame(columns, index=pd.Index(data["document"], name="document"))
     of_a_word, mcse = float(scores.log_p.sum()) / size, scores.mcse_total / size
     perplexity = float(np.exp(-of_a_word))

@@ -33,7 +33,8 @@ class AboutMode(Integrand):
         covariance = np.linalg.inv(curvature)[np.ix_(self._order, self._order)]
         self._root = np.linalg.cholesky((covariance + covariance.T) / 2)
         self._log_volume = float(np.sum(np.log(np.diag(self._root))))
-        self.low, self.high = enclosing(self.log_density, np.zeros(len(mode)), np.ones(len(mode)), DEPTH)
+        centre, scale = np.zeros(len(mode)), np.ones(len(mode))
+        self.low, self.high, _ = enclosing(self.log_density, centre, scale, 64 * scale, DEPTH)
 
     def points(self, places: np.ndarray) -> np.ndarray:
         """Return u at coordinates (P, D), in their own order."""

@@ -49,13 +49,13 @@ class CovarianceMarginals:
 
     def var(self) -> np.ndarray:
         """Return the variance; inf on the diagonal and NaN off it where nu <= D + 3."""
-        free = np.where(self._free > 2, self._free, np.nan)
-        squares = (free + 2) * (self.Psi / free) ** 2 + (self._unit / free) * (self._unit / free) * free
-        return np.where(self._diagonal & np.isnan(free), np.inf, squares / ((free + 1) * (free - 2)))
+        return np.square(self.std())
 
     def std(self) -> np.ndarray:
         """Return the standard deviation; inf on the diagonal and NaN off it where nu <= D + 3."""
-        return np.sqrt(self.var())
+        free = np.where(self._free > 2, self._free, np.nan)
+        root = np.hypot(np.sqrt(free + 2) * (self.Psi / free), np.sqrt(free) * (self._unit / free))
+        return np.where(self._diagonal & np.isnan(free), np.inf, root / np.sqrt((free + 1) * (free - 2)))
 
     def cdf(self, x: Any) -> np.ndarray:
         """Cumulative probability at ``x``, of shape (..., D, D)."""

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import scipy
+
+from bayeszoo.distributions.large_counts import beta_cdf, beta_ppf
 
 
 class Frozen:
@@ -25,9 +28,49 @@ class Frozen:
         method = getattr(self.dist, name)
         return lambda *values, **options: method(*values, *self.args, **self.kwds, **options)
 
+    def std(self) -> Any:
+        """Return the standard deviation: that of scale 1, so that no square of a scale overflows or vanishes."""
+        loc, scale = self.kwds.get("loc", 0.0), self.kwds.get("scale", 1.0)
+        shapes = {name: value for name, value in self.kwds.items() if name not in ("loc", "scale")}
+        own, *moved = np.split(np.arange(len(self.args)), [self.dist.numargs, self.dist.numargs + 1])
+        loc, scale = (self.args[at[0]] if len(at) else known for at, known in zip(moved, (loc, scale), strict=True))
+        unit = self.dist.std(*(self.args[i] for i in own), **shapes)
+        return np.broadcast_arrays(np.multiply(unit, scale), loc)[0][()]
+
     def rvs(self, size: Any = None, random_state: Any = None) -> Any:
         """Draw by a distribution of its own: SciPy keeps the generator in it meanwhile, and threads would mix them."""
         return self.dist(*self.args, **self.kwds).rvs(size=size, random_state=random_state)
+
+
+class Beta(Frozen):
+    """Beta distributions whose moments neither overflow nor vanish, and whose counts may be large."""
+
+    def mean(self) -> Any:
+        """Return a / (a + b)."""
+        a, b = (np.asarray(each, dtype=np.float64) for each in self.args)
+        return a / (a + b)
+
+    def std(self) -> Any:
+        """Return the square root of a b / ((a + b)^2 (a + b + 1))."""
+        a, b = (np.asarray(each, dtype=np.float64) for each in self.args)
+        return np.sqrt(a / (a + b)) * np.sqrt(b / (a + b)) / np.sqrt(a + b + 1)
+
+    def var(self) -> Any:
+        """Return the variance."""
+        return np.square(self.std())
+
+    def cdf(self, x: Any) -> Any:
+        """Return the probability of at most x."""
+        return beta_cdf(x, *self.args)[()]
+
+    def ppf(self, q: Any) -> Any:
+        """Return the quantile of a level."""
+        return beta_ppf(q, *self.args)[()]
+
+
+def beta(a: Any, b: Any) -> Beta:
+    """Return Beta distributions of counts ``a`` and ``b``."""
+    return Beta(scipy.stats.beta, a, b)
 
 
 def __getattr__(name: str) -> Callable[..., Frozen]:

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.grid_moments import Exists, Moments, Parts, covariance_over, moments_over
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.grid import Grid, Integrand, combinations
 from bayeszoo.foundation.quadrature import Distribution
 
 NOTHING = 1e-13
 """Probability below which a point of the grid is left out of the mixtures."""
-DECIDED = 1e-6
-"""Height at the bounds of what is integrated for a moment, to its highest: above, the bounds decide it: it is NaN."""
 MOST_NUMBERS = 2_000_000
 """Entries, points times rows, that are computed at a time."""
 CLOSE = 1e-11
@@ -35,13 +33,8 @@ Inner = Callable[[Values], Posterior]
 """The distribution of the inner parameters given outer ones, of shape (P,): of shape (P, *own shape)."""
 
 
-class Moments(NamedTuple):
-    """Mean and sd over the grid, and those of them that the bounds do not decide; the others are NaN."""
-
-    mean: np.ndarray
-    sd: np.ndarray
-    own_mean: np.ndarray
-    own_sd: np.ndarray
+Derived = Callable[[Values], Mapping[str, Any]]
+"""Quantities that follow from the outer parameters, of shape (P,): of shape (P, *own shape)."""
 
 
 class _Mixed:
@@ -51,11 +44,11 @@ class _Mixed:
         self._moments = moments
 
     def mean(self) -> Any:
-        """Return the mean; NaN where the bounds of the grid decide it."""
+        """Return the mean; NaN where it does not exist or the grid does not give it."""
         return self._moments.own_mean
 
     def std(self) -> Any:
-        """Return the standard deviation; NaN where the bounds of the grid decide it."""
+        """Return the standard deviation; NaN where it does not exist or the grid does not give it."""
         return self._moments.own_sd
 
 
@@ -68,11 +61,17 @@ class OuterMarginal(_Mixed):
 
 
 class InnerMarginal(_Mixed):
-    """The marginal of an inner parameter: a mixture of P distributions, of shape (P, *own shape), by weights (P,)."""
+    """The marginal of an inner parameter: a mixture of P distributions, of shape (P, *own shape), by weights (P,).
 
-    def __init__(self, moments: Moments, components: Any, weights: np.ndarray) -> None:
+    Quantiles are looked for from those of ``coarse``, a mixture of fewer distributions that is nearly the same.
+    """
+
+    def __init__(
+        self, moments: Moments, components: Any, weights: np.ndarray, coarse: InnerMarginal | None = None
+    ) -> None:
         super().__init__(moments)
         self._components, self._weights, self._quantiles = components, weights, dict[float, np.ndarray]()
+        self._coarse = coarse
 
     def cdf(self, x: Any) -> np.ndarray:
         """Return the probability below ``x``, of the own shape, with leading axes or without."""
@@ -108,10 +107,10 @@ class InnerMarginal(_Mixed):
         least = float(np.min(self._components.support()[0]))
         low, high = np.maximum(mean - sd * np.sqrt((1 - q) / q), least), mean + sd * np.sqrt(q / (1 - q))
         score = scipy.special.ndtri(q)
-        x = _guess(mean, sd, score, least >= 0)
+        x = _guess(mean, sd, score, least >= 0) if self._coarse is None else np.clip(self._coarse.ppf(q), low, high)
         for _ in range(NEWTON):
             below = self.cdf(x)
-            is_far = np.abs(below - q) > CLOSE
+            is_far = (np.abs(below - q) > CLOSE) & (high - low > 2 * np.spacing(np.abs(x))) & (np.abs(high) > TINY)
             if not is_far.any():
                 break
             low, high = np.where(below < q, x, low), np.where(below > q, x, high)
@@ -139,99 +138,118 @@ def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def integrated(
-    integrand: Integrand, grid: Grid, inner: Inner, log_joint: Callable[[Values], Any], rows: int
+    integrand: Integrand,
+    grid: Grid,
+    inner: Inner,
+    log_joint: Callable[[Values], Any],
+    moments: Mapping[str, Moments],
+    rows: int,
 ) -> Posterior:
     """Return the joint posterior of the outer parameters, which the integrand names, and the inner ones of ``rows``.
 
     ``log_joint`` returns the log density in the outer parameters themselves, not their coordinates.
     """
-    at = partial(_at, integrand)
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        outer = at(grid.draw(math.prod(size), rng))
-        both = {**outer, **inner(outer).rvs((), rng)}
+        outer = integrand.quantities(grid.draw(math.prod(size), rng))
+        both = {**_named(integrand, outer), **inner(outer).rvs((), rng)}
         return {name: np.reshape(values, (*size, *values.shape[1:])) for name, values in both.items()}
 
     def log_density(params: Values) -> Any:
         outer = {name: np.asarray(params[name]) for name in integrand.names}
         return log_joint(outer) - grid.log_integral + inner(outer).logpdf(params)
 
-    moments = _moments(integrand, grid, inner, max(1, MOST_NUMBERS // max(1, rows)))
     marginals: dict[str, Any] = {}
     for i, name in enumerate(integrand.names):
         tabulated = grid.distribution(i)
         distribution = Distribution(integrand.values(i, tabulated.points), tabulated.below)
         marginals[name] = OuterMarginal(moments[name], distribution)
-    # the halved grid is as good, or a check fails, and quantiles take a quarter of the time
-    return Posterior(marginals | _inner_marginals(integrand, grid.halved, inner, moments), draw, log_density)
+    coarse = _inner_marginals(integrand, grid.halved, inner, moments)
+    marginals |= _inner_marginals(integrand, grid, inner, moments, coarse)
+    return Posterior(marginals, draw, log_density, covariance=lambda: _covariance(integrand, grid, inner, rows))
 
 
-def inner_moved(integrand: Integrand, grid: Grid, inner: Inner) -> float:
+def inner_moved(integrand: Integrand, grid: Grid, inner: Inner, moments: Mapping[str, Moments]) -> float:
     """Return by how much probability quantiles of the inner parameters move when the grid is halved.
 
     It sees components that are narrower than the grid, which then add up to steps and not to a smooth distribution.
     """
-    moments = _moments(integrand, grid, inner, MOST_NUMBERS)
     fine, coarse = (_inner_marginals(integrand, each, inner, moments) for each in (grid, grid.halved))
     moved = [0.0]
     for name, q in itertools.product(fine, QUANTILES.values()):
         quantile = coarse[name].ppf(q)
+        step = 2 * np.spacing(np.abs(quantile))  # a quantile that rounds to 1 is one number with many levels
+        apart = np.maximum(fine[name].cdf(quantile - step) - q, q - fine[name].cdf(quantile + step))
         is_number = np.abs(quantile) > 1e3 * TINY  # below, it is shown as 0
-        moved.append(float(np.max(np.abs(fine[name].cdf(quantile) - q), where=is_number, initial=0.0)))
+        moved.append(float(np.max(apart, where=is_number, initial=0.0)))
     return max(moved)
 
 
-def _at(integrand: Integrand, places: np.ndarray) -> dict[str, np.ndarray]:
-    return {name: integrand.values(i, places[:, i]) for i, name in enumerate(integrand.names)}
-
-
 def _inner_marginals(
-    integrand: Integrand, grid: Grid, inner: Inner, moments: Mapping[str, Moments]
+    integrand: Integrand,
+    grid: Grid,
+    inner: Inner,
+    moments: Mapping[str, Moments],
+    coarse: Mapping[str, InnerMarginal] | None = None,
 ) -> dict[str, InnerMarginal]:
     places, mass = combinations([rule.points for rule in grid.rules]), np.ravel(grid.mass)
     kept = mass > NOTHING
-    weights, components = mass[kept] / mass[kept].sum(), inner(_at(integrand, places[kept]))
-    return {name: InnerMarginal(moments[name], components[name], weights) for name in components}
+    weights, components = mass[kept] / mass[kept].sum(), inner(integrand.quantities(places[kept]))
+    return {
+        name: InnerMarginal(moments[name], components[name], weights, coarse[name] if coarse else None)
+        for name in components
+    }
 
 
-def _moments(integrand: Integrand, grid: Grid, inner: Inner, step: int) -> dict[str, Moments]:
-    """Return the moments of every parameter; of the points ``step`` at a time."""
+def _named(integrand: Integrand, quantities: Values) -> dict[str, Any]:
+    """Return the outer parameters alone."""
+    return {name: quantities[name] for name in integrand.names}
+
+
+def parts_at(integrand: Integrand, places: np.ndarray, inner: Inner, derived: Derived) -> Parts:
+    """Return means and sds given the outer parameters at places (P, D): of these, of what is derived, of the inner."""
+    outer = integrand.quantities(places)
+    known = {
+        name: np.asarray(v, dtype=np.float64) for name, v in {**_named(integrand, outer), **derived(outer)}.items()
+    }
+    parts = {name: (values, np.zeros_like(values)) for name, values in known.items()}
+    return parts | {name: (np.asarray(each.mean()), np.asarray(each.std())) for name, each in inner(outer).items()}
+
+
+def moments_of(
+    integrand: Integrand, grid: Grid, inner: Inner, derived: Derived, exists: Exists, rows: int
+) -> dict[str, Moments]:
+    """Return the moments of the outer parameters, of what is derived from them, and of the inner ones of ``rows``."""
     places = combinations([rule.points for rule in grid.rules])
-    mass, height = np.ravel(grid.mass), np.ravel(np.exp(grid.log_density - np.max(grid.log_density)))
-    sums: dict[str, _Sums] = {}
-    for begin in range(0, len(mass), step):
-        few = slice(begin, begin + step)
-        outer = _at(integrand, places[few])
-        parts = {name: (values, np.zeros_like(values)) for name, values in outer.items()}
-        parts |= {name: (np.asarray(c.mean()), np.asarray(c.std())) for name, c in inner(outer).items()}
-        for name, pair in parts.items():
-            sums.setdefault(name, _Sums()).add(mass[few], height[few], np.ravel(grid.faces)[few], *pair)
-    return {name: each.moments() for name, each in sums.items()}
+    blocks = _blocks(len(places), rows)
+    return moments_over(grid, ((few, parts_at(integrand, places[few], inner, derived)) for few in blocks), exists)
 
 
-class _Sums:
-    """Sums over points, of first and second moments about the mean of the first points, and their highest terms."""
+def _blocks(points: int, rows: int) -> Iterator[slice]:
+    step = max(1, MOST_NUMBERS // max(1, rows))
+    return (slice(begin, begin + step) for begin in range(0, points, step))
 
-    def __init__(self) -> None:
-        self.centre: Any = None
-        self.first: Any = 0.0
-        self.second: Any = 0.0
-        self.highest, self.at_faces = [0.0, 0.0], [0.0, 0.0]
 
-    def add(self, mass: np.ndarray, height: np.ndarray, faces: np.ndarray, means: np.ndarray, sds: np.ndarray) -> None:
-        """Add points (P,), of which some are at the faces of the grid, with means and sds (P, *own shape)."""
-        if self.centre is None:
-            self.centre = np.tensordot(np.maximum(mass, 1e-300), means, 1) / np.maximum(mass, 1e-300).sum()
-        moved = means - self.centre
-        second = np.square(sds) + np.square(moved)
-        self.first, self.second = self.first + np.tensordot(mass, moved, 1), self.second + np.tensordot(mass, second, 1)
-        for order, values in enumerate((np.sqrt(second), second)):
-            terms = values * np.expand_dims(height, tuple(range(1, values.ndim)))
-            self.highest[order] = np.maximum(self.highest[order], terms.max(axis=0))
-            self.at_faces[order] = np.maximum(self.at_faces[order], terms[faces].max(axis=0, initial=0.0))
+def _covariance(integrand: Integrand, grid: Grid, inner: Inner, rows: int) -> np.ndarray:
+    """Return the covariance matrix of outer and inner parameters: within the points of the grid, and between them."""
+    mass = np.ravel(grid.mass)
+    kept = mass > NOTHING
+    places, mass = combinations([rule.points for rule in grid.rules])[kept], mass[kept] / mass[kept].sum()
+    columns = []
+    for few in _blocks(len(places), rows):
+        outer = integrand.quantities(places[few])
+        nodes, own = inner(outer).nodes(), _named(integrand, outer)
+        columns += [
+            (mass[few] / len(nodes), _columns({name: (v, 0 * v) for name, v in own.items()} | node)) for node in nodes
+        ]
+    weights = np.concatenate([weight for weight, _ in columns])
+    means, sds = (np.concatenate([pair[i] for _, pair in columns]) for i in (0, 1))
+    return covariance_over(weights, means, np.square(sds))
 
-    def moments(self) -> Moments:
-        """Return mean and sd."""
-        mean, sd = self.centre + self.first, np.sqrt(np.maximum(self.second - np.square(self.first), 0.0))
-        decided = [at > DECIDED * highest for at, highest in zip(self.at_faces, self.highest, strict=True)]
-        return Moments(mean, sd, np.where(decided[0], np.nan, mean), np.where(decided[1], np.nan, sd))
+
+def _columns(parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and sds with a column for each entry, one quantity after the other."""
+    means, sds = (
+        np.concatenate([pair[i].reshape(len(pair[i]), -1) for pair in parts.values()], axis=1) for i in (0, 1)
+    )
+    return means, sds

@@ -45,14 +45,18 @@ class LocationScaleMixture:
         return self._average(self._loc + self._scale * self._standard.mean())[()]
 
     def var(self) -> Any:
-        """Return the variance: within the components and between them."""
-        means = self._loc + self._scale * self._standard.mean()
-        mean, spread = self._average(means), np.square(self._scale) * self._standard.var()
-        return (self._average(spread + np.square(means - mean)) + self.atom * np.square(mean))[()]
+        """Return the variance."""
+        return np.square(self.std())
 
     def std(self) -> Any:
-        """Return the standard deviation."""
-        return np.sqrt(self.var())
+        """Return the standard deviation: within the components and between them, in units of the largest of them."""
+        means = self._loc + self._scale * self._standard.mean()
+        mean, spread = self._average(means), np.broadcast_to(self._scale * self._standard.std(), means.shape)
+        apart = np.where(self._weights > 0, np.maximum(np.abs(means - mean), spread), 0.0)
+        largest = np.maximum(np.max(apart, axis=0, initial=0.0), np.abs(mean) * (self.atom > 0))
+        unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+        second = self._average(np.square(spread / unit) + np.square((means - mean) / unit))
+        return (unit * np.sqrt(second + self.atom * np.square(mean / unit)))[()]
 
     def _average(self, values: np.ndarray) -> np.ndarray:
         used = self._weights > 0  # 0 * inf would be NaN

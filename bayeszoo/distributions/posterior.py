@@ -17,6 +17,10 @@ QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
 """Names and levels of the quantiles by which every posterior is summarized."""
 
 
+Node = dict[str, tuple[np.ndarray, np.ndarray]]
+"""Means and standard deviations by parameter."""
+
+
 class Posterior(Mapping[str, Any]):
     """A posterior (or prior): marginals by name, joint draws and joint density.
 
@@ -34,6 +38,10 @@ class Posterior(Mapping[str, Any]):
     within : mapping of str to callable, optional
         Of a joint distribution whose parameters are uncorrelated: the covariance matrix of the entries of those whose
         entries are not. By default nothing is known where ``draw`` is given, else all entries are uncorrelated.
+    covariance : callable, optional
+        Of a joint distribution whose parameters are correlated: the covariance matrix of all entries.
+    nodes : callable, optional
+        What `nodes` returns, where the entries are correlated.
     """
 
     def __init__(
@@ -42,8 +50,10 @@ class Posterior(Mapping[str, Any]):
         draw: Callable[[tuple[int, ...], np.random.Generator], dict[str, np.ndarray]] | None = None,
         log_density: Callable[[Mapping[str, Any]], Any] | None = None,
         within: Mapping[str, Callable[[], np.ndarray]] | None = None,
+        covariance: Callable[[], np.ndarray] | None = None,
+        nodes: Callable[[], list[Node]] | None = None,
     ) -> None:
-        self._marginals = dict(marginals)
+        self._marginals, self._covariance, self._nodes = dict(marginals), covariance, nodes
         self._within = {} if draw is None and within is None else within
         self._draw, self._log_density = draw or self._independent_draws, log_density or self._product
 
@@ -70,7 +80,8 @@ class Posterior(Mapping[str, Any]):
     ) -> Posterior:
         """Return the joint distribution of a number ``name``, and of what has a distribution given it.
 
-        Leading axes of ``first``, its distribution, are points; ``marginals`` are those of the second parameters.
+        Leading axes of ``first``, its distribution, are points; ``marginals`` are those of the second parameters, whose
+        means are linear in the number, and which are uncorrelated given it.
         """
 
         def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -80,7 +91,11 @@ class Posterior(Mapping[str, Any]):
         def log_density(params: Mapping[str, Any]) -> Any:
             return first.logpdf(params[name]) + second(params[name]).logpdf(params)
 
-        return cls({name: first, **marginals}, draw, log_density)
+        def nodes() -> list[Node]:
+            ends = (first.mean() + sign * first.std() for sign in (-1, 1))
+            return [{name: (end, np.zeros_like(end)), **second(end).nodes()[0]} for end in ends]
+
+        return cls({name: first, **marginals}, draw, log_density, nodes=nodes)
 
     def __getitem__(self, name: str) -> Any:
         return self._marginals[name]
@@ -104,16 +119,30 @@ class Posterior(Mapping[str, Any]):
 
         Raises `NumericalError` where it has no closed form.
         """
-        if self._within is None:
+        if self._covariance is None and self._within is None:
             raise NumericalError("the joint covariance has no closed form")
-        own = self._within
-        blocks = (own[k]() if k in own else np.diag(np.ravel(m.std()) ** 2) for k, m in self.items())
-        matrix = scipy.linalg.block_diag(*blocks)
-        variances = np.diag(matrix).copy()
+        variances = np.concatenate([np.ravel(marginal.std()) ** 2 for marginal in self.values()])
+        matrix = self._blocks(self._within or {}) if self._covariance is None else self._covariance()
         without = ~np.isfinite(variances)
         matrix[without] = matrix[:, without] = np.nan
         np.fill_diagonal(matrix, variances)
         return matrix
+
+    def _blocks(self, own: Mapping[str, Callable[[], np.ndarray]]) -> np.ndarray:
+        blocks = (own[k]() if k in own else np.diag(np.ravel(m.std()) ** 2) for k, m in self.items())
+        return np.asarray(scipy.linalg.block_diag(*blocks))
+
+    def nodes(self) -> list[Node]:
+        """Return equally likely nodes, given each of which the entries are uncorrelated.
+
+        Means and standard deviations of each parameter given a node make up means and covariances; leading axes are
+        points. Where the entries are uncorrelated there is one.
+        """
+        if self._nodes is not None:
+            return self._nodes()
+        if self._within is None or self._within:
+            raise NumericalError("the joint covariance has no closed form")
+        return [{name: (np.asarray(each.mean()), np.asarray(each.std())) for name, each in self.items()}]
 
     def _independent_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         shapes = {name: np.shape(marginal.mean()) for name, marginal in self.items()}

@@ -17,7 +17,8 @@ _LARGE = 64.0
 
 def _stirling_remainder(x: np.ndarray) -> np.ndarray:
     """Return log Gamma(x) less the leading terms (x - 1/2) log x - x + log(2 pi)/2, for large x."""
-    return (1 / 12 - (1 / 360 - 1 / (1260 * x * x)) / (x * x)) / x
+    inverse = (1 / x) ** 2  # which vanishes where the square of x would overflow
+    return (1 / 12 - inverse * (1 / 360 - inverse / 1260)) / x
 
 
 def log_rising(a: Any, n: Any) -> np.ndarray:

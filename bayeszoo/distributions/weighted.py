@@ -84,7 +84,8 @@ class WeightedQuantile:
 
     def std(self) -> float:
         """Return the standard deviation."""
-        return math.sqrt(self.probabilities @ np.square(self.values - self.mean()))
+        unit = float(np.ptp(self.values)) or 1.0  # squares of small numbers would vanish
+        return unit * math.sqrt(self.probabilities @ np.square((self.values - self.mean()) / unit))
 
     def cdf(self, at: Any) -> Any:
         """Return the probability of at most ``at``."""

@@ -18,6 +18,8 @@ _AXES = {"chain_axis": 0, "draw_axis": 1}
 _TAILS = (0.05, 0.95)
 _ONE_SD = (0.1586553, 0.8413447)
 _FAR = 8
+SMALLEST = 1e-70
+"""Numbers between which and the inverse squares and fourth powers of draws are ordinary."""
 _MIN_DRAWS = 4
 """With fewer ArviZ estimates nothing."""
 _MOST_KEPT = 100_000
@@ -55,10 +57,23 @@ def mcse(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> 
     """
     if draws.shape[1] < _MIN_DRAWS:
         return np.full(draws.shape[2:], np.nan)
-    array_stats = _arviz()
     options = {} if prob is None else {"prob": prob}
+    scaled, unit = in_units(draws)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(array_stats.mcse(draws, method=method, **options, **_AXES))
+        return np.asarray(unit * _arviz().mcse(scaled, method=method, **options, **_AXES))
+
+
+def in_units(draws: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Return draws in units whose squares neither overflow nor vanish, and these, a power of two or an array of such.
+
+    Each quantity, along the axes after chain and draw, has its own; ordinary numbers are left as they are.
+    """
+    largest = np.max(np.abs(draws), axis=(0, 1), initial=0.0)
+    is_ordinary = (largest == 0) | ~np.isfinite(largest) | ((largest > SMALLEST) & (largest < 1 / SMALLEST))
+    if is_ordinary.all():
+        return draws, 1.0
+    unit = np.where(is_ordinary, 1.0, np.exp2(np.floor(np.log2(np.where(is_ordinary, 1.0, largest)))))
+    return draws / unit, unit
 
 
 def mcse_of_independent(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
@@ -108,9 +123,17 @@ def relative_efficiency(draws: Iterable[np.ndarray]) -> float:
 
 
 def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat."""
-    array_stats = _arviz()
-    log_weights, k_hat = array_stats.psislw(log_likelihood, r_eff=efficiency)
+    """Return Pareto-smoothed, normalized log weights proportional to 1 / likelihood, and their Pareto k-hat.
+
+    Where all of the largest weights are equal there is no tail to smooth, and k-hat is -inf.
+    """
+    try:
+        log_weights, k_hat = _arviz().psislw(log_likelihood, r_eff=efficiency)
+    except ValueError:  # ties
+        if np.ndim(log_likelihood) == 1:
+            return np.asarray(scipy.special.log_softmax(-log_likelihood)), np.asarray(-np.inf)
+        each = [smoothed_weights(row, efficiency) for row in log_likelihood]
+        log_weights, k_hat = (np.stack([pair[i] for pair in each]) for i in (0, 1))
     return np.asarray(log_weights), np.asarray(k_hat)
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -19,15 +19,24 @@ Columns = Sequence[np.ndarray] | np.ndarray
 Figures = dict[str, dict[str, float]]
 """Mean, standard deviation and quantiles by name."""
 
-INTERVALS = {1: (64, 2048), 2: (32, 512), 3: (16, 128)}
+INTERVALS = {1: (64, 4096), 2: (32, 512), 3: (16, 128)}
 """Of each axis, of so many: how many to begin and to end with."""
-SCAN = {1: 65, 2: 17, 3: 9}
-"""Points of each axis at which the highest density is looked for first."""
+SCAN = {1: 257, 2: 17, 3: 9}
+"""Points of each axis at which peaks are looked for first."""
+MOST_PEAKS, PEAK_DEPTH = 4, 30.0
+"""Peaks of each axis around which points are dense, and nats below the highest from which a peak is none."""
 FINER = 8
 """How many times finer than the grid the distribution is from which an axis is drawn, given those before it."""
 LEVELS = np.array([0.025, 0.25, 0.5, 0.75, 0.975])
 CHUNK = 500
 """Draws that are made at a time, which bounds the memory."""
+
+
+Tilt = Callable[[np.ndarray], np.ndarray]
+"""A log density, or the log of a factor of it, at points (P, D), shape (P,)."""
+Limits = tuple[Any, Any]
+"""The least and the largest coordinate of each axis."""
+UNBOUNDED: Limits = (-math.inf, math.inf)
 
 
 class Integrand(ABC):
@@ -47,19 +56,43 @@ class Integrand(ABC):
     def values(self, i: int, places: Any) -> np.ndarray:
         """Return the i-th quantity, which grows with its coordinate, at its coordinates."""
 
+    def quantities(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """Return all quantities at points (P, D)."""
+        return {name: self.values(i, points[:, i]) for i, name in enumerate(self.names)}
+
     def heights(self, places: Columns) -> np.ndarray:
         """Return the log density at every combination of coordinates, shape (len(places[0]), ...)."""
         return self.log_density(combinations(places)).reshape([len(column) for column in places])
 
-    def highest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return where the density is highest and how wide its peak is."""
-        scan = np.linspace(self.low, self.high, SCAN[len(self.low)]).T
-        start = combinations(scan)[int(np.argmax(self.heights(scan)))]
-        return peak(self.at, self.low, self.high, start)
+    @property
+    def climbed(self) -> Sequence[np.ndarray]:
+        """Places (D,) from which peaks are looked for too, as a scan may pass over a narrow one."""
+        return ()
 
-    def at(self, place: np.ndarray) -> float:
-        """Return the log density at one place, of shape (D,)."""
-        return float(self.log_density(place[None])[0])
+    @property
+    def tilts(self) -> Sequence[Tilt]:
+        """Logs of what the density is multiplied by for moments, whose integrands may have their peaks elsewhere."""
+        return ()
+
+    def peaks(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return for each axis the centres of peaks of the density and of its tilts, and how wide they are."""
+        points = combinations(np.linspace(self.low, self.high, SCAN[len(self.low)]).T)
+        heights, tops = self.log_density(points), []
+        for tilt in (_level, *self.tilts):
+            tops += self._tops(points, heights + tilt(points), tilt)
+        centres, scales = (np.stack(each) for each in zip(*tops, strict=True))
+        return [_distinct(*axis) for axis in zip(centres.T, scales.T, strict=True)]
+
+    def _tops(self, points: np.ndarray, heights: np.ndarray, tilt: Tilt) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Climb from the local maxima of a scan, and return where that ends and how wide it is there, highest first."""
+        table = heights.reshape([SCAN[len(self.low)]] * len(self.low))
+        is_top = np.ravel(table == scipy.ndimage.maximum_filter(table, size=3)) & (heights > -math.inf)
+        order = np.argsort(-heights)
+        starts = [*points[[i for i in order if is_top[i]][:MOST_PEAKS] or order[:1]]]
+        tilted = lambda places: self.log_density(places) + tilt(places)  # noqa: E731
+        ends = [peak(tilted, self.low, self.high, start) for start in (*starts, *self.climbed)]
+        reached = tilted(np.array([centre for centre, _ in ends]))
+        return [ends[i] for i in np.argsort(-reached) if not reached[i] < np.max(reached) - PEAK_DEPTH]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +139,11 @@ class Grid:
 
     @property
     def faces(self) -> np.ndarray:
-        """Where a point is at a bound of any axis."""
+        """Where a point is at a bound of any axis, or next to points without a density, which may be beyond numbers."""
         inside = np.zeros(self.log_density.shape, dtype=bool)
         inside[(slice(1, -1),) * inside.ndim] = True
-        return ~inside
+        is_known = self.log_density > -math.inf
+        return ~(inside & scipy.ndimage.binary_erosion(is_known, np.ones((3,) * inside.ndim), border_value=1))
 
     def share(self, i: int) -> np.ndarray:
         """Return the probability that each point of the i-th axis stands for."""
@@ -148,7 +182,7 @@ class Grid:
             else (self.log_density)
         )
         for axis, rule in enumerate(self.rules[: i + 1]):
-            heights = heights + np.log(np.cosh(rule.t)).reshape([-1 if j == axis else 1 for j in range(i + 1)])
+            heights = heights + rule.log_slope.reshape([-1 if j == axis else 1 for j in range(i + 1)])
         return np.maximum(heights - np.max(heights), -DEEPEST)
 
     def _weights_of(self, axes: Sequence[int]) -> np.ndarray:
@@ -165,6 +199,20 @@ def _interpolated(heights: np.ndarray, rules: Sequence[Rule], t: np.ndarray) -> 
     return np.asarray(scipy.ndimage.map_coordinates(heights, all_coordinates, order=3, mode="nearest"))
 
 
+def _level(points: np.ndarray) -> np.ndarray:
+    return np.zeros(len(points))
+
+
+def _distinct(centres: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Leave out peaks that lie in another one that is about as wide; at most `MOST_PEAKS` are kept."""
+    kept: list[int] = []
+    for i in range(len(centres)):
+        apart = [abs(centres[i] - centres[j]) > scales[i] + scales[j] or 4 * scales[i] < scales[j] for j in kept]
+        if all(apart) and len(kept) < MOST_PEAKS:
+            kept.append(i)
+    return centres[kept], scales[kept]
+
+
 def combinations(columns: Columns) -> np.ndarray:
     """Return every combination of entries, one a row, the last column changing fastest."""
     return np.stack([np.ravel(grid) for grid in np.meshgrid(*columns, indexing="ij")], axis=1)
@@ -175,11 +223,11 @@ def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 
 
     The first grid has `INTERVALS`, so many ``times``; of a density that is 0 everywhere it is returned.
     """
-    centre, scale = integrand.highest()
+    peaks = integrand.peaks()
     intervals, most = times * INTERVALS[len(integrand.low)][0], integrand.finer * INTERVALS[len(integrand.low)][1]
     while True:
-        ends = zip(integrand.low, integrand.high, centre, scale, strict=True)
-        rules = [Rule.between(*axis, intervals) for axis in ends]
+        axes = zip(integrand.low, integrand.high, peaks, strict=True)
+        rules = [Rule.between(low, high, *at, intervals) for low, high, at in axes]
         grid = Grid(rules, integrand.heights([rule.points for rule in rules]))
         if intervals >= most or not np.max(grid.log_density) > -math.inf or is_fine(grid):
             return grid
@@ -211,29 +259,45 @@ def differences(fine: Mapping[str, Mapping[str, Any]], coarse: Mapping[str, Mapp
     return float(np.max(each[np.isfinite(each)], initial=0.0))
 
 
-def enclosing(
-    log_density: Callable[[np.ndarray], np.ndarray], start: np.ndarray, spread: np.ndarray, depth: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds, each of shape (D,), outside of which a log density is ``depth`` nats below its highest.
+class Enclosed(NamedTuple):
+    """Bounds of a density, and where it is highest of the points that were looked at, each of shape (D,)."""
 
-    ``start`` and ``spread`` say about where it is and how wide; the bounds are widened until they are wide enough.
+    low: np.ndarray
+    high: np.ndarray
+    highest: np.ndarray
+
+
+def enclosing(
+    log_density: Tilt,
+    centre: np.ndarray,
+    scale: np.ndarray,
+    reach: np.ndarray,
+    depth: float,
+    limits: Limits = UNBOUNDED,
+) -> Enclosed:
+    """Return bounds outside of which a log density is ``depth`` nats below its highest.
+
+    It is looked at on grids around a centre, dense within its scale, and up to a reach, which is widened until it is
+    wide enough, but not beyond the limits.
     """
-    reach = 64 * spread
-    centre, scale = peak(lambda x: float(log_density(x[None])[0]), start - reach, start + reach, start)
     for _ in range(8):
-        rules = [Rule.between(*axis, 32) for axis in zip(centre - reach, centre + reach, centre, scale, strict=True)]
-        heights = log_density(combinations([rule.points for rule in rules])).reshape([len(rule.t) for rule in rules])
+        low, high = np.maximum(centre - reach, limits[0]), np.minimum(centre + reach, limits[1])
+        rules = [Rule.between(*axis, 32) for axis in zip(low, high, centre, scale, strict=True)]
+        points = combinations([rule.points for rule in rules])
+        flat = log_density(points)
+        heights = flat.reshape([len(rule.t) for rule in rules])
         ends = np.array([_ends_of(heights, axis, depth) for axis in range(len(rules))])
-        if not ((ends[:, 0] == 0) | (ends[:, 1] == 32)).any():
-            return _outside(rules, ends)
-        reach = np.where((ends[:, 0] == 0) | (ends[:, 1] == 32), 8 * reach, reach)
-    return _outside(rules, ends)
+        is_short = ((ends[:, 0] == 0) & (low > limits[0])) | ((ends[:, 1] == 32) & (high < limits[1]))
+        if not is_short.any():
+            break
+        reach = np.where(is_short, 8 * reach, reach)
+    return Enclosed(*_outside(rules, ends), points[np.argmax(flat)])
 
 
 def _ends_of(heights: np.ndarray, axis: int, depth: float) -> tuple[int, int]:
     """Return the first and the last point of an axis at which the density is not ``depth`` nats below its highest."""
     profile = heights.max(axis=tuple(j for j in range(heights.ndim) if j != axis))
-    inside = np.flatnonzero(profile > np.max(profile) - depth)
+    inside = np.flatnonzero(profile >= np.max(profile) - depth)
     return int(inside[0]), int(inside[-1])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,25 +9,30 @@ from typing import Any
 import numpy as np
 import scipy
 
-Function = Callable[[np.ndarray], float]
-"""A log density at a point of shape (D,)."""
+Function = Callable[[np.ndarray], np.ndarray]
+"""A log density at points (P, D), shape (P,)."""
 
-FINER = 64
-"""How many times finer than the grid distribution functions are tabulated."""
+FINER, MOST_TABULATED = 64, 2**15
+"""How many times finer than the grid distribution functions are tabulated, and with how many cells at the most."""
 DEEPEST = 700.0
 """Nats below the peak from which a density is taken for as good as 0."""
 WORST = -1e250
 """Stands for a log density of minus infinity; an optimizer cannot reckon with it."""
+STEPS = 100
+"""Newton steps, or halvings, after which a place is taken as it is."""
+STEP = 1e-6
+"""Share of the bounds by which a climb moves to see its slope."""
 _ENDS = np.array([3 / 8, 7 / 6, 23 / 24])
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """Points and weights of an integral over one coordinate, u = centre + scale sinh(t) with t at equal distances.
+    """Points and weights of an integral over one coordinate u, at equal distances in t(u) = sum asinh((u - c) / s).
 
-    The points are dense where u is within a few scales of the centre, and reach the bounds in steps that grow. The
-    weights are Gregory's (Press et al., Numerical Recipes, equation 4.1.14): the error is of fourth order where the
-    integrand does not vanish at a bound; where it does they are the trapezoidal rule, which converges exponentially.
+    The points are dense where u is within a few scales s of a centre c, and reach the bounds in steps that grow. Where
+    there is one centre, u = c + s sinh(t). The weights are Gregory's (Press et al., Numerical Recipes, equation
+    4.1.14): the error is of fourth order where the integrand does not vanish at a bound; where it does they are the
+    trapezoidal rule, which converges exponentially.
     """
 
     t: np.ndarray
@@ -36,18 +40,20 @@ class Rule:
     points: np.ndarray
     weights: np.ndarray
     """What the integrand is multiplied by at each of the points."""
-    centre: float
-    scale: float
+    centres: np.ndarray
+    """Shape (K,)."""
+    scales: np.ndarray
 
     @classmethod
-    def between(cls, low: float, high: float, centre: float, scale: float, intervals: int) -> Rule:
-        """Lay an even number of intervals, at least 12, between bounds."""
-        first, last = np.arcsinh((np.array([low, high]) - centre) / scale)
+    def between(cls, low: float, high: float, centres: Any, scales: Any, intervals: int) -> Rule:
+        """Lay an even number of intervals, at least 12, between bounds, dense around one centre or several."""
+        centres, scales = np.atleast_1d(centres).astype(np.float64), np.atleast_1d(scales).astype(np.float64)
+        first, last = np.sum(np.arcsinh((np.array([[low], [high]]) - centres) / scales), axis=1)
         t = np.linspace(first, last, intervals + 1)
-        points = centre + scale * np.sinh(t)
+        points = _places(t, centres, scales)
         points[[0, -1]] = low, high
         step = (last - first) / intervals
-        return cls(t, points, _gregory(len(t)) * step * scale * np.cosh(t), float(centre), float(scale))
+        return cls(t, points, _gregory(len(t)) * step * _slope(points, centres, scales), centres, scales)
 
     def halved(self) -> Rule:
         """Return the rule for the same integral by every other point."""
@@ -56,7 +62,14 @@ class Rule:
 
     def at(self, t: np.ndarray) -> np.ndarray:
         """Return the places of any t."""
-        return np.asarray(self.centre + self.scale * np.sinh(t))
+        slope = _slope(self.points, self.centres, self.scales)
+        near = scipy.interpolate.CubicHermiteSpline(self.t, self.points, slope)(t)
+        return _places(np.asarray(t), self.centres, self.scales, near)
+
+    @property
+    def log_slope(self) -> np.ndarray:
+        """The log of du/dt at the points, which turns a density of u into one of t."""
+        return np.asarray(np.log(_slope(self.points, self.centres, self.scales)))
 
     def inverse(self, heights: np.ndarray, levels: np.ndarray, finer: int) -> np.ndarray:
         """Return t where distributions of t, one a level or one for all, reach levels (N,).
@@ -74,10 +87,11 @@ class Rule:
 
     def distribution(self, log_density: np.ndarray) -> Distribution:
         """Return the distribution whose log density in the coordinate is given at the points, but for a constant."""
-        heights = log_density + np.log(np.cosh(self.t))
+        heights = log_density + self.log_slope
         heights = np.maximum(heights - np.max(heights), -DEEPEST)
         spline = scipy.interpolate.make_interp_spline(self.t, heights, k=5)
-        t = np.linspace(self.t[0], self.t[-1], FINER * (len(self.t) - 1) + 1)
+        intervals = len(self.t) - 1
+        t = np.linspace(self.t[0], self.t[-1], max(4, min(FINER, MOST_TABULATED // intervals)) * intervals + 1)
         below = scipy.integrate.cumulative_simpson(np.exp(spline(t)), x=t, initial=0.0)
         return Distribution(self.at(t), below / below[-1])
 
@@ -105,33 +119,62 @@ def _gregory(size: int) -> np.ndarray:
     return weights
 
 
+def _slope(u: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Return du/dt at places u."""
+    return np.asarray(1 / np.sum(1 / np.hypot(scales, u[..., None] - centres), axis=-1))
+
+
+def _places(t: np.ndarray, centres: np.ndarray, scales: np.ndarray, near: np.ndarray | None = None) -> np.ndarray:
+    """Return u of any t: where the mean of asinh((u - c) / s) over the centres is t / K, between those of each alone.
+
+    Newton's steps are taken where they stay between the bounds, else these are halved.
+    """
+    each = centres + scales * np.sinh(t[..., None] / len(centres))
+    low, high = each.min(axis=-1), each.max(axis=-1)
+    u = (low + high) / 2 if near is None else np.clip(near, low, high)
+    for _ in range(STEPS):
+        short = np.sum(np.arcsinh((u[..., None] - centres) / scales), axis=-1) - t
+        low, high = np.where(short <= 0, u, low), np.where(short >= 0, u, high)
+        newton = u - short * _slope(u, centres, scales)
+        before, u = u, np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
+        if not (np.abs(u - before) > np.spacing(16 * np.maximum(np.abs(u), np.max(np.abs(centres))))).any():
+            break
+    return np.asarray(u)
+
+
 def peak(log_density: Function, low: np.ndarray, high: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Climb from a start, and return where that ends and the standard deviations of the Gaussian with its curvature.
 
     Both only say where points are needed; no result is taken from them.
     """
-    width = high - low
+    width, moves = high - low, STEP * np.eye(len(low))
 
-    def depth(share: np.ndarray) -> float:
-        value = log_density(low + width * share)
-        return -value if math.isfinite(value) else -WORST
+    def depths(shares: np.ndarray) -> np.ndarray:
+        values = log_density(low + width * shares)
+        return np.where(np.isfinite(values), -values, -WORST)
 
-    begin, options = (start - low) / width, {"eps": 1e-6, "ftol": 1e-12}
-    optimum = scipy.optimize.minimize(depth, begin, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(low), options=options)
-    centre = optimum.x if optimum.fun <= depth(begin) else begin
+    def with_slope(share: np.ndarray) -> tuple[float, np.ndarray]:
+        sides = np.where(share < 0.5, 1.0, -1.0)  # into the bounds
+        first, *others = depths(np.vstack([share, share + sides[:, None] * moves]))
+        return float(first), (np.array(others) - first) / (STEP * sides)
+
+    begin, bounds = (start - low) / width, [(0.0, 1.0)] * len(low)
+    optimum = scipy.optimize.minimize(
+        with_slope, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12}
+    )
+    centre = optimum.x if optimum.fun <= depths(begin[None])[0] else begin
     scale = np.full(len(low), 2e-3)
     for _ in range(4):  # the step of the differences must neither drown in rounding nor leave the peak
-        scale = _sd(depth, centre, scale / 2)
+        scale = np.minimum(_sd(depths, centre, scale / 2), 0.1)
     return low + width * centre, width * np.clip(scale, 1e-9, 0.1)
 
 
-def _sd(depth: Function, centre: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def _sd(depths: Function, centre: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the square roots of the diagonal of the inverse second derivatives; 0.1 where there is none."""
-    size, moves = len(centre), np.diag(steps)
-    hessian = np.empty((size, size))
-    for i in range(size):
-        for j in range(size):
-            corners = [depth(centre + a * moves[i] + b * moves[j]) * a * b for a in (1, -1) for b in (1, -1)]
-            hessian[i, j] = math.fsum(corners) / (4 * steps[i] * steps[j])
+    size, moves, signs = len(centre), np.diag(steps), [(a, b) for a in (1, -1) for b in (1, -1)]
+    places = [centre + a * moves[i] + b * moves[j] for i in range(size) for j in range(size) for a, b in signs]
+    corners = depths(np.array(places)).reshape(size, size, 4) * [a * b for a, b in signs]
+    with np.errstate(over="ignore", invalid="ignore"):
+        hessian = np.sum(corners, axis=-1) / (4 * np.outer(steps, steps))
     lowest = np.linalg.eigvalsh(hessian)[0] if np.isfinite(hessian).all() else -1.0
     return np.sqrt(np.diag(np.linalg.inv(hessian))) if lowest > 0 else np.full(size, 0.1)

@@ -34,6 +34,10 @@ class Conditional(Model, family=True):
     """The outer parameters that are integrated over by quadrature, where the others too have a closed form given these:
     the steps are then also called without the others, as inner ones. By default all."""
 
+    complements: ClassVar[Mapping[str, str]] = {}
+    """For outer parameters between two ends: the name under which the steps and `derived` may also be given the
+    distance to the upper end, which is known where the parameter itself rounds to it."""
+
     @abstractmethod
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Return about where the posterior of each outer parameter is, and how wide: of positive ones in their logs."""

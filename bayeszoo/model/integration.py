@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 import scipy
 
 from bayeszoo.distributions.about_mode import AboutMode, FirstMarginal, VectorMarginal
-from bayeszoo.distributions.integrated import inner_moved, integrated
+from bayeszoo.distributions.grid_moments import MAX_MOVED as MAX_MOMENT_MOVED
+from bayeszoo.distributions.grid_moments import Exists, Moments, covariance_over, halved_mass, moments_over
+from bayeszoo.distributions.integrated import Derived, Inner, inner_moved, integrated, moments_of, parts_at
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.foundation.grid import Grid, Integrand, combinations, enclosing, refined
+from bayeszoo.foundation.grid import Grid, Integrand, Tilt, combinations, enclosing, refined
+from bayeszoo.foundation.quadrature import peak
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm, LogConcave
@@ -39,6 +43,11 @@ FINER_AT_CORNERS, CORNERS = 4, 100
 few: their errors do not cancel, and may seem an eighth of what they are."""
 NEGLIGIBLE = 1e-20
 """Probability of a point of the grid below which it is left out of averages over the posterior."""
+LARGEST = 345.0
+"""Log of the largest numbers whose moments are looked at, 1e150: their squares are numbers still."""
+FAR, LEAST_FALL = 200.0, 1.0
+"""Nats from the centre that are far, and by how many what is integrated for a moment that exists falls from half of it.
+"""
 MOST_NUMBERS = 2_000_000
 """Entries, points times rows, that are computed at a time."""
 
@@ -48,12 +57,14 @@ class Integrated:
     """The posterior, the log evidence, the checks of the quadrature, and where all parameters are integrated over it.
 
     ``points`` are these parameters, of shape (P, *own shape), and ``mass`` the probability that each point stands for;
-    ``halved`` is that of the grid of every other point, by which the error of a mean is seen.
+    ``halved`` is that of the grid of every other point, by which the error of a mean is seen. ``derived`` has the
+    moments of what follows from the parameters that are integrated over.
     """
 
     posterior: Posterior
     log_evidence: float
     checks: list[Check]
+    derived: dict[str, Moments] = field(default_factory=dict)
     points: dict[str, np.ndarray] = field(default_factory=dict)
     mass: np.ndarray = field(default_factory=lambda: np.empty(0))
     halved: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -81,6 +92,25 @@ class Support:
             return self.low + np.exp(place)
         return self.low + (self.high - self.low) * scipy.special.expit(place)
 
+    def complement(self, place: Any) -> Any:
+        """Return the distance to the upper end of the value at a coordinate."""
+        return (self.high - self.low) * scipy.special.expit(-np.asarray(place))
+
+    def limits(self) -> tuple[float, float]:
+        """Return the coordinates between which the value, and its distance to an end, is a number."""
+        largest = math.exp(LARGEST) if math.isinf(self.low) else 2 * LARGEST
+        return -largest, largest
+
+    def far(self, centre: float, side: int) -> tuple[list[float], list[float]]:
+        """Return two coordinates far from a centre towards an end, the second twice as far, and du/dt in this log.
+
+        They are at the largest numbers whose moments are looked at, or where the centre is near these beyond them.
+        """
+        if math.isinf(self.low):
+            return [side * math.exp(LARGEST / 2), side * math.exp(LARGEST)], [LARGEST / 2, LARGEST]
+        distance = max(LARGEST - side * centre, FAR)
+        return [centre + side * distance / 2, centre + side * distance], [0.0, 0.0]
+
     def log_slope(self, place: Any) -> Any:
         """Return the log derivative of the value with respect to its coordinate."""
         if math.isinf(self.low):
@@ -98,9 +128,62 @@ class OuterIntegrand(Integrand):
         self.names = over(type(model))
         self._supports = [Support(*model.outer[name]) for name in self.names]
         guesses = model.outer_guess(data)
-        start = [support.place(guesses[name][0]) for name, support in zip(self.names, self._supports, strict=True)]
-        spread = [guesses[name][1] for name in self.names]
-        self.low, self.high = enclosing(self.log_density, np.array(start), np.array(spread), DEPTH)
+        start = np.array([s.place(guesses[name][0]) for name, s in zip(self.names, self._supports, strict=True)])
+        reach = 64 * np.array([guesses[name][1] for name in self.names])
+        limits = np.array([support.limits() for support in self._supports]).T
+        self._climbed, scale = peak(self.log_density, start - reach, start + reach, start)
+        bounds = [enclosing(self.log_density, self._climbed, scale, reach, DEPTH, (limits[0], limits[1]))]
+        self._centre, self._scale = peak(self.log_density, bounds[0].low, bounds[0].high, bounds[0].highest)
+        for tilt in self.tilts:
+            tilted = partial(self._tilted, tilt)
+            bounds.append(enclosing(tilted, self._centre, self._scale, reach, DEPTH, (limits[0], limits[1])))
+        self.low = np.min([each.low for each in bounds], axis=0)
+        self.high = np.max([each.high for each in bounds], axis=0)
+
+    def _tilted(self, tilt: Tilt, points: np.ndarray) -> np.ndarray:
+        return self.log_density(points) + tilt(points)
+
+    @property
+    def climbed(self) -> list[np.ndarray]:
+        """The peak that is climbed to from the model's guess."""
+        return [self._climbed]
+
+    @cached_property
+    def tilts(self) -> list[Tilt]:
+        """Logs of outer parameters without bounds, in units of their spread, and of their squares, if moments exist."""
+        sizes = {i: self._log_size(i) for i, support in enumerate(self._supports) if math.isinf(support.high)}
+        places, _ = self.far()
+        return [
+            partial(lambda size, order, points: order * size(points), size, order)
+            for size in sizes.values()
+            for order in (1, 2)
+            if self.falls(order * size(places.reshape(-1, len(self.names))).reshape(places.shape[:-1]))
+        ]
+
+    def _log_size(self, i: int) -> Tilt:
+        centre = self.values(i, self._centre[i])
+        spread = abs(self.values(i, self._centre[i] + self._scale[i]) - centre)
+        return lambda points: np.log(np.hypot(1.0, (self.values(i, points[:, i]) - centre) / spread))
+
+    def far(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return two points far out along each axis in both directions, (F, 2, D), and log slopes."""
+        places, slopes = [], []
+        for i, support in enumerate(self._supports):
+            for side in (-1, 1):
+                ends, log_slopes = support.far(float(self._centre[i]), side)
+                each = np.tile(self._centre, (2, 1))
+                each[:, i] = ends
+                places.append(each)
+                slopes.append(log_slopes)
+        return np.array(places), np.array(slopes)
+
+    def falls(self, log_sizes: np.ndarray) -> np.ndarray:
+        """Say whether density times size falls off at the far points; of sizes (F, 2, ...) of the shape of an entry."""
+        places, slopes = self.far()
+        mass = self.log_density(places.reshape(-1, len(self.names))).reshape(slopes.shape) + slopes
+        far = np.expand_dims(mass, tuple(range(2, log_sizes.ndim))) + log_sizes
+        with np.errstate(invalid="ignore"):
+            return ~np.any(far[:, 0] - far[:, 1] < LEAST_FALL, axis=0)
 
     def log_density(self, points: np.ndarray) -> np.ndarray:
         """Return the log density in the coordinates at points (P, D)."""
@@ -108,11 +191,20 @@ class OuterIntegrand(Integrand):
         return np.concatenate([self._of_few(points[i : i + step]) for i in range(0, len(points), step)])
 
     def _of_few(self, points: np.ndarray) -> np.ndarray:
-        quantities = {name: self.values(i, points[:, i]) for i, name in enumerate(self.names)}
+        quantities = self.quantities(points)
         slopes = sum(s.log_slope(column) for s, column in zip(self._supports, points.T, strict=True))
         with np.errstate(all="ignore"):  # far out numbers overflow where the density is 0
             heights = self.log_joint(quantities) + slopes
         return np.where(np.isfinite(heights), heights, -math.inf)
+
+    def quantities(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the outer parameters at points (P, D), and their complements where the model has names for them."""
+        more = {
+            self._model.complements[name]: support.complement(column)
+            for name, support, column in zip(self.names, self._supports, points.T, strict=True)
+            if name in self._model.complements
+        }
+        return super().quantities(points) | more
 
     def values(self, i: int, places: Any) -> np.ndarray:
         """Return the i-th outer parameter at its coordinates."""
@@ -144,21 +236,56 @@ def integrate(model: Model, data: Values) -> Integrated:
             return _over_weights(model, data)
     assert isinstance(model, Conditional)
     with one_thread():
-        integrand = OuterIntegrand(model, data)
-        few = _few_rows(model, data)
-        moved = cache(lambda grid: inner_moved(integrand, grid, partial(model.posterior_given, data=few)))
-        grid = refined(integrand, lambda grid: _is_fine(grid) and moved(grid) <= MAX_INNER_MOVED)
-        if not np.max(grid.log_density) > -math.inf:
-            raise NumericalError(f"{model.name}: the density is 0 wherever it was looked for")
-        rows = model.inputs.size(data)
-        posterior = integrated(integrand, grid, partial(model.posterior_given, data=data), integrand.log_joint, rows)
-        checks = [
-            at_most("log evidence changed by halving the grid", grid.error, MAX_ERROR),
-            at_most("probability by which halving the grid moves outer quantiles", grid.moved, MAX_MOVED),
-            at_most("probability by which halving the grid moves inner quantiles", moved(grid), MAX_INNER_MOVED),
-            at_least("nats by which the density falls off towards the bounds", grid.depth, LEAST_DEPTH),
-        ]
-    return Integrated(posterior, grid.log_integral, checks)
+        return _over_outer(model, data)
+
+
+def _over_outer(model: Conditional, data: Values) -> Integrated:
+    """Integrate over the outer parameters."""
+    integrand, few = OuterIntegrand(model, data), _few_rows(model, data)
+    inner, inner_of_few = (partial(model.posterior_given, data=rows) for rows in (data, few))
+    derived = partial(_derived, model)
+    exists = _existing(integrand, inner_of_few, derived)
+    moments = cache(lambda grid: moments_of(integrand, grid, inner_of_few, derived, exists, PROBED))
+    moved = cache(lambda grid: inner_moved(integrand, grid, inner_of_few, moments(grid)))
+
+    def is_fine(grid: Grid) -> bool:
+        if not _is_fine(grid) or max(each.moved for each in moments(grid).values()) > MAX_MOMENT_MOVED:
+            return False
+        return moved(grid) <= MAX_INNER_MOVED
+
+    grid = refined(integrand, is_fine)
+    if not np.max(grid.log_density) > -math.inf:
+        raise NumericalError(f"{model.name}: the density is 0 wherever it was looked for")
+    rows = model.inputs.size(data)
+    of_all = moments_of(integrand, grid, inner, derived, _existing(integrand, inner, derived), rows)
+    posterior = integrated(integrand, grid, inner, integrand.log_joint, of_all, rows)
+    checks = [
+        at_most("log evidence changed by halving the grid", grid.error, MAX_ERROR),
+        at_most("probability by which halving the grid moves outer quantiles", grid.moved, MAX_MOVED),
+        at_most("probability by which halving the grid moves inner quantiles", moved(grid), MAX_INNER_MOVED),
+        at_least("nats by which the density falls off towards the bounds", grid.depth, LEAST_DEPTH),
+    ]
+    of_derived = {name: each for name, each in of_all.items() if name not in posterior}
+    return Integrated(posterior, grid.log_integral, checks, of_derived)
+
+
+def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exists:
+    """Say which means and variances exist: what is integrated for them falls off far out along each axis."""
+    places, _ = integrand.far()
+    exists = {}
+    with np.errstate(all="ignore"):
+        parts = parts_at(integrand, places.reshape(-1, places.shape[-1]), inner, derived)
+        for name, pair in parts.items():
+            size = np.log(np.hypot(*pair)).reshape(*places.shape[:2], *pair[0].shape[1:])
+            exists[name] = integrand.falls(size), integrand.falls(2 * size)
+    return exists
+
+
+def _derived(model: Model, params: Values) -> dict[str, Any]:
+    """Return what is derived from the parameters that are integrated over, but for what has no moments."""
+    with suppress(KeyError, NumericalError):  # it needs others too, or is too large for a number at some point
+        return {name: v for name, v in model.derived(params).items() if name not in model.without_moments}
+    return {}
 
 
 def _over_weights(model: LogConcave, data: Values) -> Integrated:
@@ -177,6 +304,8 @@ def _over_weights(model: LogConcave, data: Values) -> Integrated:
     marginals = [FirstMarginal(*pair) for pair in zip(integrands, grids, strict=True)]
     origin = rows.params(np.zeros(rows.size))["w"]
     marginal = VectorMarginal(marginals, origin, rows.params(np.ones(rows.size))["w"] - origin)
+    params = rows.params(first.points(combinations([rule.points for rule in grids[0].rules])))
+    parts = {name: (values, np.zeros_like(values)) for name, values in _derived(model, params).items()}
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         u = first.points(grids[0].draw(math.prod(size), rng))
@@ -193,23 +322,22 @@ def _over_weights(model: LogConcave, data: Values) -> Integrated:
         at_most("probability by which halving the grid moves quantiles", max(g.moved for g in grids), MAX_MOVED),
         at_least("nats by which the density falls off towards the bounds", min(g.depth for g in grids), LEAST_DEPTH),
     ]
+    mass = np.ravel(grids[0].mass)
+    covariance = lambda: covariance_over(mass, params["w"], np.zeros_like(params["w"]))  # noqa: E731
     return Integrated(
-        Posterior({"w": marginal}, draw, log_density),
+        Posterior({"w": marginal}, draw, log_density, covariance=covariance),
         evidence,
         checks,
-        *_points(grids[0], lambda places: rows.params(first.points(places))),
+        moments_over(grids[0], [(slice(None), parts)], {}),
+        *_points(grids[0], params),
     )
 
 
-def _points(
-    grid: Grid, params: Callable[[np.ndarray], dict[str, np.ndarray]]
-) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+def _points(grid: Grid, params: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
     """Return the parameters at the points of a grid that are not negligible, their mass, and that of half the grid."""
-    mass, halved = grid.mass, np.zeros(grid.mass.shape)
-    halved[grid.kept] = grid.halved.mass
-    seen = np.ravel(mass > NEGLIGIBLE)
-    places = combinations([rule.points for rule in grid.rules])[seen]
-    return params(places), mass.ravel()[seen], halved.ravel()[seen]
+    mass = np.ravel(grid.mass)
+    seen = mass > NEGLIGIBLE
+    return {name: v[seen] for name, v in params.items()}, mass[seen], np.ravel(halved_mass(grid))[seen]
 
 
 def beyond_quadrature(model: LogConcave, data: Values) -> str:

@@ -15,6 +15,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.grid_moments import Moments
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_agreement, check_draws, check_finite, verdict
@@ -60,9 +61,9 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
             groups["exact"] = _exact(marginals, dims, coords).assign_attrs(_evidence(model, problem.stats))
     if is_integrated(type(model)):
         with suppress(NumericalError):
-            marginals = dict(problem.posterior)
-            evidence = {"log_evidence": problem.integrated.log_evidence}
-            groups["exact"] = _exact(marginals, dims, coords).assign_attrs(evidence)
+            marginals, known = dict(problem.posterior), problem.integrated
+            exact = _exact(marginals, dims, coords, known.derived)
+            groups["exact"] = exact.assign_attrs({"log_evidence": known.log_evidence})
     try:
         groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
     except NumericalError as error:  # it need not exist at every point
@@ -203,9 +204,16 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
     return {"observed_data": outcomes, "constant_data": constant}
 
 
-def _exact(marginals: Mapping[str, Any], dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]) -> xr.Dataset:
-    """Return exact mean, sd and quantiles along ``statistic``."""
+def _exact(
+    marginals: Mapping[str, Any],
+    dims: Mapping[str, tuple[str, ...]],
+    coords: Mapping[str, Any],
+    moments: Mapping[str, Moments] | None = None,
+) -> xr.Dataset:
+    """Return exact mean, sd and quantiles along ``statistic``; where ``moments`` alone are known quantiles are NaN."""
     arrays = {}
+    for name, (_, _, mean, sd, _) in (moments or {}).items():
+        arrays[name] = np.stack([mean, sd, *(np.full(np.shape(mean), np.nan) for _ in QUANTILES)])
     for name, marginal in marginals.items():
         values = [marginal.mean(), marginal.std(), *(_quantile(marginal, q) for q in QUANTILES.values())]
         arrays[name] = np.array(values, dtype=np.float64)

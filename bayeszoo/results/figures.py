@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.capabilities import ClosedForm, is_integrated
+from bayeszoo.model.integration import integrate
 from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import FIGURES, components_withheld, elements, summarize
@@ -58,7 +59,7 @@ def facts(tree: xr.DataTree) -> dict[str, Any]:
 
 
 def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
-    """Return the covariance matrix of all parameters, in closed form where the fit is exact, else that of its draws.
+    """Return the covariance matrix of all parameters, exact where the fit is, else that of its draws.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row and one column for each scalar, named as in a summary: ``mu``, ``w[Temp]``. An infinite variance is inf,
-        and covariances with it are NaN.
+        and covariances with it are NaN. By quadrature a variance that the summary withholds is NaN too.
 
     Raises
     ------
@@ -107,6 +108,8 @@ def _matrix(tree: xr.DataTree) -> np.ndarray:
     fit = Fit(tree)
     if fit.kind == "exact" and isinstance(fit.model, ClosedForm):
         return np.asarray(fit.model.posterior(fit.stats).covariance())
+    if fit.kind == "exact" and is_integrated(type(fit.model)):
+        return integrate(fit.model, fit.data).posterior.covariance()
     columns = np.column_stack([values.reshape(len(values), -1) for values in fit.pooled().values()])
     matrix = np.atleast_2d(np.cov(columns, rowvar=False))
     without = np.isnan(np.concatenate([np.ravel(summary["sd"]) for summary in summarize(tree).values()]))

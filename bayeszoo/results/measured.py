@@ -88,9 +88,10 @@ def measure(
     parameters = {**draws["invariants" if withheld else "posterior"], **_fitted(problem, draws["posterior"])}
     printed = {**parameters, **draws["derived"]}
     posterior |= _fitted(problem, known.draws)
-    sampled = [name for name in printed if name in posterior and name not in exact]
-    statistics = {name: statistics_of(posterior[name], name not in problem.model.without_moments) for name in sampled}
-    true = {**statistics, **{name: exact[name] for name in printed if name in exact}}
+    without = problem.model.without_moments
+    drawn = {name: statistics_of(posterior[name], name not in without) for name in printed if name in posterior}
+    statistics = {name: values for name, values in drawn.items() if name not in exact}
+    true = {**statistics, **{name: _whole(exact[name], drawn.get(name)) for name in printed if name in exact}}
     entries = {
         name: _names_of_rows(problem, v.shape[2:]) if name == FITTED else labels(name) for name, v in printed.items()
     }
@@ -103,6 +104,13 @@ def measure(
     far = {"withheld": [each.label for each in scalars if not each.is_shown]}
     far["parameters_withheld"] = [label for label in far["withheld"] if label.partition("[")[0] in parameters]
     return Measured(statistics, checks, about | {name: labels for name, labels in far.items() if labels})
+
+
+def _whole(exact: np.ndarray, drawn: np.ndarray | None) -> np.ndarray:
+    """Return exact statistics, with the quantiles of draws where the mean and sd alone are exact."""
+    if drawn is None:
+        return exact
+    return np.concatenate([exact[:2], np.where(np.isnan(exact[2:]), drawn[2:], exact[2:])])
 
 
 def _numbered(

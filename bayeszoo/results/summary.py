@@ -105,14 +105,15 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
             summaries[name] = _EMPTY
             continue
         closed = _closed_form(exact[name]) if name in exact else None
-        if closed and kind == "exact":  # the draws need no summary, which would import ArviZ
+        if closed and kind == "exact" and not _is_of_moments(closed):  # no summary of draws, which would import ArviZ
             summary = closed
         else:
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
             true = closed or posterior_of(tree, name)
-            summary = _moments_that_exist(measured, true, _tails(tree, group, name) if true is None else None)
+            summary = moments_that_exist(measured, true, _tails(tree, group, name) if true is None else None)
             summary = _near_enough(summary, values, true) if kind == "approximate" else summary
+            summary = {**summary, **_exact_moments(closed)} if closed and kind == "exact" else summary
         shown = fit.is_shown and not is_of_components(tree, group, name)
         summaries[name] = summary if shown else {**_EMPTY, **{key: summary[key] for key in DIAGNOSTICS}}
     return summaries
@@ -137,6 +138,17 @@ def _stacked(posterior: Summary) -> np.ndarray:
     return np.stack([posterior[name] for name in STATISTICS])
 
 
+def _is_of_moments(closed: Summary) -> bool:
+    """Say whether the mean and the sd alone are exact, as those of derived quantities by quadrature."""
+    return np.size(closed["median"]) > 0 and bool(np.isnan(closed["median"]).all())
+
+
+def _exact_moments(closed: Summary) -> Summary:
+    """Return exact moments, without an error."""
+    moments = {key: closed[key] for key in ("mean", "sd")}
+    return moments | {f"mcse_{key}": np.where(np.isnan(values), np.nan, 0.0) for key, values in moments.items()}
+
+
 def components_withheld(tree: xr.DataTree) -> str:
     """Say why the parameters of single components are not to be shown, if they are not."""
     return str(Fit(tree).facts.get("components_withheld") or "")
@@ -151,7 +163,7 @@ def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
     return group == "posterior" and bool(components_withheld(tree)) and not is_label_free
 
 
-def _moments_that_exist(
+def moments_that_exist(
     summary: Summary,
     closed: Mapping[str, np.ndarray | None] | None,
     tails: np.ndarray | None,
@@ -192,12 +204,15 @@ def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[st
     shapes = {name: _tails(tree, group, name) for group, name in names}
     worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
     without = [f"{name}: it has no mean: read its quantiles" for name, k in worst.items() if k == np.inf]
-    return without + [
-        f"{name}: the tails of its draws have Pareto k-hat {k:.2f}; an sd is given below {SD_TAIL:g}, its error below "
-        f"{UNSURE_TAIL:g}, a mean below {MAX_K_HAT:g}: read its quantiles"
-        for name, k in worst.items()
-        if UNSURE_TAIL <= k < np.inf
-    ]
+    return without + [f"{name}: {why}" for name, k in worst.items() if k < np.inf and (why := heavy_tails(k))]
+
+
+def heavy_tails(k: float) -> str:
+    """Say which moments of draws with a tail of this Pareto shape are withheld; nothing where none is."""
+    if k < UNSURE_TAIL:
+        return ""
+    limits = f"an sd is given below {SD_TAIL:g}, its error below {UNSURE_TAIL:g}, a mean below {MAX_K_HAT:g}"
+    return f"the tails of its draws have Pareto k-hat {k:.2f}; {limits}: read its quantiles"
 
 
 def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:

@@ -133,7 +133,7 @@ def _show_words(tree: xr.DataTree) -> None:
     if not (rows_have_parameters(Fit(tree).model) and TOPICS in tree["posterior"]):
         return
     with suppress(Untrustworthy):  # why is said with the verdict
-        frame = topics(tree)
+        frame = topics(tree, min(10, tree["posterior"][TOPICS].shape[-1]))
         words = frame["word"].groupby(level="topic", sort=False)
         for (topic, each), share in zip(words, frame.attrs["shares"], strict=True):
             terminal.out().print(f"topic {topic}, {share:.2f} of the documents: {', '.join(map(escaped, each))}")

@@ -251,7 +251,8 @@ def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
 
 def _show_scores(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the score of each document, and perplexity."""
-    saved.show_rows(frame, saved.title(whole), "documents", digits=digits)
+    shown = frame if (frame["withheld"] != "").any() else frame.drop(columns="withheld")
+    saved.show_rows(shown, saved.title(whole), "documents", words=["withheld"], digits=digits)
     mean, error, perplexity, its_error = (
         number(frame.attrs[name], usual if usual == 2 else digits or usual)
         for name, usual in (("log_score", 6), ("mcse", 2), ("perplexity", 5), ("mcse_perplexity", 2))

@@ -15,6 +15,7 @@ from bayeszoo.comparison.parts.formula import Formula
 from bayeszoo.data.table.table import quoted, shown
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
+from bayeszoo.results.summary import heavy_tails, moments_that_exist
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +65,8 @@ class DueTo:
         """A row for the total before, each part, their sum, the change, and the total after.
 
         Columns are ``mean``, ``sd`` and the 95% interval, and ``p_positive``, the probability that a part is greater
-        than 0, each with its Monte Carlo error. Plain numbers have a ``mean`` alone, and its error is 0.
+        than 0, each with its Monte Carlo error. Plain numbers have a ``mean`` alone, and its error is 0. Moments that
+        the tails of the draws do not let be known are NaN, and ``withheld`` says so.
         """
         change = self.after - self.before
         of_parts = dict(zip(self.factors, np.moveaxis(self.parts, -1, 0), strict=True))
@@ -78,7 +80,7 @@ def _exact(values: Array) -> dict[str, float]:
     return {"mean": float(values[0, 0]), "mcse_mean": 0.0}
 
 
-def _sampled(values: Array, has_sign: bool) -> dict[str, float]:
+def _sampled(values: Array, has_sign: bool) -> dict[str, Any]:
     """Summarize the draws of a part, or of a total, of which the sign is no question."""
     low, high = np.quantile(values, [0.025, 0.975])
     mean_error, sd_error = (float(diagnostics.mcse(values, method)) for method in ("mean", "sd"))
@@ -87,11 +89,13 @@ def _sampled(values: Array, has_sign: bool) -> dict[str, float]:
     for name, level in (("q025", 0.025), ("q975", 0.975)):
         known[f"mcse_{name}"] = float(diagnostics.mcse(values, "quantile", prob=level))
     positive = (values > 0).astype(np.float64)
-    share = float(positive.mean())
+    share, tail = float(positive.mean()), diagnostics.tail_shape(values)
+    known = {key: float(value) for key, value in moments_that_exist(known, None, tail).items()}
     error = diagnostics.mcse(positive) if 0 < share < 1 else 1 / diagnostics.ess(values, "bulk")
     return known | {
         "p_positive": share if has_sign else np.nan,
         "mcse_p_positive": float(error) if has_sign else np.nan,
+        "withheld": heavy_tails(float(tail)),
     }
 
 

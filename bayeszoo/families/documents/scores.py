@@ -40,6 +40,7 @@ class DocumentScores(NamedTuple):
     Of each document, (documents,): the log probability of the words that are scored, in nats, 0 where there are none
     and NaN where it is withheld, as too few of the draws carry the average; its Monte Carlo standard error; how many
     words are scored. ``mcse_total`` is of the sum over all documents, which share the draws of the topics.
+    ``withheld`` says why the log probability of a document is, "" where it is not.
 
     From left to right also ``bound`` (documents,), the mean over draws of the log of the estimate. In expectation it is
     at most the log of the mean, so that it can be said also where that is withheld, as it mostly is of long documents
@@ -50,6 +51,7 @@ class DocumentScores(NamedTuple):
     mcse: np.ndarray
     words: np.ndarray
     mcse_total: float
+    withheld: np.ndarray
     bound: np.ndarray | None = None
 
 
@@ -182,20 +184,24 @@ def _log_means(log_p: np.ndarray, words: np.ndarray, independent: bool) -> Docum
         ratio = np.where(np.isneginf(largest), 1.0, np.exp(log_p - mean))
     mean = np.where(np.isneginf(largest), -np.inf, mean)
     mcse = _mcse(ratio, independent)
-    kept = np.array([_carried(log_p[..., d], mcse[d]) for d in range(len(mean))], dtype=bool)
+    why = np.array([_not_carried(log_p[..., d], float(mcse[d])) for d in range(len(mean))], dtype=object)
+    kept = why == ""
     total = float(_mcse(ratio.sum(axis=-1, keepdims=True), independent)[0]) if kept.all() else math.nan
     mean, mcse = (np.where(kept, values, np.nan) for values in (mean, mcse))
-    return DocumentScores(mean, mcse, words, total, log_p.mean(axis=(0, 1)))
+    return DocumentScores(mean, mcse, words, total, why, log_p.mean(axis=(0, 1)))
 
 
-def _carried(log_p: np.ndarray, mcse: float) -> bool:
-    """Say whether enough of the draws carry the mean of a probability for its error to be known."""
+def _not_carried(log_p: np.ndarray, mcse: float) -> str:
+    """Say why too few of the draws carry the mean of a probability for its error to be known; "" where enough do."""
     if np.isneginf(log_p).all():
-        return True
+        return ""
     if not mcse <= MOST_ERROR:
-        return False
-    finite = np.maximum(log_p.ravel(), np.max(log_p) - 700)  # exp(-700) carries nothing
-    return log_p.size < LEAST_TAIL or bool(pareto_k(finite) <= k_hat_limit(log_p.size))
+        return f"few draws carry its mean: relative error {mcse:.2g} (must be <= {MOST_ERROR:g})"
+    if log_p.size < LEAST_TAIL:
+        return ""
+    k_hat = pareto_k(np.maximum(log_p.ravel(), np.max(log_p) - 700))  # exp(-700) carries nothing
+    limit = k_hat_limit(log_p.size)
+    return "" if k_hat <= limit else f"few draws carry its mean: Pareto k-hat {k_hat:.2g} (must be <= {limit:.2g})"
 
 
 def _log_of_each(
@@ -213,7 +219,8 @@ def _log_of_each(
             share = p @ np.divide(times, mean, out=np.zeros(len(mean)), where=mean > 0)
             mcse[d] = _mcse(share[..., None])[0]
             shares = shares + share
-    return DocumentScores(log_p, mcse, words, float(_mcse(shares[..., None])[0]))
+    shown = np.full(len(words), "", dtype=object)
+    return DocumentScores(log_p, mcse, words, float(_mcse(shares[..., None])[0]), shown)
 
 
 def _mcse(values: np.ndarray, independent: bool = False) -> np.ndarray:

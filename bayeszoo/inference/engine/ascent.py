@@ -143,7 +143,7 @@ class Search:
         if abs(first.objective - other.objective) > SAME:
             return False
         rows, others = self.fingerprint(first.state), self.fingerprint(other.state)
-        return rows is None or others is None or bool(np.max(np.abs(rows - others), initial=0.0) < SAME_ROWS)
+        return rows is None or others is None or _apart(rows, others) < SAME_ROWS
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -269,6 +269,16 @@ def search(
     return Search(ordered, climbs.collapsed, fingerprint, climbs.effort)
 
 
+def _apart(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the largest distance of two fingerprints; numbers that are infinite or NaN in both alike are not apart."""
+    with np.errstate(invalid="ignore"):
+        return float(
+            np.max(
+                np.abs(first - second), where=~((first == second) | (np.isnan(first) & np.isnan(second))), initial=0.0
+            )
+        )
+
+
 class _Climbs:
     """The climbs of a search as they are made: those that ended, and how many collapsed."""
 
@@ -332,7 +342,7 @@ class _Climbs:
         if not 0 <= end.objective - height <= NEAR:
             return False
         own = self._fingerprint(state)
-        return own is not None and bool(np.max(np.abs(own - rows), initial=0.0) <= NEAR)
+        return own is not None and _apart(own, rows) <= NEAR
 
     def _is_hopeless(self, begun: Climb) -> bool:
         """Say whether a climb would end far below the best though it gained ten times what its steps promise."""

@@ -134,7 +134,9 @@ def _refuse_runaway(scale: _Scale, place: np.ndarray) -> None:
 def _checks_of_height(scale: _Scale, height: Height, place: np.ndarray) -> list[Check]:
     """Check that no place near a mode is higher, nor one nearer to the edge, where the density may be without bound."""
     here = height(place)
-    gain = max(height(near) for near in _near(place, scale.bounds)) - here - _rounding(here)
+    rounding = _rounding(here)
+    gain = max(height(near) for near in _near(place, scale.bounds)) - here
+    gain = gain - rounding if rounding <= MAX_AT_EDGE else rounding  # above, no gain of nats could be seen
     at_edge = height(_towards_edges(place, scale.bounds)) - here
     return [
         at_most("gain of a small step", max(gain, 0.0), 0.0),
@@ -148,7 +150,7 @@ def _check_all_matter(scale: _Scale, height: Height, climbs: Sequence[np.ndarray
     A correlation with what does not vary may be anything, and two spreads may be told apart by nothing.
     """
     place = max(climbs, key=height)
-    apart = np.ptp([climb for climb in climbs if height(climb) > height(place) - FLAT], axis=0) > APART
+    apart = np.ptp([climb for climb in climbs if height(climb) >= height(place) - FLAT], axis=0) > APART
     flat = []
     for i, (name, bounds) in enumerate(zip(scale.values(place), scale.bounds, strict=True)):
         others = [np.where(np.arange(len(place)) == i, value, place) for value in _others(place[i], *bounds)]
