@@ -110,11 +110,11 @@ def test_strict_makes_it_exit_code_3_and_prediction_is_shown(saved):
 
 
 def test_selection_shows_and_does_not_rank_it(caution):
-    exact = bz.fit(COIN(a=2, b=2), Fit(caution).data, "exact", seed=1)
-    table = bz.select([caution, exact], seed=1).set_index("status")
-    assert list(table.index) == ["ok", "caution"]
+    exact = [bz.fit(COIN(a=a, b=2), Fit(caution).data, "exact", seed=1) for a in (2, 3)]
+    table = bz.select([caution, *exact], seed=1).set_index("status")
+    assert list(table.index) == ["ok", "ok", "caution"]
     assert table["loo"].notna().all()
-    assert table["loo_difference"].notna().tolist() == [True, False]
+    assert table["loo_difference"].notna().tolist() == [True, True, False]
 
 
 def test_files_of_two_verdicts_are_read(tmp_path):

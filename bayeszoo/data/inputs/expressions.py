@@ -71,7 +71,10 @@ class Expression:
         self.text = sanitize_variable_names(text, {} if known is None else known, aliases)
         if "`" in self.text:  # of a text, or without its counterpart: formulaic would read it once more
             raise _refused(text)
-        self.columns = [aliases.get(name, name) for name in _factor(ast.parse(self.text, mode="eval").body)]
+        tree = ast.parse(self.text, mode="eval").body
+        if _depth(tree) > DEEPEST:
+            raise InputError(f"{shown(text)} of the formula is nested more than {DEEPEST} deep")
+        self.columns = [aliases.get(name, name) for name in _factor(tree)]
 
 
 def closed() -> dict[str, Any]:
@@ -90,6 +93,14 @@ def closed() -> dict[str, Any]:
 def _is_of_numbers(function: Any) -> bool:
     """Say whether a function of NumPy takes single numbers, of one row each: ``matmul`` takes many."""
     return isinstance(function, np.ufunc) and function.signature is None
+
+
+def _depth(tree: ast.AST) -> int:
+    """Return how deep the parts of an expression are nested; a sum of many terms is a deep one to Python."""
+    depth, parts = 0, [tree]
+    while parts:
+        depth, parts = depth + 1, [child for part in parts for child in ast.iter_child_nodes(part)]
+    return depth
 
 
 def _refused(part: ast.AST | str, hint: str = "make the column in the table") -> InputError:
