@@ -47,7 +47,8 @@ def test_cells_of_a_csv_come_back_as_they_were(run, line, table, tmp_path):
 
 
 def test_columns_of_numbers_of_a_csv_are_numbers_in_parquet(run, line, table, tmp_path):
-    own = [[*row, whole] for row, whole in zip(ROWS, ["n", "9007199254740993", "", "-3", "4"], strict=True)]
+    more = zip(["n", "9007199254740993", "", "-3", "4"], ["huge", "1e999", "1", "2", "3"], strict=True)
+    own = [[*row, *cells] for row, cells in zip(ROWS, more, strict=True)]
     with table.open("w", newline="") as file:
         csv.writer(file).writerows(own)
     output = tmp_path / "beside.parquet"
@@ -55,6 +56,7 @@ def test_columns_of_numbers_of_a_csv_are_numbers_in_parquet(run, line, table, tm
     written = pq.read_table(output)
     assert written["x"].to_pylist() == [1, 2, 3, -1.5]
     assert written["n"].to_pylist() == [2**53 + 1, None, -3, 4]
+    assert written["huge"].to_pylist() == ["1e999", "1", "2", "3"]
     for i, name in enumerate(ROWS[0][1:], 1):
         assert written[name].to_pylist() == [row[i] for row in ROWS[1:]]
 
@@ -88,7 +90,7 @@ def test_columns_of_parquet_keep_their_types(run, line, tmp_path, suffix):
 
 def test_only_our_own_text_is_guarded_and_numbers_never_are():
     frame = pd.DataFrame({"=own": ["=1+1"], "=ours": ["=1+1"], "label": ["-1"], "value": [-0.5]})
-    frame.attrs["own columns"] = 1
+    frame.attrs["user columns"] = 1
     assert as_csv(frame) == "=own,'=ours,label,value\n=1+1,'=1+1,-1,-0.5\n"
 
 

@@ -12,7 +12,7 @@ TABLE = {"y": np.array([1.1, 0.2, 2.3, 1.7, 3.1, 2.2]), "x": X, "z": np.array([1
 BY = {criterion.column: criterion for criterion in CRITERIA}
 
 
-def made(name):
+def weak_model(name):
     """A model of the table with weak fields."""
     kind = bz.find(name)
     return kind.weak(bz.read(kind, TABLE))
@@ -22,7 +22,7 @@ def made(name):
 def mixed():
     """A candidate with every criterion, and others with few or none."""
     names = ("linear_regression", "robust_regression", "support_vector_regression")
-    return bz.select({name: made(name) for name in names}, TABLE)
+    return bz.select({name: weak_model(name) for name in names}, TABLE)
 
 
 def test_models_without_statistics_are_candidates(mixed):

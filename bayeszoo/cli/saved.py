@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +20,7 @@ from bayeszoo.data.by import read_new_by
 from bayeszoo.data.table.cells import is_hole
 from bayeszoo.data.table.cells import number as number_in
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import Column, are_numbers, quoted, to_numbers
+from bayeszoo.data.table.table import Column, quoted, to_numbers
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
@@ -42,7 +43,7 @@ _OF_MEAN = ("sd", *QUANTILES)
 PARQUET = ".parquet"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins so is run by spreadsheets."""
-OWN = "own columns"
+USER_COLUMNS = "user columns"
 """Under this name a table has how many of its first columns are the user's, which nothing changes."""
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
 """A whole number of 64 bits, without leading zeros."""
@@ -127,7 +128,7 @@ def appended(
     """Return a user's table as it is, with columns of a prediction after its own; nothing where a row was dropped."""
     import pandas as pd
 
-    own = _own_table(data, table, in_types=output.suffix.lower() == PARQUET)
+    own = _user_table(data, table, in_types=output.suffix.lower() == PARQUET)
     own.index += 1
     is_whole = sum(part.rows for part in parts) == len(own)
     if frame.index.names[0] != "row" or not (is_whole or all(part.row_numbers is not None for part in parts)):
@@ -140,11 +141,11 @@ def appended(
     if taken := sorted({*map(str, wide)} & {*own}):
         raise InputError(f"the table has a column {taken[0]!r} already", hint="rename it")
     whole = own.join(wide)
-    whole.attrs = {OWN: len(own.columns)}
+    whole.attrs = {USER_COLUMNS: len(own.columns)}
     return whole
 
 
-def _own_table(data: str, table: TableOptions, in_types: bool) -> pd.DataFrame:
+def _user_table(data: str, table: TableOptions, in_types: bool) -> pd.DataFrame:
     """Read a user's table: Parquet in its types, a text file as text, or ``in_types`` numbers as such."""
     import pandas as pd
 
@@ -167,12 +168,14 @@ def _in_type(column: Column) -> Any:
     """Return the cells of a column of text as numbers, where all are, or are missing; else as they are."""
     import pandas as pd
 
-    texts = [cell.strip() for cell in column.values]
-    is_missing = np.array([is_hole(text) for text in texts])
-    whole = [None if missing else text for text, missing in zip(texts, is_missing, strict=True)]
-    if not is_missing.all() and all(text is None or _WHOLE.fullmatch(text) for text in whole):
-        return pd.array([None if text is None else int(text) for text in whole], dtype="Int64")
-    return to_numbers(column) if are_numbers(column) and not is_missing.all() else column.values
+    texts = [None if is_hole(cell) else cell.strip() for cell in column.values]
+    if not any(texts):
+        return column.values
+    if all(text is None or _WHOLE.fullmatch(text) for text in texts):
+        return pd.array([None if text is None else int(text) for text in texts], dtype="Int64")
+    with suppress(InputError):  # words, or numbers that float64 lacks
+        return to_numbers(column)
+    return column.values
 
 
 def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool) -> Path | None:
@@ -310,8 +313,8 @@ def as_csv(frame: pd.DataFrame) -> str:
     """
     import pandas as pd
 
-    whole, own = _with_index(frame), frame.attrs.get(OWN, 0)
-    whole = pd.concat([whole.iloc[:, :own], whole.iloc[:, own:].rename(columns=_plain).map(_plain)], axis=1)
+    whole, first = _with_index(frame), frame.attrs.get(USER_COLUMNS, 0)
+    whole = pd.concat([whole.iloc[:, :first], whole.iloc[:, first:].rename(columns=_plain).map(_plain)], axis=1)
     return str(whole.to_csv(index=False, lineterminator="\n"))
 
 
