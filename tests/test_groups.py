@@ -59,6 +59,21 @@ def score_of(tree):
     return theirs, ours.mean * ours.total
 
 
+def test_the_declared_log_prior_of_all_draws_is_computed_at_once(monkeypatch):
+    """One by one, as PyMC does it, draws cost more than to sample them. Nothing is compiled."""
+    monkeypatch.setattr("pymc.stats.compute_log_prior", lambda *_, **__: pytest.fail("draw by draw"))
+    model, data = bz.find("normal_means")(), {"y": [2.0, 7.0, -1.0], "se": [1.0, 2.0, 1.5]}
+    tree = bz.fit(model, data, "exact", seed=1, groups=[])
+    draws = {name: values.to_numpy() for name, values in tree["posterior"].data_vars.items()}
+    found = bz.extend(tree, ["log_prior"])["log_prior"]["log_prior"].to_numpy()
+    expected = (
+        stats.norm(model.m0, model.s0).logpdf(draws["mu"])
+        + stats.halfcauchy(0, model.t0).logpdf(draws["tau"])
+        + stats.norm(draws["mu"][..., None], draws["tau"][..., None]).logpdf(draws["theta"]).sum(-1)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["gaussian_mean", "normal_inverse_wishart", "dirichlet_multinomial", "gamma_poisson"])
 def test_leave_one_out_is_that_of_arviz(name):
     tree = bz.fit(*weak(name, SINGLE.get(name)), method="exact", seed=1)

@@ -447,3 +447,19 @@ def test_a_comparison_that_is_stopped_shows_the_fits_that_it_has(monkeypatch):
     assert frame["status"].tolist() == ["ok"] * 2 + [f"withheld: {STOPPED}"] * 2
     with pytest.raises(KeyboardInterrupt):
         bz.compare(model, rows, ["map", "exact"], seed=1)
+
+
+def test_a_signal_waits_while_processes_begin(monkeypatch):
+    """Of a Dask cluster that has half begun nobody could end the other half."""
+    monkeypatch.setattr(signals, "received", [])
+    signals.listen()
+    begun = []
+
+    def begin():
+        with signals.beginning():
+            signal.raise_signal(signal.SIGINT)
+            begun.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert begun

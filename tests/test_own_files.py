@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -228,6 +230,22 @@ def test_a_file_that_holds_no_model_is_refused_in_one_line(text, kind, message, 
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert re.search("cannot be read: No such file", run("show", "no/such.py:Model")[2])
+
+
+def test_a_pipe_is_no_model_and_is_not_waited_for(run, tmp_path):
+    os.mkfifo(tmp_path / "own.py")
+    code, out, err = run("show", f"{tmp_path / 'own.py'}:Rate")
+    assert (code, out, "not a regular file" in err) == (2, "", True)
+
+
+def test_names_that_are_not_utf8_are_as_good_as_others(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, table, fit = (os.fsdecode(b"\xff" + end) for end in (b".py", b".csv", b".nc"))
+    Path(model).write_text(COIN)
+    Path(table).write_text("y\n1\n0\n1\n")
+    assert run("fit", f"{model}:BetaBernoulli", table, "--method", "exact", "-o", fit)[0] == 0
+    assert run("predict", fit, "-o", os.fsdecode(b"\xfe.csv"))[0] == 0
+    assert os.path.isfile(b"\xfe.csv")
 
 
 def test_a_model_needs_inputs_and_declare_alone(least, run):
