@@ -8,15 +8,10 @@ import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.gate import (
-    MAX_K_HAT,
-    SHOWN_MEAN_GAP,
-    SHOWN_SD_RATIO,
-)
+from bayeszoo.foundation.gate import SHOWN_MEAN_GAP, SHOWN_SD_RATIO
+from bayeszoo.foundation.tails import LIMITS
 
 STATISTICS = ("mean", "sd", *QUANTILES)
-SD_TAIL = 0.5
-"""Pareto shape of a tail from which there is no variance."""
 _WIDTH = 3.92
 """Standard deviations of a normal distribution between its quantiles .025 and .975."""
 _STILL = 1e-9
@@ -48,8 +43,8 @@ def statistics_of(draws: np.ndarray, has_moments: bool = True) -> np.ndarray:
     """
     flat = draws.reshape(-1, *draws.shape[2:])
     tails = diagnostics.tail_shape(draws) if has_moments else np.full(flat.shape[1:], np.inf)
-    mean = np.where(tails < MAX_K_HAT, flat.mean(axis=0), np.nan)
-    sd = np.where(tails < SD_TAIL, flat.std(axis=0, ddof=1), np.nan)
+    mean = np.where(tails < LIMITS["mean"], flat.mean(axis=0), np.nan)
+    sd = np.where(tails < LIMITS["sd"], flat.std(axis=0, ddof=1), np.nan)
     return np.stack([mean, sd, *np.quantile(flat, list(QUANTILES.values()), axis=0)])
 
 
