@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.data.read import Data, read
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.streams import stream
@@ -189,6 +189,13 @@ def _assembled(problem: Problem, outcome: Outcome, how: Mapping[str, Any], optio
         return tree
     problem.reporter.phase("keeping what was drawn")
     return assemble(problem, replace(outcome, interrupted=True), how, options)
+
+
+def uninterrupted(tree: xr.DataTree) -> xr.DataTree:
+    """Return a fit, or raise `Interrupted` where it was stopped, as what would build on it is then stopped too."""
+    if tree.attrs["status"] == "interrupted":
+        raise Interrupted(f"stopped during the fit of {tree.attrs['model']}; nothing was kept")
+    return tree
 
 
 def as_data(model: Model, data: Any) -> Data | Accumulated:

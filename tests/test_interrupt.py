@@ -19,6 +19,7 @@ import xarray as xr
 import bayeszoo as bz
 from bayeszoo.comparison.compare import STOPPED
 from bayeszoo.errors import Interrupted
+from bayeszoo.fit import uninterrupted
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import PHASES, Reporter
@@ -463,3 +464,11 @@ def test_a_signal_waits_while_processes_begin(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         begin()
     assert begun
+
+
+def test_what_builds_on_a_fit_that_was_stopped_is_stopped_too():
+    tree = bz.fit(bz.find("beta_bernoulli")(), [1, 0, 1], "exact", seed=1, groups=[])
+    assert uninterrupted(tree) is tree
+    tree.attrs["status"] = "interrupted"
+    with pytest.raises(bz.Interrupted):
+        uninterrupted(tree)

@@ -19,7 +19,7 @@ from bayeszoo.answers.predict import predict
 from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
-from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
@@ -196,7 +196,7 @@ def _of_method(
         seen, new = _split(data, kind, held)
         own = model.weak_given(seen, fields) if isinstance(model, type) else model
         try:
-            tree = fit(own, seen, method, seed=seed, groups=())
+            tree = uninterrupted(fit(own, seen, method, seed=seed, groups=()))
             losses.append(_decided(tree, new) if issubclass(kind, Classifies) else _predicted(tree, new, seed))
         except (NumericalError, Untrustworthy) as error:
             nothing = {"error": math.nan, "error_se": math.nan, "log_score": math.nan, "trials": 0}

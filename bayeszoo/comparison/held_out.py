@@ -18,7 +18,7 @@ from bayeszoo.data.inputs import Categories, Corpus, Documents
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import split_words
-from bayeszoo.fit import check_method, fit, methods_for
+from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
@@ -112,7 +112,8 @@ def held_out(
     rows, scores = [], []
     for model, method in zip(models, chosen, strict=True):
         (reporter or Reporter()).say(f"{model}: {method}")
-        tree = fit(model, as_data_of(model, seen), method, seed=seed, reporter=reporter, groups=())
+        words = as_data_of(model, seen)
+        tree = uninterrupted(fit(model, words, method, seed=seed, reporter=reporter, groups=()))
         scores.append(word_score(tree, kept_back))
         rows.append({"model": str(model), **_about(tree, scores[-1])})
     best = max(scores, key=lambda score: score.mean)

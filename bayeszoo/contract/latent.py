@@ -20,7 +20,7 @@ from bayeszoo.contract.sampler import MAX_Z
 from bayeszoo.data.inputs import Series, starts
 from bayeszoo.data.inputs.sequences.series import SEQUENCE
 from bayeszoo.errors import NumericalError
-from bayeszoo.fit import fit
+from bayeszoo.fit import fit, uninterrupted
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, curvature, describe
@@ -286,7 +286,7 @@ def simulation_based(case: Case) -> Check:
 def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check]:
     """Compare NUTS with enumeration, in quantities that do not depend on labels, on a few rows."""
     head = few(case_of(model, data, seed))
-    tree = fit(head.model, dict(head.data), "nuts", seed=seed, groups=())
+    tree = uninterrupted(fit(head.model, dict(head.data), "nuts", seed=seed, groups=()))
     exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)
     reference = head.model.invariants(exact, head.data)
     # where labels have a meaning the fit has not computed the label-free quantities

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayeszoo.contract.case import Case, case_of, closed_case, real_data
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.fit import fit
+from bayeszoo.fit import fit, uninterrupted
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.model.base import Model
@@ -30,7 +30,7 @@ def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Che
     posterior = case.posterior
     # two or three outer parameters take no time, and their tails are long
     length = 2000 if isinstance(case.model, Conditional) else 1000
-    tree = fit(case.model, case.data, "nuts", seed=seed, groups=(), draws=length)
+    tree = uninterrupted(fit(case.model, case.data, "nuts", seed=seed, groups=(), draws=length))
     draws = Fit(tree).draws()
     exact = posterior.rvs((4, 1000), case.rng)
     failed = Fit(tree).failed
@@ -47,7 +47,7 @@ def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Che
 
 def _gibbs_checks(case: Case, seed: int) -> list[Check]:
     """Compare Gibbs sampling with the closed form in the same way."""
-    tree = fit(case.model, case.data, "gibbs", seed=seed, groups=())
+    tree = uninterrupted(fit(case.model, case.data, "gibbs", seed=seed, groups=()))
     draws, failed = Fit(tree).draws(), Fit(tree).failed
     return [
         at_most(" ".join(["Gibbs: failed gate checks", *failed]), len(failed), 0),
@@ -60,7 +60,7 @@ def atoms_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check
     """Compare collapsed Gibbs sampling with the closed form, where parameters have atoms, and show the same power."""
     case = case_of(model, real_data(model) if data is None else data)
     posterior, rng = case.posterior, case.rng
-    tree = fit(case.model, case.data, "gibbs", seed=seed, groups=())
+    tree = uninterrupted(fit(case.model, case.data, "gibbs", seed=seed, groups=()))
     draws, failed = Fit(tree).draws(), Fit(tree).failed
     exact = posterior.rvs((4, 1000), rng)
     seldom = {name: np.where(rng.random(values.shape) < 0.1, 0.0, values) for name, values in exact.items()}

@@ -22,7 +22,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.terms import polynomials, subsets
-from bayeszoo.fit import fit
+from bayeszoo.fit import fit, uninterrupted
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
@@ -252,7 +252,7 @@ def _fitted(named: Mapping[str, Any], rows: Data | None, seed: int, reporter: Re
     for name, candidate in named.items():
         if isinstance(candidate, Model):
             reporter.say(f"{name}: nuts")
-            tree = fit(candidate, rows, "nuts", seed=seed, reporter=reporter)
+            tree = uninterrupted(fit(candidate, rows, "nuts", seed=seed, reporter=reporter))
             if tree.attrs["status"] == "ok":
                 fitted[name] = tree
             else:
