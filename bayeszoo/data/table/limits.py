@@ -12,7 +12,7 @@ MOST_COLUMNS = 100_000
 MOST_ROWS = 50_000_000
 MOST_CELLS = 200_000_000
 """Of numbers 1.6 GB; of text ten times as much."""
-LONGEST_LINE = 50_000_000
+LONGEST_LINE = 2**26
 """Characters."""
 _SAMPLE, _UNPACKED_SAMPLE = 2**17, 2**22
 """Bytes from which it is told how many rows a file has."""
