@@ -228,7 +228,7 @@ def figures(document: Mapping[str, Any], digits: int | None = None) -> list[str]
     if "mean_gap" in facts and _is_shown(document):
         ratios = " to ".join(number(facts[key], 2) for key in ("sd_ratio_least", "sd_ratio_most"))
         gap = f"means within {number(facts['mean_gap'], 2)} sd of the posterior's, sds {ratios} times the posterior's"
-        lines.append(f"measured against {facts['measured_against']}: {gap}")
+        lines.append(f"measured against {facts.get('measured_against', 'its own draws')}: {gap}")
     lines += [f"{name} is withheld: {facts[key]}" for key, name in _WITHHELD.items() if key in facts]
     if document["log_likelihood"] is not None:
         joint = nats(document["log_joint"], digits)
