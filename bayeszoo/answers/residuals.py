@@ -30,7 +30,7 @@ from bayeszoo.answers.leave_out import (
 )
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.beta_binomial_tails import log_tails
+from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.model import LinearModel
@@ -53,8 +53,6 @@ LEFT_OUT, WITHHELD = "leave-one-out, closed form", "withheld: k-hat"
 IN_SAMPLE, PLUG_IN = "in sample", "in sample, plug-in"
 """What standardized residuals and PITs rest on, as the column ``basis`` says."""
 
-MOST_LAWS = 4000
-"""Beta-binomial distributions whose tails are computed at a time."""
 BAND = 0.95
 """Probability that independent normal scores all lie within the band of a QQ plot."""
 SIMULATED = 5000
@@ -287,7 +285,7 @@ def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Raises `InputError` where the distribution does not have SciPy's ``logcdf`` and ``logsf``.
     """
     if isinstance(law, BetaBinomial):
-        return _of_trials(law, y)
+        return log_tails_of_each(y, law.trials, law.a, law.b)
     with np.errstate(divide="ignore"):  # log 0
         if isinstance(law, NegativeBinomial):
             share = law.exposure / (law.b + law.exposure)
@@ -300,21 +298,6 @@ def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             below = functions.logcdf(y)
             return below, np.full(below.shape, -np.inf), functions.logsf(y)
         return functions.logcdf(y - 1), law.logpmf(y), functions.logsf(y)
-
-
-def _of_trials(law: BetaBinomial, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the tails of beta-binomial distributions, once for each distinct row."""
-    shape = np.broadcast_shapes(law.trials.shape, np.shape(y))
-    parts = (np.broadcast_to(part, shape).ravel().astype(np.float64) for part in (y, law.trials, law.a, law.b))
-    distinct, place = np.unique(np.stack([*parts], axis=1), axis=0, return_inverse=True)
-    tails_of = np.empty((len(distinct), 3))
-    starts = np.flatnonzero(np.any(np.diff(distinct[:, :2], axis=0, prepend=np.nan) != 0, axis=1))
-    for rows in np.split(np.arange(len(distinct)), starts[1:]):  # of the same successes among as many trials
-        k, trials = distinct[rows[0], :2].astype(int).tolist()
-        for some in np.array_split(rows, -(-len(rows) // MOST_LAWS)):
-            tails_of[some] = np.stack(log_tails(k, trials, *distinct[some, 2:].T), axis=1)
-    below, at, above = (column.reshape(shape) for column in tails_of[np.ravel(place)].T)
-    return below, at, above
 
 
 # Scores
