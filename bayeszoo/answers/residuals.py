@@ -31,6 +31,7 @@ from bayeszoo.answers.leave_out import (
 )
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.model import LinearModel
@@ -297,7 +298,7 @@ def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Raises `InputError` where the distribution does not have SciPy's ``logcdf`` and ``logsf``.
     """
     if isinstance(law, BetaBinomial):
-        return law.log_tails(y)
+        return log_tails_of_each(y, law.trials, law.a, law.b)
     with np.errstate(divide="ignore"):  # log 0
         if isinstance(law, NegativeBinomial):
             share = law.exposure / (law.b + law.exposure)

@@ -9,6 +9,7 @@ trials and at the count itself. A side that has the mode far inside is one less 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import scipy
@@ -17,6 +18,8 @@ from bayeszoo.distributions.special import log_beta_binomial
 
 MOST_SUMMED, NEAR = 1024, 32
 """Counts of a side up to which all are added up, and counts at each end that are of a longer one."""
+MOST_LAWS = 4000
+"""Distributions whose tails are computed at a time."""
 GROWTH, POINTS = 1.8, 9
 """By how much panels grow, and the points of each."""
 
@@ -33,6 +36,21 @@ def log_tails(k: int, trials: int, a: np.ndarray, b: np.ndarray) -> tuple[np.nda
     below[is_below] = _log_sum(0, k - 1, trials, a[is_below], b[is_below])
     above[is_above] = _log_sum(k + 1, trials, trials, a[is_above], b[is_above])
     return np.where(is_below, below, _log_rest(at, above)), at, np.where(is_above, above, _log_rest(at, below))
+
+
+def log_tails_of_each(y: Any, trials: Any, a: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return `log_tails` of arrays that broadcast, computed once for each distinct entry."""
+    shape = np.broadcast_shapes(*(np.shape(each) for each in (y, trials, a, b)))
+    parts = (np.broadcast_to(part, shape).ravel().astype(np.float64) for part in (y, trials, a, b))
+    distinct, place = np.unique(np.stack([*parts], axis=1), axis=0, return_inverse=True)
+    tails_of = np.empty((len(distinct), 3))
+    starts = np.flatnonzero(np.any(np.diff(distinct[:, :2], axis=0, prepend=np.nan) != 0, axis=1))
+    for rows in np.split(np.arange(len(distinct)), starts[1:]):  # of the same successes among as many trials
+        k, size = distinct[rows[0], :2].astype(int).tolist()
+        for some in np.array_split(rows, -(-len(rows) // MOST_LAWS)):
+            tails_of[some] = np.stack(log_tails(k, size, *distinct[some, 2:].T), axis=1)
+    below, at, above = (column.reshape(shape) for column in tails_of[np.ravel(place)].T)
+    return below, at, above
 
 
 def _log_rest(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ DEEPEST = 700.0
 """Nats below the peak from which a density is taken for as good as 0."""
 WORST = -1e250
 """Stands for a log density of minus infinity; an optimizer cannot reckon with it."""
-STEPS = 100
+STEPS = 200
 """Newton steps, or halvings, after which a place is taken as it is."""
 STEP = 1e-6
 """Share of the bounds by which a climb moves to see its slope."""
@@ -127,18 +127,22 @@ def _slope(u: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> np.ndarray
 def _places(t: np.ndarray, centres: np.ndarray, scales: np.ndarray, near: np.ndarray | None = None) -> np.ndarray:
     """Return u of any t: where the mean of asinh((u - c) / s) over the centres is t / K, between those of each alone.
 
-    Newton's steps are taken where they stay between the bounds, else these are halved.
+    Newton's steps are taken where they stay between the bounds; else, and every third time, these are halved, as steps
+    may go to and fro for long.
     """
     each = centres + scales * np.sinh(t[..., None] / len(centres))
     low, high = each.min(axis=-1), each.max(axis=-1)
     u = (low + high) / 2 if near is None else np.clip(near, low, high)
-    for _ in range(STEPS):
-        short = np.sum(np.arcsinh((u[..., None] - centres) / scales), axis=-1) - t
-        low, high = np.where(short <= 0, u, low), np.where(short >= 0, u, high)
-        newton = u - short * _slope(u, centres, scales)
-        before, u = u, np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
-        if not (np.abs(u - before) > np.spacing(16 * np.maximum(np.abs(u), np.max(np.abs(centres))))).any():
+    for step in range(STEPS):
+        short, slope = np.sum(np.arcsinh((u[..., None] - centres) / scales), axis=-1) - t, _slope(u, centres, scales)
+        rounding = np.spacing(8 * np.maximum(np.abs(u), np.max(np.abs(centres)))) / slope
+        is_far = np.abs(short) > rounding + np.spacing(32 * (1 + np.abs(t)))
+        if not is_far.any():
             break
+        low, high = np.where(short <= 0, u, low), np.where(short >= 0, u, high)
+        newton = u - short * slope
+        is_inside = (newton >= low) & (newton <= high) & (step % 3 < 2)
+        u = np.where(is_far, np.where(is_inside, newton, (low + high) / 2), u)
     return np.asarray(u)
 
 
