@@ -114,9 +114,11 @@ class BetaBinomial(Conditional, Observable):
         y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
         return Posterior.of_rows("theta", frozen.beta(alpha + y, beta + (n - y)))
 
-    def row_marginal(self, outer: Values, data: Values) -> Any:
-        """Return each group's beta-binomial distribution."""
-        return distribution.BetaBinomial(np.asarray(data["trials"]), *_counts(outer))
+    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
+        """Return the beta-binomial distribution of new successes, whose chances have Beta distributions."""
+        alpha, beta = _counts(outer)
+        y, n = data["successes"][places], data["trials"][places]
+        return distribution.BetaBinomial(rows["trials"], alpha + y, beta + (n - y))
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return size / (size + n) of each group."""

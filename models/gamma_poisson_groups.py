@@ -110,10 +110,11 @@ class GammaPoissonGroups(Conditional, Observable):
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
         return Posterior.of_rows("lam", frozen.gamma(shape + data["y"], scale=1 / (rate + data["exposure"])))
 
-    def row_marginal(self, outer: Values, data: Values) -> Any:
-        """Return each group's negative binomial distribution."""
+    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
+        """Return the negative binomial distribution of new counts, whose rates have Gamma distributions."""
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
-        return frozen.nbinom(shape, rate / (rate + data["exposure"]))
+        shape, rate = shape + data["y"][places], rate + data["exposure"][places]
+        return frozen.nbinom(shape, rate / (rate + rows["exposure"]))
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return rate / (rate + exposure) of each group."""

@@ -132,9 +132,10 @@ class NormalMeans(Conditional, Observable):
         given_mu = lambda mu: self.posterior_given({**outer, "mu": mu}, data)  # noqa: E731
         return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, {"theta": effects(mean, sd[..., None])})
 
-    def row_marginal(self, outer: Values, data: Values) -> Any:
-        """Return each estimate's normal distribution about mu."""
-        return frozen.norm(np.expand_dims(outer["mu"], -1), np.hypot(np.expand_dims(outer["tau"], -1), data["se"]))
+    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
+        """Return the normal distribution of new estimates about their groups' effects, which are normal too."""
+        theta = self.posterior_given(outer, data)["theta"]
+        return frozen.norm(theta.mean()[..., places], np.hypot(theta.std()[..., places], rows["se"]))
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return se^2 / (se^2 + tau^2) of each group."""

@@ -158,6 +158,35 @@ def test_mean_and_sd_of_later_numbers_are_those_of_the_mixture():
         assert found["sd"][steps] == pytest.approx(np.sqrt(squares), rel=1e-6)
 
 
+FOUR = {"y": [0.1, 0.2, 5.0, 0.3]}
+
+
+@pytest.mark.parametrize(("a0", "lacking"), [(0.8, ["sd", "mcse_sd"]), (0.4, ["mean", "sd", "mcse_mean", "mcse_sd"])])
+def test_moments_of_a_forecast_that_do_not_exist_are_withheld(run, tmp_path, a0, lacking):
+    """A state without rows has a precision of shape a0: of the next row the variance is infinite, at .4 the mean."""
+    model = bz.find("hmm_gaussian")(a0=a0, b0=0.72, m0=1.4, kappa0=0.01)
+    tree = bz.fit(model, bz.read(model, FOUR, column="y"), "enumerate", seed=1)
+    frame = bz.forecast(tree, 1)
+    assert np.isnan(frame[lacking]).all(axis=None)
+    assert all(name in frame["withheld"][1] for name in lacking)
+    assert " of step 1: " in frame.attrs["withheld"][0]
+    bz.save(tree, tmp_path / "h.nc")
+    code, out, _ = run("decode", str(tmp_path / "h.nc"), "--steps", "1")
+    assert code == 0
+    assert "Withheld: " in out
+    assert json.loads(run("decode", str(tmp_path / "h.nc"), "--steps", "1", "--json")[1])["rows"][0]["sd"] is None
+
+
+def test_the_sd_of_a_forecast_has_its_error():
+    """Of a chain that is always in its one state, whose precision and mean are those of a normal-gamma draw."""
+    rng, shape = np.random.default_rng(8), (4, 1000)
+    variances, model = 1 / rng.gamma(12, 1 / 11, size=(*shape, 1)), NUMBERS(K=1, initial=[1.0], transition=[[1.0]])
+    tree = tree_of(model, bz.read(model, FOUR), {"means": rng.normal(size=(*shape, 1)), "variances": variances})
+    row = bz.forecast(tree, 1).iloc[0]
+    assert 0 < row["mcse_sd"] < 0.03
+    assert abs(row["sd"] - np.sqrt(2)) < 4.5 * row["mcse_sd"]  # E variance is 1, and the variance of the mean
+
+
 def test_known_tables_are_decoded_without_a_fit():
     found = bz.decode(DICE)
     data = bz.example(SYMBOLS)

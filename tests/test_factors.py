@@ -439,3 +439,20 @@ def test_numbers_of_factors_are_compared_where_numbers_are_missing(unlike):
     data = bz.read(M, unlike.assign(a=unlike["a"].mask(unlike.index == 3)), missing="mask", scale=True)
     frame = bz.select(bz.components(M.weak_given(data, {"q": 1}), [1, 2]), data, loo=False)
     assert frame["log_likelihood"].notna().all()
+
+
+def test_predictions_whose_tails_are_too_heavy_are_withheld(unlike):
+    """By draws of a variance whose tails are those of an inverse gamma of shape .8, as of few rows."""
+    data = bz.read(Ppca, unlike, missing="mask")
+    tree = bz.fit(Ppca.weak(data), data, "mle", seed=1)
+    tree.attrs |= {"kind": "sampled", "method": "nuts"}
+    old = tree["posterior"].to_dataset()
+    draws = {name: np.broadcast_to(v.to_numpy()[:1, :1], (4, 500, *v.shape[2:])) for name, v in old.items()}
+    draws["variance"] = 1 / np.random.default_rng(4).gamma(0.8, size=(4, 500))
+    arrays = {name: (("chain", "draw", *old[name].dims[2:]), values) for name, values in draws.items()}
+    tree["posterior"] = xr.DataTree(xr.Dataset(arrays, {name: old[name] for name in ("column",)}))
+    frame = bz.reconstruct(tree, unlike.iloc[:2].assign(c=[np.nan, 1.0]), missing="mask")
+    assert np.isnan(frame.loc[(1, "c"), ["sd", "mcse_sd"]].astype(float)).all()
+    assert frame.loc[(1, "c"), "withheld"].startswith("sd, mcse_sd")
+    assert np.isfinite(frame.loc[(1, "c"), ["q025", "q975"]].astype(float)).all()
+    assert frame.attrs["withheld"][0].startswith("sd, mcse_sd of row 1")

@@ -18,6 +18,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream
+from bayeszoo.foundation.tails import LIMITS, moments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,9 +93,8 @@ class Bootstrap:
         chain = self.draws[None]
         known = dict[str, float](of_rows=self.of_rows)
         if self.law is None:
-            known |= {"mean": float(chain.mean()), "mcse_mean": float(diagnostics.mcse(chain))}
-            scaled, unit = diagnostics.in_units(chain)
-            known |= {"sd": float(unit * scaled.std(ddof=1)), "mcse_sd": float(diagnostics.mcse(chain, "sd"))}
+            told = moments(chain, independent=True)  # of a function of the user's, whose tails may be heavy
+            known |= {name: float(getattr(told, name)) for name in LIMITS}
         else:
             known |= {"mean": self.law.mean(), "mcse_mean": 0.0, "sd": self.law.std(), "mcse_sd": 0.0}
         for name, level in QUANTILES.items():

@@ -10,13 +10,15 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked
-from bayeszoo.answers.predict import log_mean
+from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.law import log_mean
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.foundation.streams import stream
+from bayeszoo.foundation.tails import moments
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, Values, fields_of
 from bayeszoo.results.caveats import next_step, require_shown
@@ -36,7 +38,7 @@ class Decodable:
     """Rows to be decoded, and draws of the parameters of a hidden Markov model, of shape (chain, draw, ...).
 
     ``fitted`` are the rows that the draws are from, None where there are no parameters; ``withheld`` says why nothing
-    may be said of single states, if it may not.
+    may be said of single states, if it may not. Independent draws are not those of chains.
     """
 
     model: HiddenMarkovModel
@@ -44,6 +46,13 @@ class Decodable:
     data: Data
     fitted: Data | None
     withheld: str = ""
+    is_independent: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many chains and draws there are."""
+        chains, draws = np.shape(next(iter(self.draws.values())))[:2]
+        return chains, draws
 
     @property
     def states(self) -> list[Any]:
@@ -66,10 +75,9 @@ class Decodable:
 
     def score(self) -> dict[str, float]:
         """Return the log predictive density of rows that are not those of the fit, and its Monte Carlo error."""
-        shape = np.shape(next(iter(self.draws.values())))[:2]
-        if self.fitted is None or self.data is self.fitted or shape == (1, 1):
+        if self.fitted is None or self.data is self.fitted or self.shape == (1, 1):
             return {}
-        mean, error = log_mean(np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*shape, 1)))
+        mean, error = log_mean(np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*self.shape, 1)))
         return {"log_predictive": float(mean[0]), "mcse_log_predictive": float(error[0])}
 
 
@@ -99,7 +107,7 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
         raise Untrustworthy(f"states are withheld: {withheld}; {next_step(source)}")
     rows = rows_asked(fit, new_data, options, "states")
     fitted = rows if fit.kind == "point estimate" else fit.data  # a single point is the best, whatever the rows
-    return Decodable(model, fit.draws(), rows, fitted, withheld)
+    return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
 
 
 def _known(model: HiddenMarkovModel, data: Data) -> dict[str, np.ndarray]:
@@ -213,9 +221,11 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
         One row a step of each sequence, counted from 1 as ``step``, with the columns ``sequence`` where there are
         several; ``state[k]``, the probability of state k averaged over the draws; then of symbols ``p[v]``, the
         probability of each, and of numbers their ``mean`` and ``sd``, which has in it what is not known of states and
-        parameters. ``mcse_state[k]``, ``mcse_p[v]`` and ``mcse_mean`` are Monte Carlo standard errors (NaN of a point
-        estimate). Where draws do not agree what the states are, their probabilities are NaN, and
-        ``attrs["states_withheld"]`` says why: those of the observations do not depend on labels.
+        parameters. ``mcse_state[k]``, ``mcse_p[v]``, ``mcse_mean`` and ``mcse_sd`` are Monte Carlo standard errors (NaN
+        of a point estimate). A mean, an sd or an error is NaN where the tails of the draws are too heavy for it:
+        the column ``withheld`` and ``attrs["withheld"]`` say which. Where draws do not agree what the states are, their
+        probabilities are NaN, and ``attrs["states_withheld"]`` says why: those of the observations do not depend on
+        labels.
 
     Raises
     ------
@@ -230,18 +240,25 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
     labels, y = whole.data.get("symbol"), whole.data["y"]
     seen = y[whole.model.emissions(whole.data).seen(y)]
     center = float(seen.mean()) if labels is None and len(seen) else 0.0  # squares about it lose no digits
-    averaged, K = whole.average(_ahead(whole.model, int(steps), center)), len(whole.states)
+    ahead, K, kept = _ahead(whole.model, int(steps), center), len(whole.states), list[np.ndarray]()
+
+    def keeping(params: Values, data: Values) -> np.ndarray:
+        """Keep what is predicted of the observations at each draw: the tails of their moments are looked at."""
+        kept.append((values := ahead(params, data))[..., K:])
+        return values
+
+    averaged = whole.average(keeping)
     columns = _sequences(whole.data, int(steps)) | _by_state(averaged, whole.states, "state", "mcse_state")
     if whole.withheld:
         columns |= {name: np.full(len(v), np.nan) for name, v in columns.items() if name != "sequence"}
-    rest = Assignments(averaged.probability[:, K:], averaged.mcse[:, K:])
+    about = {"states_withheld": whole.withheld} if whole.withheld else {}
     if labels is not None:
-        columns |= _by_state(rest, labels, "p", "mcse_p")
-    else:
-        mean, square = rest.probability.T
-        sd = np.sqrt(np.maximum(square - mean**2, 0))
-        columns |= {"mean": center + mean, "sd": sd, "mcse_mean": rest.mcse[:, 0]}
-    return _frame(columns, "step", {"states_withheld": whole.withheld} if whole.withheld else {}, int(steps))
+        rest = Assignments(averaged.probability[:, K:], averaged.mcse[:, K:])
+        return _frame(columns | _by_state(rest, labels, "p", "mcse_p"), "step", about, int(steps))
+    means, squares = np.moveaxis(np.concatenate(kept), -1, 0).reshape(2, *whole.shape, -1)
+    known = moments(means, np.maximum(squares - np.square(means), 0.0), independent=whole.is_independent)
+    columns |= moment_columns(known._replace(mean=center + known.mean), {})
+    return with_reasons(_frame(columns, "step", about, int(steps)), known.withheld)
 
 
 def _ahead(model: HiddenMarkovModel, steps: int, center: float) -> Callable[[Values, Values], np.ndarray]:

@@ -9,13 +9,14 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.assign import by_row, rows_asked
+from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.data.inputs.matrix import scales_of
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes, reconstruction
-from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.foundation.tails import moments
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -27,7 +28,7 @@ _CELLS = 2**21
 """Numbers that are held at once, roughly."""
 
 Params = dict[str, np.ndarray]
-Moments = Callable[[Params, np.ndarray], tuple[np.ndarray, np.ndarray]]
+Gaussians = Callable[[Params, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Parameters with axes (chain, draw), and rows, to mean and sd of Gaussians, of shape (chain, draw, rows, labels)."""
 
 
@@ -48,8 +49,9 @@ def project(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options
     Returns
     -------
     pandas.DataFrame
-        Indexed by row, from 1, and factor: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, and ``mcse_mean``, NaN of
-        a point estimate. A priori a score is N(0, 1).
+        Indexed by row, from 1, and factor: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` and
+        ``mcse_sd``, NaN of a point estimate, or where the tails of the draws are too heavy, as ``withheld`` says. A
+        priori a score is N(0, 1).
 
     Raises
     ------
@@ -75,8 +77,8 @@ def project(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options
         return latent.mean @ turned, np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
     data = rows_asked(fit, new_data, options, "factors")
-    seen = _averaged(fit, scores, {**params, "rotation": rotations}, data["Y"], seed)
-    return by_row(seen, data, "factor", np.arange(1, reference.shape[1] + 1))
+    labels = np.arange(1, reference.shape[1] + 1)
+    return _averaged(fit, scores, {**params, "rotation": rotations}, data, seed, ("factor", labels))
 
 
 def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options: Any) -> pd.DataFrame:
@@ -90,9 +92,9 @@ def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **opt
     Returns
     -------
     pandas.DataFrame
-        Indexed by row, from 1, and column: ``observed`` (NaN where missing), ``what``, and ``mean``, ``sd``, ``q025``,
-        ``median``, ``q975``, ``mcse_mean``. Where a number was observed ``what`` is "without noise": mean + W z, z the
-        factors given what was observed of the row. Where it is missing, "predicted": the number itself, noise and all.
+        Indexed by row, from 1, and column: ``observed`` (NaN where missing), ``what``, and the columns of `project`.
+        Where a number was observed ``what`` is "without noise": mean + W z, z the factors given what was observed of
+        the row. Where it is missing, "predicted": the number itself, noise and all.
         All is in the units of the table, also where the fit divided its columns by their standard deviations.
 
     Raises
@@ -107,11 +109,12 @@ def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **opt
     """
     fit, params = _factors(tree)
     data = rows_asked(fit, new_data, options, "factors")
-    frame = by_row(_averaged(fit, reconstruction, params, data["Y"], seed), data, "column", data["column"])
+    frame = _averaged(fit, reconstruction, params, data, seed, ("column", data["column"]))
     observed = np.ravel(data["Y"])
     frame.insert(0, "observed", observed)
     if scales := scales_of(fit.like):
-        frame = frame.mul(np.tile([scales[name] for name in data["column"]], data.rows), axis=0)
+        factors, numbers = np.tile([scales[name] for name in data["column"]], data.rows), frame.columns != "withheld"
+        frame.loc[:, numbers] = frame.loc[:, numbers].mul(factors, axis=0)
     frame.insert(1, "what", np.where(np.isnan(observed), "predicted", "without noise"))
     return frame
 
@@ -125,22 +128,22 @@ def _factors(tree: xr.DataTree) -> tuple[Fit, Params]:
     return fit, {name: draws[name] for name in names}
 
 
-def _averaged(fit: Fit, moments: Moments, params: Params, Y: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    """Average Gaussians over the draws, a few rows at a time: columns of shape (rows, labels)."""
-    rng, is_point = stream_of_fit(fit.tree.attrs, seed, "rows", Data({"Y": Y}).digest), fit.kind == "point estimate"
+def _averaged(fit: Fit, function: Gaussians, params: Params, data: Data, seed: int, axis: Any) -> pd.DataFrame:
+    """Average Gaussians over the draws, a few rows at a time: a table of rows and labels."""
+    Y, rng = data["Y"], stream_of_fit(fit.tree.attrs, seed, "rows", Data({"Y": data["Y"]}).digest)
     chains, draws, _, q = params["loadings"].shape
     step = max(1, _CELLS // (chains * draws * max(Y.shape[1], q * q)))
-    pieces = [_of_some(*moments(params, Y[i : i + step]), None if is_point else rng) for i in range(0, len(Y), step)]
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    parts = [_of_some(fit, *function(params, Y[i : i + step]), rng) for i in range(0, len(Y), step)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    withheld = columns.pop("withheld")
+    return with_reasons(by_row(columns, data, *axis), withheld)
 
 
-def _of_some(each: np.ndarray, sd: np.ndarray, rng: np.random.Generator | None) -> dict[str, np.ndarray]:
+def _of_some(fit: Fit, each: np.ndarray, sd: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Return moments and quantiles of Gaussians mixed over draws: quantiles of draws, of a point estimate exact."""
-    mean, whole = each.mean((0, 1)), np.sqrt(np.square(sd).mean((0, 1)) + each.var((0, 1)))
-    levels = np.array(list(QUANTILES.values()))
-    if rng is None:
-        quantiles = mean + whole * scipy.special.ndtri(levels)[:, None, None]
+    known, levels = moments(each, np.square(sd), independent=fit.has_independent_draws), list(QUANTILES.values())
+    if fit.kind == "point estimate":
+        quantiles = known.mean + known.sd * scipy.special.ndtri(levels)[:, None, None]
     else:
         quantiles = np.quantile(rng.normal(each, sd), levels, axis=(0, 1))
-    mcse = np.full(mean.shape, np.nan) if rng is None else diagnostics.mcse(each)
-    return {"mean": mean, "sd": whole, **dict(zip(QUANTILES, quantiles, strict=True)), "mcse_mean": mcse}
+    return moment_columns(known, dict(zip(QUANTILES, quantiles, strict=True))) | {"withheld": known.withheld}

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.answers.assign import assign, by_row
+from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.law import new_groups, predicted
 from bayeszoo.answers.topics import proportions
 from bayeszoo.data.by import named_in_errors, read_new_by, together
-from bayeszoo.data.inputs import Groups, places_of
-from bayeszoo.data.inputs.groups.rows import GROUP
-from bayeszoo.data.inputs.labels import joined
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.gate import MAX_K_HAT, k_hat_limit, pareto_k
-from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Conditional, FoldIn, Latent, Observable, Predictive
-from bayeszoo.model.density import at_rows, log_density
+from bayeszoo.model.capabilities import FoldIn, Latent
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
-from bayeszoo.results.summary import SD_TAIL, components_withheld
+from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-
-_TINY = -1e300
-"""In place of log 0, which the fit of a tail cannot take."""
-
 
 Columns = dict[str, np.ndarray]
 """Columns of a table, of shape (rows,), or of several numbers a row (rows, K)."""
@@ -61,23 +51,24 @@ def predict(
     pandas.DataFrame
         One row a new row, numbered as in the table read, or for an outcome of several numbers, or of one of several
         categories, one row for each of them, which the index then names: ``mean`` (the probability of a category),
-        ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` (NaN where there is no Monte Carlo error), ``observed``,
-        ``log_score`` (NaN where the outcome is not known, or so far from the draws that their average says nothing:
-        Pareto k-hat above `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and repeated for each
-        of its numbers.
+        ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` and ``mcse_sd`` (NaN where there is no Monte Carlo error),
+        ``observed``, ``log_score`` (NaN where the outcome is not known, or so far from the draws that their average
+        says nothing: Pareto k-hat above `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and
+        repeated for each of its numbers. A mean, an sd or an error of these is NaN where the tails of the draws are too
+        heavy to tell it, or points far out decide it, which a quadrature leaves out: the column ``withheld`` then says
+        which and why, and ``attrs["withheld"]`` has each reason once.
         Of a model with components, where the outcome is known, also ``component``, the most probable one of each row
         by its outcome, and ``probability``, that of it, averaged over the draws; both NaN where single components are
         withheld. Of a topic model instead the share of each topic in each document, as of `proportions`.
 
     Notes
     -----
-    An exact fit gives the closed-form predictive where the model has one; a point estimate is plugged into the
-    likelihood; any other fit averages the likelihood over its draws.
+    An exact fit gives the closed-form predictive where the model has one, or averages the likelihood over the points of
+    its quadrature; a point estimate is plugged into the likelihood; any other fit averages the likelihood over its
+    draws.
 
     Of a model with a parameter for each group, rows of a group of the fit have that of their group, by its name. That
-    of a new group is drawn from the population of groups, given each draw of what is known of it; ``attrs`` of the
-    table then names the ``new_groups``. Where little is known of the population this has so heavy tails that a mean or
-    an sd cannot be told from draws: they are NaN.
+    of a new group is one of the population of groups; ``attrs`` of the table then names the ``new_groups``.
 
     Raises
     ------
@@ -95,19 +86,19 @@ def predict(
             raise InputError(f"{model.name} predicts the topics of other documents", hint="give a table of them")
         return proportions(tree, new_data, seed=seed, **options)
     data, observed = _new_rows(model, fit.like, new_data, options)
-    if fit.kind == "exact" and isinstance(model, Predictive):
-        columns, scores = _closed_form(model, fit.stats, data, observed)
-    else:
-        columns, scores = _averaged(fit, data, observed, seed)
+    known = predicted(fit, data, observed, seed)
+    columns = moment_columns(known.moments, dict(zip(QUANTILES, known.quantiles, strict=True)))
     shape, axis = columns["mean"].shape, _axis(model, data)
     if observed is not None and axis is not None and observed.ndim == 1:  # of a category: which one it was
         observed = observed[:, None] == np.arange(shape[1])
     columns["observed"] = np.full(shape, np.nan) if observed is None else observed.astype(np.float64)
-    of_rows = scores if observed is None else scores | _components(model, tree, data)
+    of_rows = {"log_score": known.log_score, "mcse_log_score": known.mcse_log_score}
+    of_rows |= {} if observed is None else _components(model, tree, data)
     for name, values in of_rows.items():
         columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
     frame = by_row(columns, data, axis, None if axis is None else data[axis])
-    if new := _new_groups(fit, data):
+    frame = with_reasons(frame, known.moments.withheld)
+    if new := new_groups(fit, data):
         frame.attrs["new_groups"] = new
     return frame
 
@@ -169,79 +160,3 @@ def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, A
         return Data(model.inputs.unseen(fitted_to, int(new_data))), None
     data = read(model, new_data, new=True, like=fitted_to, **options)
     return data, model.inputs.outcome(data) if model.inputs.has_outcome(data) else None
-
-
-def _columns(mean: Any, sd: Any, quantiles: Any, mcse: Any, score: Any, mcse_score: Any) -> tuple[Columns, Columns]:
-    """Name what a predictive distribution says: moments and quantiles, and scores, always of shape (rows,)."""
-    columns = {"mean": mean, "sd": sd, **dict(zip(QUANTILES, quantiles, strict=True)), "mcse_mean": mcse}
-    return columns, {"log_score": score, "mcse_log_score": mcse_score}
-
-
-def _closed_form(
-    model: Predictive[Any], stats: Any, data: Data, observed: np.ndarray | None
-) -> tuple[Columns, Columns]:
-    distribution = model.predictive(stats, data)
-    quantiles, mean = [distribution.ppf(q) for q in QUANTILES.values()], distribution.mean()
-    scores = np.full(len(mean), np.nan) if observed is None else log_density(distribution, observed)
-    return _columns(mean, distribution.std(), quantiles, np.full(mean.shape, np.nan), scores, np.abs(0 * scores))
-
-
-def _averaged(
-    fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator
-) -> tuple[Columns, Columns]:
-    """Average over draws: means and variances by the laws of total expectation and variance, quantiles by drawing."""
-    if not isinstance(model := fit.model, Observable):
-        line = f"{model.name} does not say how its observations are distributed"
-        raise InputError(line, hint=model.instead_of_predict)
-    likelihood = model.likelihood(_params(fit, data, seed), data)
-    conditional, spread = np.asarray(likelihood.mean()), np.asarray(likelihood.var())  # (chain, draw, row, ...)
-    mean, sd = conditional.mean((0, 1)), np.sqrt(spread.mean((0, 1)) + conditional.var((0, 1)))
-    if fit.kind == "point estimate":
-        mcse = np.full(mean.shape, np.nan)
-        quantiles = np.array([np.asarray(likelihood.ppf(q))[0, 0] for q in QUANTILES.values()])
-    else:
-        rng = stream_of_fit(fit.tree.attrs, seed, "predict", data.digest)
-        drawn = likelihood.rvs(size=conditional.shape, random_state=rng)
-        quantiles, mcse = np.quantile(drawn, list(QUANTILES.values()), axis=(0, 1)), diagnostics.mcse(conditional)
-        tails = diagnostics.tail_shape(conditional) if _new_groups(fit, data) else np.zeros(mean.shape)
-        mean, sd = np.where(tails < MAX_K_HAT, mean, np.nan), np.where(tails < SD_TAIL, sd, np.nan)
-        mcse = np.where(tails < SD_TAIL, mcse, np.nan)
-    unknown = np.full(len(mean), np.nan)
-    scores = (unknown, unknown) if observed is None else log_mean(log_density(likelihood, observed))
-    return _columns(mean, sd, quantiles, mcse, *scores)
-
-
-def _params(fit: Fit, data: Data, seed: int | np.random.Generator) -> Mapping[str, Any]:
-    """Return the draws of the parameters of each row, of new groups by the law of the population."""
-    new = _new_groups(fit, data)
-    if new and fit.kind == "point estimate" and isinstance(fit.model, Conditional):
-        known = f"the fit has no group {joined(new)}, and a point estimate does not say how groups differ"
-        raise InputError(known, hint="leave it out, or fit by exact or nuts")
-    rng = stream_of_fit(fit.tree.attrs, seed, "parameters of new groups", data.digest) if new else None
-    return at_rows(fit.model, fit.draws(), fit.like, data, rng)
-
-
-def _new_groups(fit: Fit, data: Data) -> list[str]:
-    """Name the groups of rows to be predicted that the fit does not have."""
-    if not isinstance(fit.model.inputs, Groups):
-        return []
-    is_new = places_of(data[GROUP], fit.like[GROUP]) < 0
-    return list(map(str, data[GROUP][is_new].tolist()))
-
-
-def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log of the mean over draws of shape (chain, draw, row), and its error; NaN if few draws carry it."""
-    rows = [_log_mean_of_row(log_p[..., i]) for i in range(log_p.shape[-1])]
-    return np.array([mean for mean, _ in rows]), np.array([mcse for _, mcse in rows])
-
-
-def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
-    if np.isneginf(log_p).all():
-        return -math.inf, 0.0
-    if np.ptp(log_p) < 1e-9:
-        return float(log_p.mean()), 0.0
-    if not np.isfinite(log_p).any() or not pareto_k(np.maximum(log_p.ravel(), _TINY)) <= k_hat_limit(log_p.size):
-        return math.nan, math.nan
-    log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
-    ratio = np.exp(log_p - log_mean)
-    return log_mean, float(diagnostics.mcse(ratio))

@@ -23,6 +23,7 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.foundation.tails import moments
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.results.caveats import require_shown
@@ -205,7 +206,8 @@ def _compared(replicates: Replicates, name: str, kind: str) -> dict[str, Any]:
     fixed = bool(np.all(observed == observed[0]))
     known = {"observed": float(observed[0] if fixed else observed.mean())}  # NaN where there is none
     known["observed_sd"] = 0.0 if fixed else float(observed.std(ddof=1))
-    spread = [math.nan] * 3 if none.any() else [float(replicated.mean()), *np.quantile(replicated, [0.025, 0.975])]
+    mean = moments(replicated[None], independent=True).mean  # NaN where the tails are too heavy to tell it
+    spread = [math.nan] * 3 if none.any() else [float(mean), *np.quantile(replicated, [0.025, 0.975])]
     known |= dict(zip(("mean", "q025", "q975"), map(float, spread), strict=True))
     chains = replicates.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
     p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, chains)

@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.assign import by_row
+from bayeszoo.answers.columns import with_reasons
 from bayeszoo.answers.leave_out import (
     MAX_DISTINCT,
     MOST_CELLS,
@@ -30,12 +31,12 @@ from bayeszoo.answers.leave_out import (
 )
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.beta_binomial_tails import log_tails
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.foundation.tails import LIMITS, reasons
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model
@@ -53,8 +54,6 @@ LEFT_OUT, WITHHELD = "leave-one-out, closed form", "withheld: k-hat"
 IN_SAMPLE, PLUG_IN = "in sample", "in sample, plug-in"
 """What standardized residuals and PITs rest on, as the column ``basis`` says."""
 
-MOST_LAWS = 4000
-"""Beta-binomial distributions whose tails are computed at a time."""
 BAND = 0.95
 """Probability that independent normal scores all lie within the band of a QQ plot."""
 SIMULATED = 5000
@@ -163,7 +162,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         "k_hat": used.k_hat,
         "basis": basis,
     }
-    frame = by_row(columns, data)
+    lacking = {"mean": ~np.isnan(whole.mean), "sd": ~np.isnan(whole.sd), "standardized": ~(shown & np.isnan(used.sd))}
+    frame = with_reasons(by_row(columns, data), reasons(lacking, lambda _: "heavy tails of the draws"))
     frame.attrs.update({name: tree.attrs[name] for name in ("model", "method", "kind")} | _facts(frame, used))
     return frame
 
@@ -259,7 +259,17 @@ def _averaged(
         log_weights, k_hat = np.full((size, len(some)), -math.log(size)), np.full(len(some), np.nan)
         if leave_out:
             log_weights, k_hat = importance(log_density(likelihood, y[some]), efficiency)
-        yield _mixture(likelihood, y[some], log_weights, k_hat)
+        yield _told(_mixture(likelihood, y[some], log_weights, k_hat), likelihood, log_weights)
+
+
+def _told(predicted: Predicted, likelihood: Any, log_weights: np.ndarray) -> Predicted:
+    """Withhold the moments that draws (draws, rows) cannot tell: means over them of terms with heavy tails."""
+    share, off = len(log_weights) * np.exp(log_weights), np.asarray(likelihood.mean()) - predicted.mean
+    terms = (share * off, share * (np.asarray(likelihood.var()) + np.square(off)))
+    kept = [diagnostics.tail_shape(each[None]) < LIMITS["mean"] for each in terms]
+    moments = (np.where(is_kept, v, np.nan) for is_kept, v in zip(kept, (predicted.mean, predicted.sd), strict=True))
+    mean, sd = moments
+    return predicted._replace(mean=mean, sd=sd)
 
 
 def _mixture(likelihood: Any, y: np.ndarray, log_weights: np.ndarray, k_hat: np.ndarray) -> Predicted:
@@ -287,7 +297,7 @@ def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Raises `InputError` where the distribution does not have SciPy's ``logcdf`` and ``logsf``.
     """
     if isinstance(law, BetaBinomial):
-        return _of_trials(law, y)
+        return law.log_tails(y)
     with np.errstate(divide="ignore"):  # log 0
         if isinstance(law, NegativeBinomial):
             share = law.exposure / (law.b + law.exposure)
@@ -300,21 +310,6 @@ def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             below = functions.logcdf(y)
             return below, np.full(below.shape, -np.inf), functions.logsf(y)
         return functions.logcdf(y - 1), law.logpmf(y), functions.logsf(y)
-
-
-def _of_trials(law: BetaBinomial, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the tails of beta-binomial distributions, once for each distinct row."""
-    shape = np.broadcast_shapes(law.trials.shape, np.shape(y))
-    parts = (np.broadcast_to(part, shape).ravel().astype(np.float64) for part in (y, law.trials, law.a, law.b))
-    distinct, place = np.unique(np.stack([*parts], axis=1), axis=0, return_inverse=True)
-    tails_of = np.empty((len(distinct), 3))
-    starts = np.flatnonzero(np.any(np.diff(distinct[:, :2], axis=0, prepend=np.nan) != 0, axis=1))
-    for rows in np.split(np.arange(len(distinct)), starts[1:]):  # of the same successes among as many trials
-        k, trials = distinct[rows[0], :2].astype(int).tolist()
-        for some in np.array_split(rows, -(-len(rows) // MOST_LAWS)):
-            tails_of[some] = np.stack(log_tails(k, trials, *distinct[some, 2:].T), axis=1)
-    below, at, above = (column.reshape(shape) for column in tails_of[np.ravel(place)].T)
-    return below, at, above
 
 
 # Scores

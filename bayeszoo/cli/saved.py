@@ -13,11 +13,11 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.options import FORM, TABLE, TableOptions
 from bayeszoo.data.by import read_new_by
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import quoted
+from bayeszoo.data.table.table import escaped, quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
-from bayeszoo.report.tables import MOST_DIGITS, number, statistic
+from bayeszoo.report.tables import MOST_DIGITS, number, statistic, without_error
 from bayeszoo.results import files
 from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
@@ -33,6 +33,8 @@ MAX_ROWS = 400
 """Rows that are printed; --json and -o have all of them."""
 _OF_MEAN = ("sd", *QUANTILES)
 """Columns of a prediction, which have errors like that of its mean."""
+_LARGE = 1e9
+"""Whole numbers below it are printed in full."""
 PARQUET = ".parquet"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins so is run by spreadsheets."""
@@ -172,14 +174,15 @@ def show_rows(
 
     Where there is no room for all columns their errors are left out first, then those that begin as ``spare`` says.
     """
-    shown = frame.head(MAX_ROWS).reset_index()
-    without = [name for name in shown if str(name).startswith("mcse") and shown[name].isin([0, np.nan]).all()]
-    shown = shown.drop(columns=without)
-    names = list(map(str, shown))
+    lines, shown = frame.attrs.get("withheld", []), frame.head(MAX_ROWS).reset_index()
+    names = [name for name in map(str, shown) if not (lines and name == "withheld")]
+    names = [name for name in names if not (name.startswith("mcse") and shown[name].isin([0, np.nan]).all())]
     columns = [list(map(str, shown.iloc[:, 0])), *(_written(shown, name, digits) for name in names[1:])]
     last = [name for start in ("mcse", *spare) for name in reversed(names) if name.startswith(start)]
     terminal.show_table(names, list(zip(*columns, strict=True)), title, words, last, whole="-o or --json")
     note_more(len(frame), noun)
+    for line in lines:
+        terminal.out().print(f"Withheld: {escaped(line)}.")
 
 
 def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
@@ -187,12 +190,15 @@ def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
     values = frame[name]
     labels = [f"mcse_{name}", f"mcse[{name.partition('[')[2]}", "mcse_mean"][: 3 if name in _OF_MEAN else 2]
     errors = next((frame[label] for label in labels if label in frame), [None] * len(frame))
-    if values.dtype != float or (values.dropna() % 1 == 0).all():
+    if values.dtype != float or ((values.dropna() % 1 == 0) & (values.dropna() < _LARGE)).all():
         return [number(value, MOST_DIGITS) for value in values.tolist()]
     key = "mcse" if name.startswith("mcse") else name
     spreads = frame["sd"] if "sd" in frame else [None] * len(frame)
-    each = zip(values, errors, spreads, strict=True)
-    return [statistic(key, value, error, digits, sd) for value, error, sd in each]
+    written = [statistic(key, *each[:2], digits, each[2]) for each in zip(values, errors, spreads, strict=True)]
+    if not {"withheld", f"mcse_{name}"} <= {*frame} or name not in ("mean", "sd"):
+        return written
+    is_unsure = frame["withheld"].str.contains(f"mcse_{name}") & values.notna()
+    return [without_error(value, digits) if is_unsure[i] else written[i] for i, value in enumerate(values)]
 
 
 def note_more(count: int, noun: str = "rows") -> None:

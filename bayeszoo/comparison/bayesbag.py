@@ -19,6 +19,7 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream
+from bayeszoo.foundation.tails import moments
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Conjugate
 from bayeszoo.results.summary import elements
@@ -208,11 +209,8 @@ class Moments:
 
     def sampled(self) -> Moments:
         """Return the moments of the mixture of which these are draws, with their standard errors."""
-        number = len(self.mean)
-        mixed = self.mixed(np.full(number, 1 / number))
-        spread = self.variance + np.square(self.mean - mixed.mean)
-        errors = [each.std(axis=0, ddof=1) / math.sqrt(number) for each in (self.mean, spread)]
-        return Moments(mixed.mean, mixed.variance, *errors)
+        known = moments(self.mean[None], self.variance[None], independent=True)
+        return Moments(known.mean, np.square(known.sd), known.mcse_mean, 2 * known.sd * known.mcse_sd)
 
 
 def _finite(values: list[np.ndarray]) -> np.ndarray:

@@ -14,6 +14,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.families.linear.levels import Feature, features_of
+from bayeszoo.foundation.tails import moments
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import summarize
@@ -48,11 +49,12 @@ def estimates_of_levels(tree: xr.DataTree) -> pd.DataFrame:
     """Return a row for each feature and level: the linear predictor there, the other features at their centres."""
     rows, fit = list[dict[str, Any]](), require_shown(tree, "estimates of levels")
     for name, feature in _with_levels(fit).items():
-        draws = _predictor(fit, feature, fit.pooled()["w"])
+        draws = _predictor(fit, feature, fit.draws()["w"])
         known = {"mean": _predictor(fit, feature, _mean(fit))}
         if fit.kind != "point estimate":
-            levels = np.quantile(draws, [*QUANTILES.values()], axis=0)
-            known |= {"sd": draws.std(axis=0), **dict(zip(QUANTILES, levels, strict=True))}
+            levels = np.quantile(draws, [*QUANTILES.values()], axis=(0, 1))
+            sd = moments(draws, independent=fit.has_independent_draws).sd
+            known |= {"sd": sd, **dict(zip(QUANTILES, levels, strict=True))}
         for i, level in enumerate(feature.levels):
             rows.append({"quantity": name, "group": level, **{key: float(values[i]) for key, values in known.items()}})
     return pd.DataFrame(rows)

@@ -10,6 +10,7 @@ import numpy as np
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.tails import moments
 
 MOST_PAIRS = 10
 """Pairs of groups up to which all are compared; beyond, each with one of them."""
@@ -41,7 +42,8 @@ def by_draws(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(both, second / first, np.nan)
     levels = list(QUANTILES.values())
-    known = {"p_greater": greater.mean((0, 1)), "p_greater_mcse": mcse, "difference_mcse": diagnostics.mcse(difference)}
+    known = {"p_greater": greater.mean((0, 1)), "p_greater_mcse": mcse}
+    known["difference_mcse"] = moments(difference).mcse_mean  # NaN where the tails are too heavy for an error
     return (
         known
         | quantiles_named("difference", np.quantile(difference, levels, (0, 1)))

@@ -122,6 +122,9 @@ def together(frames: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
     name = by if by not in {*first.columns, *first.index.names} else "group"
     frame = pd.concat(frames.values())
     frame.insert(0, name, np.repeat(list(frames), [len(each) for each in frames.values()]))
+    if withheld := [f"{label}: {line}" for label, each in frames.items() for line in each.attrs.get("withheld", [])]:
+        frame["withheld"] = frame["withheld"].fillna("")
+        frame.attrs["withheld"] = withheld
     return frame
 
 

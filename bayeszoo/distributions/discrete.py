@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.beta_binomial_tails import log_tails
 from bayeszoo.distributions.special import (
     deviance,
     log_beta_binomial,
@@ -81,6 +82,9 @@ class BetaBinomial(ByMarginals):
     MAX_SUMMED = 100_000
     """Trials up to which quantiles are found by summing the mass function; above it they are NaN, withheld."""
 
+    MOST_LAWS = 4000
+    """Distributions whose tails are computed at a time."""
+
     def __init__(self, trials: Any, a: Any, b: Any) -> None:
         a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
         self.trials, self.a, self.b = np.broadcast_arrays(trials, a, b)
@@ -97,6 +101,20 @@ class BetaBinomial(ByMarginals):
         each = np.stack([np.ravel(value).astype(np.float64) for value in (self.trials, self.a, self.b)], axis=1)
         distinct, which = np.unique(each, axis=0, return_inverse=True)  # rows are often alike
         return np.array([self._quantile(n, a, b, q) for n, a, b in distinct])[which.ravel()].reshape(self.trials.shape)
+
+    def log_tails(self, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the logs of the probabilities of less than, of and of more than ``y``, once for each distinct row."""
+        parts = np.broadcast_arrays(np.asarray(y, dtype=np.float64), self.trials, self.a, self.b)
+        each = np.stack([np.ravel(part).astype(np.float64) for part in parts], axis=1)
+        distinct, place = np.unique(each, axis=0, return_inverse=True)
+        tails_of = np.empty((len(distinct), 3))
+        starts = np.flatnonzero(np.any(np.diff(distinct[:, :2], axis=0, prepend=np.nan) != 0, axis=1))
+        for rows in np.split(np.arange(len(distinct)), starts[1:]):  # of the same successes among as many trials
+            k, trials = distinct[rows[0], :2].astype(int).tolist()
+            for some in np.array_split(rows, -(-len(rows) // self.MOST_LAWS)):
+                tails_of[some] = np.stack(log_tails(k, trials, *distinct[some, 2:].T), axis=1)
+        below, at, above = np.moveaxis(tails_of[np.ravel(place)].reshape(*parts[0].shape, 3), -1, 0)
+        return below, at, above
 
     def _quantile(self, trials: float, a: float, b: float, q: float) -> float:
         if trials > self.MAX_SUMMED:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bayeszoo.data.inputs import Groups
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.steps import ConcaveLikelihood
 
@@ -61,12 +62,23 @@ class Conditional(Model, family=True):
     def marginalized(self, data: Values) -> pm.Model:
         """Declare the density of the ordered data with the inner parameters integrated out."""
 
+    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
+        """Return the distribution of new rows given the outer parameters and groups; None where rows then depend.
+
+        ``places`` are those of the rows' groups in ``data``, where nothing may have been observed of some. Points of
+        shape (P,) give (P, rows).
+        """
+        return None
+
     def row_marginal(self, outer: Values, data: Values) -> Any:
         """Return the distribution of each row given the outer parameters alone; None where rows then depend.
 
-        Leading axes are points. It is what a row that is left out is held to.
+        Leading axes are points. It is what a row that is left out is held to: a new one of a group without others.
         """
-        return None
+        if not isinstance(self.inputs, Groups):
+            return None
+        groups = data[self.inputs.row_names]
+        return self.predictive_given(outer, self.inputs.uninformed(groups), np.arange(len(groups)), data)
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return the weight of the population's mean in the mean of each group's parameter given the outer ones.

@@ -58,6 +58,23 @@ def row_likelihood(model: Observable, params: Values, fitted: Values, rows: Valu
     return model.likelihood(at_rows(model, params, fitted, rows), rows) if law is None else law
 
 
+def law_given(model: Observable, points: Values, fitted: Values, rows: Values) -> Any:
+    """Return the distribution of new rows at points of the parameters that an exact fit integrates over by quadrature.
+
+    Of a `Conditional` model inner parameters are integrated out, and groups that the fit does not have are those of the
+    population; None where that is not known.
+    """
+    if not isinstance(model, Conditional):
+        return model.likelihood(points, rows)
+    inputs, seen = model.inputs, fitted
+    if not isinstance(inputs, Groups):
+        return None
+    axis = str(inputs.row_names)
+    if len(new := rows[axis][places_of(rows[axis], fitted[axis]) < 0]):
+        seen = {name: np.concatenate([fitted[name], values]) for name, values in inputs.uninformed(new).items()}
+    return model.predictive_given(points, seen, places_of(rows[axis], seen[axis]), rows)
+
+
 def at_rows(
     model: Model, params: Values, fitted: Values, rows: Values, rng: np.random.Generator | None = None
 ) -> Values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
@@ -41,6 +41,8 @@ MOST_WEIGHTS, MOST_ROWS = 2, 10_000
 FINER_AT_CORNERS, CORNERS = 4, 100
 """How many times as many points of each axis a density with corners may take as a smooth one, and how many corners are
 few: their errors do not cancel, and may seem an eighth of what they are."""
+TIMES_FINER = {1: 32, 2: 8}
+"""How many times as many intervals of each axis as `refined` begins with the finer grid has, by the axes."""
 NEGLIGIBLE = 1e-20
 """Probability of a point of the grid below which it is left out of averages over the posterior."""
 LARGEST = 345.0
@@ -54,11 +56,11 @@ MOST_NUMBERS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Integrated:
-    """The posterior, the log evidence, the checks of the quadrature, and where all parameters are integrated over it.
+    """The posterior, the log evidence, the checks of the quadrature, and its points.
 
-    ``points`` are these parameters, of shape (P, *own shape), and ``mass`` the probability that each point stands for;
-    ``halved`` is that of the grid of every other point, by which the error of a mean is seen. ``derived`` has the
-    moments of what follows from the parameters that are integrated over.
+    ``points`` are the parameters that are integrated over, of shape (P, *own shape), and ``mass`` the probability that
+    each point stands for; ``halved`` is that of the grid of every other point, by which the error of a mean is seen.
+    ``derived`` has the moments of what follows from these parameters.
     """
 
     posterior: Posterior
@@ -68,6 +70,7 @@ class Integrated:
     points: dict[str, np.ndarray] = field(default_factory=dict)
     mass: np.ndarray = field(default_factory=lambda: np.empty(0))
     halved: np.ndarray = field(default_factory=lambda: np.empty(0))
+    finer: Callable[[], tuple[dict[str, np.ndarray], np.ndarray]] | None = None
 
 
 class Support:
@@ -266,7 +269,8 @@ def _over_outer(model: Conditional, data: Values) -> Integrated:
         at_least("nats by which the density falls off towards the bounds", grid.depth, LEAST_DEPTH),
     ]
     of_derived = {name: each for name, each in of_all.items() if name not in posterior}
-    return Integrated(posterior, grid.log_integral, checks, of_derived)
+    places = combinations([rule.points for rule in grid.rules])
+    return Integrated(posterior, grid.log_integral, checks, of_derived, *_points(grid, integrand.quantities(places)))
 
 
 def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exists:
@@ -324,13 +328,38 @@ def _over_weights(model: LogConcave, data: Values) -> Integrated:
     ]
     mass = np.ravel(grids[0].mass)
     covariance = lambda: covariance_over(mass, params["w"], np.zeros_like(params["w"]))  # noqa: E731
+
+    @cache
+    def on_finer_grid() -> tuple[dict[str, np.ndarray], np.ndarray]:
+        with one_thread():
+            grid = refined(first, lambda _: True, TIMES_FINER[rows.size])
+        points, mass, _ = _points(grid, rows.params(first.points(combinations([rule.points for rule in grid.rules]))))
+        return points, mass
+
     return Integrated(
         Posterior({"w": marginal}, draw, log_density, covariance=covariance),
         evidence,
         checks,
         moments_over(grids[0], [(slice(None), parts)], {}),
         *_points(grids[0], params),
+        on_finer_grid,
     )
+
+
+def log_expectation(
+    model: LogConcave, data: Values, log_evidence: float, log_values: Callable[[dict[str, np.ndarray]], np.ndarray]
+) -> float:
+    """Return the log of the posterior mean of a positive function of the weights that points far out decide, else NaN.
+
+    The grid is one of the product of function and density. ``log_values`` takes weights of shape (P, T), and raises
+    `NumericalError` where the function is too large.
+    """
+    rows = model.concave(data)
+    mode = rows.highest()
+    product = lambda u: rows.joint_values(u) + log_values(rows.params(u))  # noqa: E731
+    with one_thread():
+        grid = refined(AboutMode(product, mode.x, mode.there.curvature, range(rows.size)), _is_fine)
+    return grid.log_integral - log_evidence if _is_fine(grid) and grid.depth >= LEAST_DEPTH else math.nan
 
 
 def _points(grid: Grid, params: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:

@@ -147,9 +147,10 @@ def _cell(
     errors = summary.get(f"mcse_{key}")
     error = None if errors is None else float(np.asarray(errors)[index])
     value = float(np.asarray(summary[key])[index])
-    if key == "sd" and error is not None and math.isnan(error):  # the tails are too heavy to say how far it is off
-        return estimate(value, abs(value) / 20, digits)
     sd = None if summary.get("sd") is None else float(np.asarray(summary["sd"])[index])
+    has_heavy_tails = error is not None and math.isnan(error) and (key == "sd" or (sd is not None and math.isnan(sd)))
+    if key in ("mean", "sd") and has_heavy_tails:
+        return without_error(value, digits)
     return statistic(key, value, error, digits, sd)
 
 
@@ -168,6 +169,11 @@ def statistic(key: str, value: Any, error: Any = None, digits: int | None = None
     if known is not None:
         return number(value, max(known, digits or 0))
     return estimate(value, error, digits, sd if key in _PLACES else None)
+
+
+def without_error(value: float, digits: int | None = None) -> str:
+    """Format a mean or an sd of draws whose tails are too heavy to say how far it is off: two digits."""
+    return estimate(value, abs(value) / 20, digits)
 
 
 def none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]], checks: Mapping[str, Any]) -> str:

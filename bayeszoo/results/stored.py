@@ -20,7 +20,7 @@ from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
 from bayeszoo.model.find import OwnFile, find, find_again
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.integration import Integrated, integrate
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -125,6 +125,11 @@ class Fit:
         return self.status in ("ok", "caution")
 
     @property
+    def has_independent_draws(self) -> bool:
+        """Whether the draws do not come from chains, in which each depends on the one before."""
+        return self.kind in ("exact", "approximate")
+
+    @property
     def checks(self) -> Mapping[str, dict[str, Any]]:
         """The checks of the gate by name, each with ``verdict``, ``passed``, ``value``, ``limit`` and ``caveat``."""
         each = self.gate["checks"].items()
@@ -194,8 +199,13 @@ class Fit:
                 return {**self.model.posterior(self.stats), **self.model.derived_marginals(self.stats)}
         if is_integrated(type(self.model)):
             with suppress(NumericalError):
-                return dict(integrate(self.model, self.data).posterior)
+                return dict(self.integrated.posterior)
         return None
+
+    @property
+    def integrated(self) -> Integrated:
+        """The quadrature of a model whose exact posterior is by quadrature; `NumericalError` where it has none."""
+        return cast(Integrated, self._kept("integrated", self._arrays_now(), lambda: integrate(self.model, self.data)))
 
     def _arrays_now(self) -> Hashable:
         """Return what the data are read from: the attributes, and which arrays the groups now hold."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.gate import MAX_K_HAT
+from bayeszoo.foundation.tails import LIMITS
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit
 
@@ -25,11 +25,6 @@ Summary = dict[str, Any]  # by statistic, an array of the parameter's shape; Non
 _EMPTY: Summary = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
 MOST_LISTED = 2000
 """Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
-SD_TAIL, UNSURE_TAIL = 0.5, 0.4
-"""Pareto shape of a tail from which there is no variance, and from which k-hat, which is .1 off, cannot exclude it: the
-sd is then shown without an error, and a note says so. There is no mean from 1; that of thousands of draws cannot be
-relied on from `MAX_K_HAT` (Vehtari et al. 2024), where it is withheld: k-hat of Cauchy draws is 1 +- .1.
-"""
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
 """Numbers about a fit as a whole, withheld together with its estimates."""
 
@@ -103,7 +98,7 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
         else:
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
-            summary = moments_that_exist(measured, closed, _tails(tree, group, name) if closed is None else None)
+            summary = moments_that_exist(measured, closed, _tails(tree, group, name))
             summary = {**summary, **_exact_moments(closed)} if closed and kind == "exact" else summary
         shown = fit.is_shown and not is_of_components(tree, group, name)
         summaries[name] = summary if shown else {**_EMPTY, **{key: summary[key] for key in DIAGNOSTICS}}
@@ -141,26 +136,20 @@ def moments_that_exist(
     tails: np.ndarray | None,
 ) -> Summary:
     """Withhold moments of draws, and their errors, where the closed form or the tails say that they are infinite."""
-    if summary["sd"] is None or (closed is None and tails is None):
+    if summary["sd"] is None:
         return summary
-    if tails is not None:
-        has_mean, has_sd = tails < MAX_K_HAT, tails < SD_TAIL
-    elif closed is not None:
-        has_mean = has_sd = np.isfinite(np.asarray(closed["sd"], dtype=np.float64))  # without it no mean has an error
-    is_sure = has_sd if tails is None else tails < UNSURE_TAIL
-    exists = {"mean": has_mean, "sd": has_sd, "mcse_mean": has_sd, "mcse_sd": is_sure}
-    withheld = {key: np.where(exists[key], v, np.nan) for key, v in summary.items() if v is not None and key in exists}
-    return {**summary, **withheld}
+    told = {name: np.asarray(-np.inf if tails is None else tails) < limit for name, limit in LIMITS.items()}
+    if closed is not None:
+        told = {
+            name: is_told & np.isfinite(np.asarray(closed["sd"], dtype=np.float64)) for name, is_told in told.items()
+        }
+    return {key: v if v is None or key not in told else np.where(told[key], v, np.nan) for key, v in summary.items()}
 
 
 def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
-    """Return the Pareto shapes of the tails of draws whose numbers are shown, else None.
-
-    Of the parameters of an approximation they are not looked at: these have a distribution that is chosen to be simple.
-    """
+    """Return the Pareto shapes of the tails of draws whose numbers are shown, else None."""
     fit = Fit(tree)
-    is_looked_at = fit.kind in ("sampled", "exact") or (fit.kind == "approximate" and group == "derived")
-    if not (is_looked_at and fit.is_shown):
+    if fit.kind == "point estimate" or not fit.is_shown:
         return None
     if name in fit.model.without_moments:
         return np.full(np.shape(fit.draws(group)[name])[2:], np.inf)
@@ -170,7 +159,7 @@ def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
 
 def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[str]:
     """Say which quantities have tails so heavy that moments, or their errors, are withheld."""
-    exact = tree["exact"].data_vars if "exact" in tree.children else ()
+    exact = tree["exact"].data_vars if "exact" in tree.children and tree.attrs["kind"] == "exact" else ()
     names = [(group, name) for group in ("posterior", "derived") for name in listed(tree, group) if name not in exact]
     names = names if only is None else [pair for pair in names if pair[1] in only]
     shapes = {name: _tails(tree, group, name) for group, name in names}
@@ -181,10 +170,8 @@ def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[st
 
 def heavy_tails(k: float) -> str:
     """Say which moments of draws with a tail of this Pareto shape are withheld; nothing where none is."""
-    if k < UNSURE_TAIL:
-        return ""
-    limits = f"an sd is given below {SD_TAIL:g}, its error below {UNSURE_TAIL:g}, a mean below {MAX_K_HAT:g}"
-    return f"the tails of its draws have Pareto k-hat {k:.2f}; {limits}: read its quantiles"
+    lacking = [name for name, limit in LIMITS.items() if k >= limit]
+    return f"the tails of its draws have Pareto k-hat {k:.2f}: {', '.join(lacking)} withheld" if lacking else ""
 
 
 def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from bayeszoo.answers.law import log_mean
 from bayeszoo.answers.leave_out import importance, masses_without
-from bayeszoo.answers.predict import log_mean
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.model.capabilities import LogConcave

@@ -25,6 +25,7 @@ from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import MAX_R_HAT, MIN_DRAWS
 from bayeszoo.foundation.streams import stream
+from bayeszoo.foundation.tails import LIMITS, moments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,12 +99,8 @@ class Svm:
 
     def _of_term(self, j: int) -> dict[str, float]:
         chains = self.draws[..., j]
-        known = {
-            "mode": float(self.mode[j]),
-            "mean": float(chains.mean()),
-            "mcse_mean": float(diagnostics.mcse(chains)),
-        }
-        known |= {"sd": float(chains.std(ddof=1)), "mcse_sd": float(diagnostics.mcse(chains, "sd"))}
+        told = moments(chains)
+        known = {"mode": float(self.mode[j])} | {name: float(getattr(told, name)) for name in LIMITS}
         for name, level in QUANTILES.items():
             error = float(diagnostics.mcse(chains, "quantile", prob=level))
             known |= {name: float(np.quantile(chains, level)), f"mcse_{name}": error}

@@ -1,0 +1,255 @@
+"""The predictive distribution of new rows by a fit: in closed form, by its quadrature, or averaged over its draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs import Groups, places_of
+from bayeszoo.data.inputs.groups.rows import GROUP
+from bayeszoo.data.inputs.labels import joined
+from bayeszoo.data.read import Data
+from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.gate import k_hat_limit, pareto_k
+from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.foundation.tails import TOO_LARGE, Moments, moments, reasons
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Conditional, LogConcave, Observable, Predictive, is_integrated
+from bayeszoo.model.density import at_rows, law_given, log_density
+from bayeszoo.model.integration import MAX_MOVED, log_expectation
+from bayeszoo.results.stored import Fit
+
+FAR_OUT = "decided by parameters so far out that the quadrature does not reach them"
+MOST_CELLS = 2_000_000
+"""Points times rows that are computed at a time."""
+MOST_FAR = 100
+"""Rows whose moments have a quadrature of their own, of some tenths of a second each."""
+LOG_LARGEST = math.log(LARGEST)
+LARGEST_DRAWN = 1e15
+"""Mean of counts from which NumPy cannot draw them."""
+_TINY = -1e300
+"""In place of log 0, which the fit of a tail cannot take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Moments of new rows, quantiles by the levels of `QUANTILES`, and log densities of their outcomes, with errors."""
+
+    moments: Moments
+    quantiles: list[np.ndarray]
+    log_score: np.ndarray
+    mcse_log_score: np.ndarray
+
+
+def predicted(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predicted:
+    """Predict new rows, and where the outcome is known score it."""
+    model = fit.model
+    if fit.kind == "exact" and isinstance(model, Predictive):
+        return _closed_form(model.predictive(fit.stats, data), observed)
+    if not isinstance(model, Observable):
+        line = f"{model.name} does not say how its observations are distributed"
+        raise InputError(line, hint=model.instead_of_predict)
+    if fit.method == "exact" and is_integrated(type(model)) and (known := _by_points(fit, data, observed)):
+        if isinstance(model, Conditional) and np.isnan(known.quantiles).any():  # of too many trials to sum over
+            known = replace(known, quantiles=_drawn(fit, model.likelihood(_params(fit, data, seed), data), data, seed))
+        return _with_reasons_of_quantiles(known)
+    likelihood = model.likelihood(_params(fit, data, seed), data)
+    if fit.kind == "point estimate":
+        return _plugged_in(likelihood, observed)
+    return _with_reasons_of_quantiles(_over_draws(fit, likelihood, data, observed, seed))
+
+
+def _with_reasons_of_quantiles(known: Predicted) -> Predicted:
+    """Add to the reasons that a quantile has no number."""
+    texts = reasons(
+        {name: ~np.isnan(q) for name, q in zip(QUANTILES, known.quantiles, strict=True)}, lambda _: TOO_LARGE
+    )
+    before = known.moments.withheld
+    both = np.where((before != "") & (texts != ""), before + "; " + texts, before + texts)
+    return replace(known, moments=known.moments._replace(withheld=both))
+
+
+def _closed_form(law: Any, observed: np.ndarray | None) -> Predicted:
+    mean = np.asarray(law.mean())
+    scores = np.full(len(mean), np.nan) if observed is None else log_density(law, observed)
+    return Predicted(_exactly(mean, np.asarray(law.std())), _quantiles(law), scores, np.abs(0 * scores))
+
+
+def _exactly(mean: np.ndarray, sd: np.ndarray, withheld: np.ndarray | None = None) -> Moments:
+    """Return moments that have no Monte Carlo error."""
+    none = np.full(mean.shape, np.nan)
+    return Moments(mean, sd, none, none, np.full(mean.shape, "", dtype=object) if withheld is None else withheld)
+
+
+def _quantiles(law: Any) -> list[np.ndarray]:
+    return [np.asarray(law.ppf(level)) for level in QUANTILES.values()]
+
+
+def _plugged_in(likelihood: Any, observed: np.ndarray | None) -> Predicted:
+    mean, sd = (np.asarray(moment)[0, 0] for moment in (likelihood.mean(), likelihood.std()))
+    unknown = np.full(len(mean), np.nan)
+    scores = (unknown, unknown) if observed is None else log_mean(log_density(likelihood, observed))
+    return Predicted(_exactly(mean, sd), [quantile[0, 0] for quantile in _quantiles(likelihood)], *scores)
+
+
+# By draws
+
+
+def _over_draws(
+    fit: Fit, likelihood: Any, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator
+) -> Predicted:
+    """Average over draws."""
+    means, variances = np.asarray(likelihood.mean()), np.asarray(likelihood.var())  # (chain, draw, row, ...)
+    known = moments(means, np.broadcast_to(variances, means.shape), independent=fit.has_independent_draws)
+    unknown = np.full(means.shape[2], np.nan)
+    scores = (unknown, unknown) if observed is None else log_mean(log_density(likelihood, observed))
+    return Predicted(known, _drawn(fit, likelihood, data, seed), *scores)
+
+
+def _drawn(fit: Fit, likelihood: Any, data: Data, seed: int | np.random.Generator) -> list[np.ndarray]:
+    """Return quantiles of draws, but of counts so large that NumPy cannot draw them those of the mixture."""
+    assert isinstance(fit.model, Observable)
+    means = np.asarray(likelihood.mean())
+    if hasattr(likelihood, "logpmf") and not np.all(means < LARGEST_DRAWN):
+        flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in _params(fit, data, seed).items()}
+        return _quantiles(Averaged(fit.model.likelihood(flat, data)))
+    rng = stream_of_fit(fit.tree.attrs, seed, "predict", data.digest)
+    drawn = likelihood.rvs(size=means.shape, random_state=rng)
+    return list(np.quantile(drawn, list(QUANTILES.values()), axis=(0, 1)))
+
+
+def _params(fit: Fit, data: Data, seed: int | np.random.Generator) -> Values:
+    """Return the draws of the parameters of each row, of new groups by the law of the population."""
+    new = new_groups(fit, data)
+    if new and fit.kind == "point estimate" and isinstance(fit.model, Conditional):
+        known = f"the fit has no group {joined(new)}, and a point estimate does not say how groups differ"
+        raise InputError(known, hint="leave it out, or fit by exact or nuts")
+    rng = stream_of_fit(fit.tree.attrs, seed, "parameters of new groups", data.digest) if new else None
+    return at_rows(fit.model, fit.draws(), fit.like, data, rng)
+
+
+def new_groups(fit: Fit, data: Data) -> list[str]:
+    """Name the groups of rows to be predicted that the fit does not have."""
+    if not isinstance(fit.model.inputs, Groups):
+        return []
+    is_new = places_of(data[GROUP], fit.like[GROUP]) < 0
+    return list(map(str, data[GROUP][is_new].tolist()))
+
+
+def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of the mean over draws of shape (chain, draw, row), and its error; NaN if few draws carry it."""
+    rows = [_log_mean_of_row(log_p[..., i]) for i in range(log_p.shape[-1])]
+    return np.array([mean for mean, _ in rows]), np.array([mcse for _, mcse in rows])
+
+
+def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
+    if np.isneginf(log_p).all():
+        return -math.inf, 0.0
+    if np.ptp(log_p) < 1e-9:
+        return float(log_p.mean()), 0.0
+    if not np.isfinite(log_p).any() or not pareto_k(np.maximum(log_p.ravel(), _TINY)) <= k_hat_limit(log_p.size):
+        return math.nan, math.nan
+    log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
+    ratio = np.exp(log_p - log_mean)
+    return log_mean, float(diagnostics.mcse(ratio))
+
+
+# By the quadrature of an exact fit
+
+
+def _by_points(fit: Fit, data: Data, observed: np.ndarray | None) -> Predicted | None:
+    """Average over the points of the quadrature, some rows at a time; None where rows have no law given these."""
+    known, model = fit.integrated, fit.model
+    assert isinstance(model, Observable)
+    few = known.halved > NOTHING
+    at_few, weights = {name: values[few] for name, values in known.points.items()}, known.halved[few]
+    parts, size = [], model.inputs.size(data)
+    for at in range(0, size, step := max(1, MOST_CELLS // len(known.mass))):
+        some = np.arange(at, min(at + step, size))
+        rows = model.inputs.reordered(data, some)
+        law, law_of_few = (law_given(model, points, fit.like, rows) for points in (known.points, at_few))
+        if law is None:
+            return None
+        mixture, halved = Averaged(law, known.mass, known.halved), Averaged(law_of_few, weights / weights.sum())
+        scores = np.full(len(some), np.nan) if observed is None else mixture.logpdf(observed[some])
+        parts.append(
+            Predicted(_held(fit, mixture, rows), _settled(fit, mixture, halved, rows), scores, np.abs(0 * scores))
+        )
+    return _joined(parts)
+
+
+def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Values) -> list[np.ndarray]:
+    """Return quantiles by the halved grid, but by a finer one where the whole grid has other probabilities there."""
+    quantiles, finer = _quantiles(halved), fit.integrated.finer
+    if finer is None:
+        return quantiles
+    assert isinstance(fit.model, Observable)
+    with np.errstate(invalid="ignore"):
+        moved = np.max([np.abs(mixture.cdf(each) - halved.cdf(each)) for each in quantiles], axis=0)
+    far = np.flatnonzero(~(moved <= MAX_MOVED))
+    points, mass = finer() if len(far) else ({}, np.empty(0))
+    kept = mass > NOTHING
+    points, weights = {name: values[kept] for name, values in points.items()}, mass[kept] / mass[kept].sum()
+    for some in (
+        np.split(far, range(step := max(1, MOST_CELLS // max(1, len(weights))), len(far), step)) if len(far) else []
+    ):
+        law = fit.model.likelihood(points, fit.model.inputs.reordered(rows, some))
+        for whole, part in zip(quantiles, _quantiles(Averaged(law, weights)), strict=True):
+            whole[some] = part
+    return quantiles
+
+
+def _joined(parts: list[Predicted]) -> Predicted:
+    """Join the rows of several parts."""
+    known = Moments(*(np.concatenate(values) for values in zip(*(part.moments for part in parts), strict=True)))
+    quantiles = [np.concatenate(values) for values in zip(*(part.quantiles for part in parts), strict=True)]
+    scores = (np.concatenate([getattr(part, name) for part in parts]) for name in ("log_score", "mcse_log_score"))
+    return Predicted(known, quantiles, *scores)
+
+
+def _held(fit: Fit, mixture: Averaged, rows: Values) -> Moments:
+    """Return the moments of rows that the points of the quadrature decide, or a quadrature of their own."""
+    known = mixture.moments
+    values, kept = {"mean": known.mean, "sd": known.sd}, {"mean": known.has_mean, "sd": known.has_sd}
+    is_too_large = np.zeros(known.mean.shape, dtype=bool)
+    if isinstance(fit.model, LogConcave):
+        for i in np.flatnonzero(~(known.has_mean & known.has_sd)).tolist()[:MOST_FAR]:
+            for name, log_value in _far_out(fit, fit.model.inputs.reordered(rows, np.array([i]))).items():
+                is_too_large[i] |= log_value >= LOG_LARGEST
+                kept[name][i] = log_value < LOG_LARGEST
+                values[name][i] = math.exp(log_value) if kept[name][i] else math.nan
+    mean, sd = (np.where(kept[name], values[name], np.nan) for name in ("mean", "sd"))
+    texts = (reasons(kept, lambda _: TOO_LARGE), reasons(kept, lambda _: FAR_OUT))
+    return _exactly(mean, sd, np.where(is_too_large, *texts))
+
+
+def _far_out(fit: Fit, row: Values) -> dict[str, float]:
+    """Return the logs of mean and sd of a row, of which each expectation has a grid of its own; inf where too large."""
+    model = fit.model
+    assert isinstance(model, LogConcave)
+    assert isinstance(model, Observable)
+
+    def expected(log_moment: Callable[[Any], np.ndarray]) -> float:
+        def log_values(points: Values) -> np.ndarray:
+            with np.errstate(all="ignore"):
+                values = np.asarray(log_moment(model.likelihood(points, row)))[:, 0]
+            if np.isposinf(values).any():
+                raise NumericalError(TOO_LARGE)
+            return values
+
+        try:
+            return log_expectation(model, fit.data, fit.integrated.log_evidence, log_values)
+        except NumericalError:
+            return math.inf
+
+    mean, square = expected(lambda law: np.log(law.mean())), expected(lambda law: 2 * np.log(law.mean()))
+    log_square = float(np.logaddexp(square, expected(lambda law: np.log(law.var()))))
+    log_variance = log_square + math.log1p(-math.exp(2 * mean - log_square)) if log_square > 2 * mean else math.nan
+    return {"mean": mean, "sd": log_square if math.isinf(log_square) else log_variance / 2}

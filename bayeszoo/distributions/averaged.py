@@ -1,0 +1,124 @@
+"""The distribution of rows averaged over draws of the parameters, or over the points of a quadrature."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+
+from bayeszoo.foundation.levels import CLOSE, reached
+
+NOTHING = 1e-13
+"""Probability below which a point of a grid is left out of quantiles."""
+OUTSKIRTS, BEYOND = 1e-17, 1e-6
+"""Probability of the points that are the last before a grid ends, and the share of a moment that these may have."""
+MOVED = 1e-4
+"""Change of a moment by halving the grid, in sds of it. The error of the whole grid is a sixteenth of it, or less."""
+MOST_SUMMED = 30_000_000
+"""Masses that are summed for quantiles of counts that have no ``cdf``; of more these are NaN."""
+LARGEST = 1e300
+"""Quantiles above it are NaN: SciPy has no distribution function of larger counts."""
+
+
+class Known(NamedTuple):
+    """Mean and sd of rows, and whether the points hold what decides each."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    has_mean: np.ndarray
+    has_sd: np.ndarray
+
+
+class Averaged:
+    """The mixture of distributions of rows, of shape (points, rows), over their first axis.
+
+    Parameters
+    ----------
+    law : frozen SciPy distribution
+        Of each row at each point: ``mean()``, ``var()``, ``cdf(y)``, and ``logpdf(y)`` or of counts ``logpmf(y)``.
+    weights : ndarray, optional
+        The probability of each point, shape (points,). By default the points are draws, which are all alike.
+    halved : ndarray, optional
+        Of the points of a quadrature, the probabilities on the grid of every other point.
+    """
+
+    def __init__(self, law: Any, weights: np.ndarray | None = None, halved: np.ndarray | None = None) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._means, self._variances = np.asarray(law.mean(), dtype=np.float64), np.asarray(law.var())
+        points = len(self._means)
+        self._law, self._is_count, self._halved = law, hasattr(law, "logpmf"), halved
+        self._weights = np.full(points, 1 / points) if weights is None else weights
+        self._sums = list[np.ndarray]()
+
+    @cached_property
+    def moments(self) -> Known:
+        """Moments by the laws of total expectation and variance.
+
+        What points far out decide, which a grid leaves out, shows in the share of its last points; what is decided
+        between its points, in what halving it changes.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.tensordot(self._weights, self._means, 1)
+            squares = self._variances + np.square(self._means - mean)
+            variance, scale = np.tensordot(self._weights, squares, 1), np.tensordot(self._weights, np.sqrt(squares), 1)
+            holds = self._holds(self._means - mean, scale), self._holds(squares, variance)
+            return Known(mean, np.sqrt(variance), *holds)
+
+    def _holds(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Say of which values, shape (points, rows), the means are known, to a share of the scales of rows."""
+        if self._halved is None:
+            return np.isfinite(scale)
+        last = self._weights < OUTSKIRTS
+        beyond = np.tensordot(self._weights[last], np.abs(values[last]), 1)
+        moved = np.abs(np.tensordot(self._weights - self._halved, values, 1))
+        return np.isfinite(scale) & (beyond <= BEYOND * scale) & (moved <= MOVED * scale)
+
+    def mean(self) -> np.ndarray:
+        """Return the mean of each row, NaN where it is not known."""
+        return np.where(self.moments.has_mean, self.moments.mean, np.nan)
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation of each row, NaN where it is not known."""
+        return np.where(self.moments.has_sd, self.moments.sd, np.nan)
+
+    def logpdf(self, y: Any) -> np.ndarray:
+        """Return the log density, or log mass, of outcomes (rows,)."""
+        log_p = (self._law.logpmf if self._is_count else self._law.logpdf)(y)
+        return np.asarray(scipy.special.logsumexp(log_p, b=self._weights[:, None], axis=0))
+
+    def cdf(self, y: Any) -> np.ndarray:
+        """Return the probability of at most ``y``, shape (rows,)."""
+        with np.errstate(over="ignore", invalid="ignore"):  # a count of infinite mean is above all numbers
+            below = np.where(np.isfinite(self._means), self._law.cdf(y), 0.0)
+        return np.asarray(np.tensordot(self._weights, below, 1))
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantile of a level, of counts the smallest that reaches it; NaN above `LARGEST`."""
+        if not hasattr(self._law, "cdf"):
+            return self._summed(q)
+        low, high = self._bounds(q)
+        quantile = reached(self.cdf, q, low, high, self._is_count)
+        return np.where(quantile < LARGEST, quantile, np.nan)
+
+    def _bounds(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds of the quantiles at all points that are not negligible (Cantelli's inequality), and of all."""
+        used = self._weights > NOTHING
+        with np.errstate(over="ignore", invalid="ignore"):
+            sds = np.sqrt(self._variances)
+            low = np.min(np.where(np.isfinite(sds), self._means - sds * np.sqrt((1 - q) / q), 0.0)[used], axis=0)
+            high = np.max((self._means + sds * np.sqrt(q / (1 - q)))[used], axis=0)
+        high = np.nextafter(np.where(high < LARGEST, high, LARGEST), np.inf)  # NaN is not below it either
+        if self._is_count:
+            return np.maximum(np.floor(low), 0.0) - 1, np.ceil(high)
+        return np.nextafter(low, -np.inf), high
+
+    def _summed(self, q: float) -> np.ndarray:
+        """Return quantiles of counts from 0 on by adding up their masses; NaN where these are too many."""
+        while not (self._sums and np.all(self._sums[-1] >= q - CLOSE)):
+            if len(self._sums) * self._means.size > MOST_SUMMED:
+                return np.full(self._means.shape[1:], np.nan)
+            mass = np.tensordot(self._weights, np.exp(self._law.logpmf(float(len(self._sums)))), 1)
+            self._sums.append(mass + (self._sums[-1] if self._sums else 0.0))
+        return np.sum(np.array(self._sums) < q - CLOSE, axis=0).astype(np.float64)
