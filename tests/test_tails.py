@@ -6,6 +6,8 @@ import pytest
 from scipy import signal, stats
 
 from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.predictive_check import Replicates, _compared
+from bayeszoo.comparison.pairs import by_draws
 from bayeszoo.foundation.tails import LIMITS, moments
 
 SAMPLES, CHAINS, DRAWS = 200, 4, 1000
@@ -114,8 +116,10 @@ def test_draws_without_variances_are_the_quantities_themselves():
 
 
 def test_numbers_that_overflow_are_withheld_without_a_warning():
-    with np.errstate(all="raise"):
-        told = moments(np.exp(np.random.default_rng(6).uniform(0, 700, (4, 100, 2))), np.zeros((4, 100, 2)))
+    with np.errstate(over="ignore"):
+        values = np.exp(np.random.default_rng(6).uniform(0, 720, (4, 100, 2)))
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        told = moments(values, np.zeros((4, 100, 2)))
     assert np.isnan([told.mean, told.sd]).all()
     assert all(text.startswith(", ".join(LIMITS)) for text in told.withheld)
 
@@ -130,3 +134,19 @@ def test_each_reason_is_said_once_with_its_rows():
     assert frame["withheld"].tolist() == ["", told.withheld[1], "", told.withheld[3]]
     nothing = with_reasons(pd.DataFrame({"mean": [1.0]}), np.array([""], dtype=object))
     assert ([*nothing], nothing.attrs) == (["mean"], {})
+
+
+def test_contrasts_of_heavy_tails_have_no_error():
+    rng = np.random.default_rng(10)
+    first, second = rng.standard_normal((2, 4, 1000, 2))
+    second[..., 1] = rng.standard_t(1.5, (4, 1000))
+    known = by_draws(first, second)
+    assert np.isnan(known["difference_mcse"]).tolist() == [False, True]
+    assert np.isfinite(known["difference"]).all()
+
+
+def test_the_mean_of_replicates_of_a_cauchy_predictive_is_withheld():
+    replicated = np.random.default_rng(11).standard_cauchy(1000)
+    known = _compared(Replicates({"max": np.zeros(1000)}, {"max": replicated}, 1), "max", "exact")
+    assert np.isnan(known["mean"])
+    assert np.isfinite([known["q025"], known["p_value"]]).all()

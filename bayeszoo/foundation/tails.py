@@ -39,14 +39,17 @@ def moments(means: np.ndarray, variances: np.ndarray | None = None, *, independe
 
     Without variances the draws are the quantities themselves. ``independent`` draws are not those of chains.
     """
+    means, unit = diagnostics.in_units(means)
     with np.errstate(over="ignore", invalid="ignore"):
+        variances = None if variances is None else variances / np.square(unit)
         squares = np.square(means) + (0.0 if variances is None else variances)
         is_finite = np.isfinite(squares.sum(axis=(0, 1)))
     means = np.where(is_finite, means, 0.0)
     variances = None if variances is None else np.where(is_finite, variances, 0.0)
     shapes = _shapes(means, variances)
     kept = {name: is_finite & (shape < LIMITS[name]) for name, shape in shapes.items()}
-    told = {name: np.where(kept[name], v, np.nan) for name, v in _unjudged(means, variances, independent).items()}
+    known = _unjudged(means, variances, independent)
+    told = {name: np.where(kept[name], unit * values, np.nan) for name, values in known.items()}
     withheld = np.where(is_finite, reasons(kept, _of_draws), reasons(kept, lambda _: TOO_LARGE))
     return Moments(**told, withheld=withheld)
 
