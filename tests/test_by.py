@@ -67,6 +67,16 @@ def test_fits_of_equal_rows_are_independent(monkeypatch):
     assert (frame["difference_q975"] > 0.4).all()
 
 
+def test_groups_with_other_numbers_of_draws_share_those_that_all_have():
+    """One of them may have been drawn again, and longer."""
+    data = {"a": bz.read(COIN, {"y": [0, 1, 1]}), "b": bz.read(COIN, {"y": [0, 0, 1]})}
+    trees = {g: bz.fit(COIN(1, 1), data[g], "exact", seed=1, groups=(), draws=n) for g, n in (("a", 30), ("b", 50))}
+    theta = grouped.in_one_tree(trees, "g", 1)["posterior"]["theta"]
+    assert dict(theta.sizes) == {"chain": 4, "draw": 30, "g": 2}
+    for label, tree in trees.items():
+        np.testing.assert_array_equal(theta.sel(g=label), tree["posterior"]["theta"][:, :30])
+
+
 def test_point_estimates_have_no_probabilities_and_no_intervals():
     row = bz.contrasts(bz.fit_by(RATE(a=2, b=1), COUNTS, by="line", method="map", seed=1, groups=())).iloc[0]
     assert (row["difference"], row["ratio"]) == pytest.approx((17 / 3 - 5 / 3, 17 / 5))  # Gamma(18, 3) and Gamma(6, 3)
