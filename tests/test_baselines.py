@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 import sklearn.ensemble
 import sklearn.linear_model
 import sklearn.svm
@@ -60,7 +61,9 @@ def test_errors_of_a_real_outcome_are_those_of_scikit_learn_on_the_same_rows():
     assert row(frame, "mle")["error"] == pytest.approx(np.sqrt(np.mean((said - known) ** 2)))
     trees = lambda: sklearn.ensemble.RandomForestRegressor(random_state=1)  # noqa: E731
     said, known = each_split(X, y, trees, folds=5, seed=1)
-    assert row(frame, "forest")["error"] == pytest.approx(np.sqrt(np.mean((said - known) ** 2)))
+    root = np.sqrt(np.mean((said - known) ** 2))
+    assert row(frame, "forest")["error"] == pytest.approx(root)
+    assert row(frame, "forest")["error_se"] == pytest.approx(scipy.stats.sem((said - known) ** 2) / (2 * root))
     assert row(frame, "forest")["kind"] == "baseline"
     assert np.isnan(row(frame, "forest")["log_score"])
     assert np.isfinite(row(frame, "mle")["log_score"])
