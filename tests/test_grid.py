@@ -248,6 +248,17 @@ def test_places_without_an_evidence_are_counted():
     assert "points without an evidence" in failures(found.checks)
 
 
+def test_an_integral_is_of_the_places_that_have_an_evidence(monkeypatch):
+    class Cut(GaussianMean):
+        def log_evidence(self, stats):
+            return math.nan if self.sigma > 30 else super().log_evidence(stats)
+
+    monkeypatch.setattr(rules, "INTERVALS", {1: (64, 128), 2: (6, 12)})
+    found = bz.full_bayes(Cut(m0=0, s0=2), Y, bounds={"sigma": (0.01, 300)})
+    area = scipy.integrate.quad(lambda u: normal(Y, 0, 2, math.exp(u)), math.log(0.01), math.log(30), points=[1.0])[0]
+    assert found.log_evidence == pytest.approx(math.log(area / math.log(300 / 0.01)), abs=1e-3)
+
+
 def test_a_grid_has_no_number_where_there_is_no_evidence():
     grid = bz.evidence_grid(Made(s0=2), Y, {"sigma": (4.5, 6.5)}, points=5).log_evidence.values
     assert np.isnan(grid).tolist() == [False, False, True, True, False]
