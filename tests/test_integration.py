@@ -15,6 +15,7 @@ import bayeszoo as bz
 from bayeszoo.contract.case import case_of
 from bayeszoo.contract.conditional import conditional_candidate, marginalized_density, quadrature
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.integrated import InnerMarginal, Moments
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures, passed
@@ -257,3 +258,33 @@ def test_coordinates_of_a_support_are_one_to_one_and_their_slope_is_that_of_diff
     np.testing.assert_allclose(support.place(values), places, atol=1e-12)
     slopes = (support.value(places + 1e-5) - support.value(places - 1e-5)) / 2e-5
     np.testing.assert_allclose(support.log_slope(places), np.log(slopes), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        stats.norm([-100.0, 100.0], 0.01),
+        stats.gamma([50.0, 50.0], scale=[1e-42, 1.0]),
+        stats.norm([0.0, 0.0], [1e-6, 1]),
+    ],
+    ids=["far apart", "positive", "spike"],
+)
+def test_quantiles_of_a_mixture_are_found_where_newton_s_steps_leave_its_bounds(parts):
+    """From the normal guess there is no density to follow; the shares below are SciPy's."""
+    weights, law = np.array([0.3, 0.7]), parts
+    mean = weights @ law.mean()
+    sd = np.sqrt(weights @ (law.var() + (law.mean() - mean) ** 2))
+    marginal = InnerMarginal(Moments(*np.array([[mean], [sd], [mean], [sd]])), Columns(law), weights)
+    for q in (0.001, 0.025, 0.2, 0.5, 0.975):
+        assert weights @ law.cdf(marginal.ppf(q)[0]) == pytest.approx(q, abs=1e-10)
+
+
+class Columns:
+    """Distributions of shape (P, 1)."""
+
+    def __init__(self, law):
+        self._law = law
+        self.cdf, self.pdf = (lambda x, of=of: of(x)[:, None] for of in (law.cdf, law.pdf))
+
+    def support(self):
+        return self._law.support()
