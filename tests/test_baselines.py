@@ -9,7 +9,7 @@ import sklearn.svm
 from sklearn.preprocessing import StandardScaler
 
 import bayeszoo as bz
-from bayeszoo.comparison.baselines import _parts
+from bayeszoo.comparison.baselines import _of_classes, _of_real_outcomes, _parts
 
 LOGISTIC, LINEAR, RIDGE = bz.find("logistic_regression"), bz.find("linear_regression"), bz.find("ridge")
 
@@ -67,6 +67,11 @@ def test_errors_of_a_real_outcome_are_those_of_scikit_learn_on_the_same_rows():
     assert row(frame, "forest")["kind"] == "baseline"
     assert np.isnan(row(frame, "forest")["log_score"])
     assert np.isfinite(row(frame, "mle")["log_score"])
+
+
+def test_every_baseline_has_the_seed():
+    makers = {**_of_classes(), **{f"{name} of numbers": maker for name, maker in _of_real_outcomes().items()}}
+    assert {name: maker(7).get_params()["random_state"] for name, maker in makers.items()} == dict.fromkeys(makers, 7)
 
 
 def test_every_row_is_held_out_once_by_folds_and_the_seed_decides():

@@ -10,6 +10,7 @@ from scipy import integrate, stats
 import bayeszoo as bz
 from bayeszoo.cli.verbs import by as verbs
 from bayeszoo.comparison import by as grouped
+from bayeszoo.comparison.pairs import by_draws
 from bayeszoo.data.by import read_by
 from bayeszoo.report.notebook import html
 from bayeszoo.results.stored import fits_of
@@ -313,3 +314,13 @@ def test_a_column_of_groups_that_is_not_used_is_said():
     assert note not in read_by(COIN, AB, "variant", positive="yes")[0].notes
     numbers = {**AB, "variant": ["1", "2", "2", "1", "2", "1"]}
     assert not any("--by" in line for line in bz.read(COIN, numbers, column="bought", positive="yes").notes)
+
+
+def test_draws_have_a_ratio_where_all_of_both_are_positive():
+    rng = np.random.default_rng(0)
+    positive, real = rng.gamma(3, size=(4, 100)), rng.normal(size=(4, 100))
+    first = np.stack([positive, real, positive, real], axis=-1)
+    second = np.stack([positive[::-1], positive, real, real[::-1]], axis=-1)
+    ratio = by_draws(first, second)["ratio"]
+    assert ratio[0] == pytest.approx(np.median(positive[::-1] / positive))
+    assert np.isnan(ratio).tolist() == [False, True, True, True]
