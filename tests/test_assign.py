@@ -249,3 +249,11 @@ def test_the_command_refuses_in_one_line(run, saved, fit, tmp_path):
         assert (found, out, err.count("\n"), err.startswith("error: ")) == (code, "", 1, True)
         assert message in err
     assert not (tmp_path / "rows.csv").exists()
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3, 12, 1000])
+def test_draws_are_put_into_as_many_equal_batches_as_memory_allows(draws):
+    for cells in (1, module._HELD // 4000, module._HELD // 40, module._HELD):
+        equal = [number for number in range(1, draws + 1) if draws % number == 0]
+        expected = max((number for number in equal if 4 * number * cells <= module._HELD), default=1)
+        assert module._batches(4, draws, cells) == expected

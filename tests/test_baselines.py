@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy
 import sklearn.ensemble
 import sklearn.linear_model
 import sklearn.svm
 from sklearn.preprocessing import StandardScaler
 
 import bayeszoo as bz
-from bayeszoo.comparison.baselines import _parts
+from bayeszoo.comparison.baselines import _of_classes, _of_real_outcomes, _parts
 
 LOGISTIC, LINEAR, RIDGE = bz.find("logistic_regression"), bz.find("linear_regression"), bz.find("ridge")
 
@@ -60,10 +61,17 @@ def test_errors_of_a_real_outcome_are_those_of_scikit_learn_on_the_same_rows():
     assert row(frame, "mle")["error"] == pytest.approx(np.sqrt(np.mean((said - known) ** 2)))
     trees = lambda: sklearn.ensemble.RandomForestRegressor(random_state=1)  # noqa: E731
     said, known = each_split(X, y, trees, folds=5, seed=1)
-    assert row(frame, "forest")["error"] == pytest.approx(np.sqrt(np.mean((said - known) ** 2)))
+    root = np.sqrt(np.mean((said - known) ** 2))
+    assert row(frame, "forest")["error"] == pytest.approx(root)
+    assert row(frame, "forest")["error_se"] == pytest.approx(scipy.stats.sem((said - known) ** 2) / (2 * root))
     assert row(frame, "forest")["kind"] == "baseline"
     assert np.isnan(row(frame, "forest")["log_score"])
     assert np.isfinite(row(frame, "mle")["log_score"])
+
+
+def test_every_baseline_has_the_seed():
+    makers = {**_of_classes(), **{f"{name} of numbers": maker for name, maker in _of_real_outcomes().items()}}
+    assert {name: maker(7).get_params()["random_state"] for name, maker in makers.items()} == dict.fromkeys(makers, 7)
 
 
 def test_every_row_is_held_out_once_by_folds_and_the_seed_decides():

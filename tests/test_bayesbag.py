@@ -122,6 +122,15 @@ def test_what_is_not_linear_is_not_taken_for_it(monkeypatch):
 # Sampled answers
 
 
+def test_errors_of_sampled_moments_are_those_of_averages():
+    """Of the variance, about the common mean, that of each posterior and of its place together."""
+    means, variances = np.array([-2.0, 0.0, 2.0, 0.0]), np.array([4.0, 0.0, 4.0, 1.0])
+    moments = engine.Moments(means[:, None], variances[:, None]).sampled()
+    assert moments.variance == pytest.approx(np.mean(variances + means**2))
+    assert moments.mean_error == pytest.approx(stats.sem(means))
+    assert moments.variance_error == pytest.approx(stats.sem([8.0, 0.0, 8.0, 1.0]))
+
+
 def normal_gamma(values, mu0=0.0, kappa0=1.0, alpha0=2.0, beta0=1.0):
     """Means and variances of mu and lam given the values."""
     n, mean = len(values), np.mean(values)

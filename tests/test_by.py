@@ -10,6 +10,7 @@ from scipy import integrate, stats
 import bayeszoo as bz
 from bayeszoo.cli.verbs import by as verbs
 from bayeszoo.comparison import by as grouped
+from bayeszoo.comparison.pairs import by_draws
 from bayeszoo.data.by import read_by
 from bayeszoo.report.notebook import html
 from bayeszoo.results.stored import fits_of
@@ -65,6 +66,16 @@ def test_fits_of_equal_rows_are_independent(monkeypatch):
     frame = bz.contrasts(bz.fit_by(COIN(1, 1), table, by="g", method="exact", seed=1, groups=()))
     assert frame["p_greater"].between(0.45, 0.55).all()
     assert (frame["difference_q975"] > 0.4).all()
+
+
+def test_groups_with_other_numbers_of_draws_share_those_that_all_have():
+    """One of them may have been drawn again, and longer."""
+    data = {"a": bz.read(COIN, {"y": [0, 1, 1]}), "b": bz.read(COIN, {"y": [0, 0, 1]})}
+    trees = {g: bz.fit(COIN(1, 1), data[g], "exact", seed=1, groups=(), draws=n) for g, n in (("a", 30), ("b", 50))}
+    theta = grouped.in_one_tree(trees, "g", 1)["posterior"]["theta"]
+    assert dict(theta.sizes) == {"chain": 4, "draw": 30, "g": 2}
+    for label, tree in trees.items():
+        np.testing.assert_array_equal(theta.sel(g=label), tree["posterior"]["theta"][:, :30])
 
 
 def test_point_estimates_have_no_probabilities_and_no_intervals():
@@ -303,3 +314,13 @@ def test_a_column_of_groups_that_is_not_used_is_said():
     assert note not in read_by(COIN, AB, "variant", positive="yes")[0].notes
     numbers = {**AB, "variant": ["1", "2", "2", "1", "2", "1"]}
     assert not any("--by" in line for line in bz.read(COIN, numbers, column="bought", positive="yes").notes)
+
+
+def test_draws_have_a_ratio_where_all_of_both_are_positive():
+    rng = np.random.default_rng(0)
+    positive, real = rng.gamma(3, size=(4, 100)), rng.normal(size=(4, 100))
+    first = np.stack([positive, real, positive, real], axis=-1)
+    second = np.stack([positive[::-1], positive, real, real[::-1]], axis=-1)
+    ratio = by_draws(first, second)["ratio"]
+    assert ratio[0] == pytest.approx(np.median(positive[::-1] / positive))
+    assert np.isnan(ratio).tolist() == [False, True, True, True]

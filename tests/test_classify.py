@@ -196,6 +196,7 @@ def test_tables_are_those_of_scikit_learn(new):
     y, p = outcomes(new), new["p[yes]"]
     expected = confusion_matrix(new["observed"], new["decision"], labels=["no", "yes"])
     assert bz.confusion(new).to_numpy().tolist() == expected.tolist()
+    assert bz.confusion(new).index.tolist() == bz.confusion(new).columns.tolist() == ["no", "yes"]
     bins, (share, mean) = bz.calibration(new), calibration_curve(y, p, n_bins=10)
     np.testing.assert_allclose(bins[["share", "mean_probability"]], np.column_stack([share, mean]))
     assert bins["trials"].sum() == NEW

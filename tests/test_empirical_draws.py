@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Outcome
 
+evidence = sys.modules["bayeszoo.comparison.evidence.evidence"]
 LASSO = bz.find("bayesian_lasso")
 RIDGE = bz.find("ridge")
 
@@ -50,6 +52,14 @@ def climbed(model, data, over=("b",), seed=0):
     place = MonteCarloSearch(coordinates, data, np.random.default_rng(seed)).climb(np.zeros(len(coordinates.labels)))
     assert place.is_at_maximum
     return place.top, place.error
+
+
+def test_the_search_by_draws_has_the_seed_that_was_asked_for(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(evidence, "by_draws", lambda *given, seed, **named: seeds.append(seed))
+    for seed in (3, 5):
+        bz.empirical_bayes(LASSO(learn_sigma=True), correlated(n=60), "b", seed=seed)
+    assert seeds == [3, 5]
 
 
 @pytest.mark.parametrize("mixture", [False, True])

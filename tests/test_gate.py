@@ -339,3 +339,15 @@ def test_a_closed_form_that_is_one_number_to_rounding_is_no_ground_to_fail():
     draws = np.random.default_rng(0).beta([1e-300, 2.0], [1e12, 3.0], size=(4, 1000, 2))
     assert gate.check_agreement({"theta": draws}, {"theta": tiny})[0].passed
     assert not gate.check_agreement({"theta": draws[..., ::-1]}, {"theta": tiny})[0].passed
+
+
+def test_the_error_of_a_share_is_that_of_the_fewer_of_its_effective_draws(monkeypatch):
+    """Of 100 draws of a standard normal, 40 to 60 below its median; beyond the other quantiles as many as must be."""
+    draws = scipy.stats.norm.ppf(
+        np.concatenate([np.full(10, 0.05), np.full(30, 0.3), np.full(50, 0.7), np.full(10, 0.95)])
+    )
+    for bulk, tail in ((80.0, 20.0), (20.0, 80.0)):
+        sizes = {"bulk": bulk, "tail": tail}
+        monkeypatch.setattr(gate.diagnostics, "ess", lambda values, kind="bulk", of=sizes: np.asarray(of[kind]))
+        (found,) = gate.check_agreement({"x": draws.reshape(2, 50)}, {"x": scipy.stats.norm()})
+        assert found.value == pytest.approx(0.1 / (0.5 * 0.5 / 20) ** 0.5)

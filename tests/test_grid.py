@@ -221,6 +221,13 @@ def test_a_tail_that_the_bounds_cut_is_not_passed_over():
     assert not np.isfinite(found.parameters["mu"]["sd"])  # infinite moments stay infinite
 
 
+def test_the_share_of_a_variance_that_comes_from_near_the_bounds():
+    """Of N(-1, 2^2) near a bound and 1 inside, in equal parts about 0: 5 of 6, by hand; of two points 1 of 2."""
+    mass, near, means = np.array([0.5, 0.5]), np.array([True, False]), np.array([[-1.0, -1.0], [1.0, 1.0]])
+    share = full._share_near(mass, near, means, np.array([[2.0, 0.0], [0.0, 0.0]]))
+    assert share == pytest.approx([5 / 6, 1 / 2], rel=1e-14)
+
+
 def test_halving_tells_that_a_grid_is_too_coarse(monkeypatch):
     monkeypatch.setattr(rules, "INTERVALS", {1: (6, 12), 2: (6, 12)})
     found = bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma")
@@ -229,17 +236,33 @@ def test_halving_tells_that_a_grid_is_too_coarse(monkeypatch):
     assert "changed by halving the grid" in repr(found)
 
 
+class Made(GaussianMean):
+    def log_evidence(self, stats):
+        return math.nan if 5 < self.sigma < 6 else super().log_evidence(stats)
+
+
 @pytest.mark.slow
 def test_places_without_an_evidence_are_counted():
-    class Made(GaussianMean):
-        def log_evidence(self, stats):
-            return math.nan if 5 < self.sigma < 6 else super().log_evidence(stats)
-
     found = bz.full_bayes(Made(s0=2), Y, bounds={"sigma": (0.01, 100)})
     assert found.status != "ok"
     assert "points without an evidence" in failures(found.checks)
-    grid = bz.evidence_grid(Made(s0=2), Y, {"sigma": (4.5, 6.5)}, points=5)
-    assert np.isnan(grid.log_evidence.values).tolist() == [False, False, True, True, False]
+
+
+def test_an_integral_is_of_the_places_that_have_an_evidence(monkeypatch):
+    class Cut(GaussianMean):
+        def log_evidence(self, stats):
+            return math.nan if self.sigma > 30 else super().log_evidence(stats)
+
+    monkeypatch.setattr(rules, "INTERVALS", {1: (64, 128), 2: (6, 12)})
+    found = bz.full_bayes(Cut(m0=0, s0=2), Y, bounds={"sigma": (0.01, 300)})
+    area = scipy.integrate.quad(lambda u: normal(Y, 0, 2, math.exp(u)), math.log(0.01), math.log(30), points=[1.0])[0]
+    assert found.log_evidence == pytest.approx(math.log(area / math.log(300 / 0.01)), abs=1e-3)
+
+
+def test_a_grid_has_no_number_where_there_is_no_evidence():
+    grid = bz.evidence_grid(Made(s0=2), Y, {"sigma": (4.5, 6.5)}, points=5).log_evidence.values
+    assert np.isnan(grid).tolist() == [False, False, True, True, False]
+    assert np.isfinite(grid).sum() == 3
 
 
 @pytest.mark.slow

@@ -191,6 +191,7 @@ def misses_of(row, share, law):
 def test_contrasts_are_of_the_joint_distribution(tree, oracle):
     compared = bz.contrasts(tree)
     assert compared[["group", "against"]].values.tolist() == [["b", "a"], ["c", "a"], ["c", "b"]]
+    assert compared.attrs["notes"] == []
     for _, row in compared.iterrows():
         share, law = normal_differences(oracle, row["group"], row["against"])
         assert row["difference"] == pytest.approx(share @ law.mean(), rel=1e-3)

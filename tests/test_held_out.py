@@ -65,6 +65,14 @@ def test_unigram_model_is_scored_by_its_closed_form():
     assert frame.loc[0, "method"] == "exact"
 
 
+def test_models_are_listed_with_the_best_first():
+    models = [bz.find("dirichlet_multinomial")(alpha=alpha) for alpha in (500.0, 0.5, 20.0)]
+    frame = bz.held_out(models, planted(np.random.default_rng(2)), seed=3)
+    assert [str(models[i]) for i in (1, 2, 0)] == frame["model"].tolist()
+    assert frame["log_score"].is_monotonic_decreasing
+    assert frame["difference"].tolist() == pytest.approx((frame["log_score"] - frame["log_score"].max()).tolist())
+
+
 @pytest.fixture(scope="module")
 def fits():
     whole = planted(np.random.default_rng(4))

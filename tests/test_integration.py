@@ -15,11 +15,12 @@ import bayeszoo as bz
 from bayeszoo.contract.case import case_of
 from bayeszoo.contract.conditional import conditional_candidate, marginalized_density, quadrature
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.integrated import InnerMarginal, Moments
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures, passed
 from bayeszoo.inference.engine.density import Density
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.integration import Support, integrate
 from bayeszoo.results.summary import document
 
 SCHOOLS = NormalMeans(m0=0, s0=5, t0=5)
@@ -246,3 +247,44 @@ def test_seeded_bugs_are_caught(model, check, schools):
 def test_a_seeded_bug_of_the_grid_is_caught(monkeypatch, schools):
     monkeypatch.setattr(rules, "INTERVALS", {1: (12, 12)})
     assert not quadrature(case_of(SCHOOLS, schools)).passed
+
+
+@pytest.mark.parametrize("ends", [(-math.inf, math.inf), (1.0, math.inf), (2.0, 5.0), (-3.0, 0.0)])
+def test_coordinates_of_a_support_are_one_to_one_and_their_slope_is_that_of_differences(ends):
+    support, places = Support(*ends), np.linspace(-4, 4, 9)
+    values = support.value(places)
+    assert (values > ends[0]).all()
+    assert (values < ends[1]).all()
+    np.testing.assert_allclose(support.place(values), places, atol=1e-12)
+    slopes = (support.value(places + 1e-5) - support.value(places - 1e-5)) / 2e-5
+    np.testing.assert_allclose(support.log_slope(places), np.log(slopes), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        stats.norm([-100.0, 100.0], 0.01),
+        stats.gamma([50.0, 50.0], scale=[1e-42, 1.0]),
+        stats.norm([0.0, 0.0], [1e-6, 1]),
+    ],
+    ids=["far apart", "positive", "spike"],
+)
+def test_quantiles_of_a_mixture_are_found_where_newton_s_steps_leave_its_bounds(parts):
+    """From the normal guess there is no density to follow; the shares below are SciPy's."""
+    weights, law = np.array([0.3, 0.7]), parts
+    mean = weights @ law.mean()
+    sd = np.sqrt(weights @ (law.var() + (law.mean() - mean) ** 2))
+    marginal = InnerMarginal(Moments(*np.array([[mean], [sd], [mean], [sd]])), Columns(law), weights)
+    for q in (0.001, 0.025, 0.2, 0.5, 0.975):
+        assert weights @ law.cdf(marginal.ppf(q)[0]) == pytest.approx(q, abs=1e-10)
+
+
+class Columns:
+    """Distributions of shape (P, 1)."""
+
+    def __init__(self, law):
+        self._law = law
+        self.cdf, self.pdf = (lambda x, of=of: of(x)[:, None] for of in (law.cdf, law.pdf))
+
+    def support(self):
+        return self._law.support()

@@ -113,6 +113,14 @@ def test_wrong_counts_of_parameters_are_seen(monkeypatch, run, bug):
     assert "warning: MacKay's iteration ended at another stationary point: " in err
 
 
+def test_the_iteration_is_close_only_where_every_field_is():
+    """tau has settled and sigma has not: its steps of 0.1, 0.01, ... leave 0.0011 of its logarithm."""
+    steps = np.exp(np.cumsum([[0.0, 0.0], [1e-13, 0.1], [1e-26, 0.01]], axis=0))
+    assert not mackay._is_close(steps.tolist())
+    assert not mackay._is_close(steps[:, ::-1].tolist())
+    assert mackay._is_close(np.exp(np.cumsum([[0.0, 0.0], [1e-6, 1e-5], [1e-13, 1e-12]], axis=0)).tolist())
+
+
 # The oracle: scikit-learn
 
 

@@ -19,6 +19,7 @@ from bayeszoo.foundation.gate import pareto_k
 from bayeszoo.foundation.optimize import describe, maximize
 from bayeszoo.inference.engine.approximation import Gaussian, assess
 from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.methods.advi import _fixed_draws
 from bayeszoo.results.stored import Fit
 from tests.bad_models.grouped import Grouped
 
@@ -298,3 +299,10 @@ def test_data_that_the_model_cannot_give_are_said_in_a_line(monkeypatch, method,
     with pytest.raises(bz.NumericalError, match=r"^[^\n]*$") as caught:
         bz.fit(Grouped(), [0, 1, 2], method, seed=1)
     assert str(caught.value) == f"{said} these data?"
+
+
+def test_fixed_draws_have_mean_zero_and_unit_covariance_and_are_normal():
+    draws = _fixed_draws(8, 3, np.random.default_rng(0))
+    np.testing.assert_allclose(draws.mean(axis=0), 0, atol=1e-13)
+    np.testing.assert_allclose(np.cov(draws.T, ddof=0), np.eye(3), atol=1e-12)
+    assert stats.kstest(draws.ravel(), "norm").pvalue > 0.01

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy import integrate, special, stats
 
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
+from bayeszoo.comparison import candidates
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
@@ -336,3 +338,11 @@ def test_conjugate_models_are_selected_and_chosen_without_pymc(run, words):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("changed", [None, "X", "y", "weights"])
+def test_scores_of_other_observations_are_not_compared(changed):
+    arrays = {"X": np.array([1.0, np.nan]), "y": np.array([2.0, 3.0]), "weights": np.ones(2)}
+    others = {name: values + (name == changed) for name, values in arrays.items()}
+    pair = [SimpleNamespace(observations=({"X": a["X"], "y": a["y"]}, a["weights"])) for a in (arrays, others)]
+    assert candidates._same_observations(*pair) is (changed is None)

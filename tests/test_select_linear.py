@@ -199,6 +199,11 @@ def test_refusals(make, message):
     assert message in str(refused.value)
 
 
+def test_the_ends_of_the_options_are_taken():
+    table = bz.select([MODEL], DATA, folds=2, seed=0, keep_probability=1, loo=False)
+    assert np.isfinite(table["kfold"]).all()
+
+
 def marks(panel, label):
     """Return how many marks a panel has under a label."""
     stripes = [patch for patch in panel.patches if patch.get_label() == label]

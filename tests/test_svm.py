@@ -47,6 +47,8 @@ def test_the_gap_bounds_what_a_worse_point_loses():
     assert gap <= 1e-6
     pull = np.clip(np.random.default_rng(0).uniform(-0.5, 2.5, len(y)), 0, 2)
     assert machine._dual(signed, precision, pull) <= machine._objective(signed, precision, best)
+    of_one_class = np.where(signed[:, 0] > 0, pull, 0.0)
+    assert machine._dual(signed, precision, of_one_class) == 0  # no weights meet the conditions but none at all
 
 
 def by_quadrature(tau):

@@ -40,10 +40,19 @@ OBSERVABLE, ESTIMATES = ("ClosedForm", "Observable"), ("ClosedForm", "PointEstim
 EXACT = ("Exact",)
 LATENT, MIXTURE = ("Hidden",), ("EM", "Variational", "Enumerable")
 AUGMENTED = ("LogConcave", "Variational")
+
+
+def _is_hidden_markov(model: type[Model]) -> bool:
+    from bayeszoo.families.hmm.model import HiddenMarkovModel
+
+    return issubclass(model, HiddenMarkovModel)
+
+
 _HAS = {
     **CAPABILITIES,
     "Exact": is_exact,
     "Hidden": lambda model: issubclass(model, can.EM) and not issubclass(model, can.LogConcave),
+    "HiddenMarkov": _is_hidden_markov,
 }
 SIMULATED = {"simulator", "simulation_based", "simulated_prior", "simulated_rows"}  # which draw data from the prior
 PLAIN = ("ClosedForm", "Hidden")  # without either, a model is held to its declaration and its simulator alone
@@ -111,6 +120,8 @@ IDENTITIES = (
     Identity("enumerated_row_order", MIXTURE, when=lambda inputs: not isinstance(inputs, Series), closed=False),
     Identity("enumerated_units", MIXTURE, when=lambda inputs: isinstance(inputs, Measured), closed=False),
     Identity("simulation_based", MIXTURE, data_free=True, closed=False),
+    Identity("decoded_states", ("HiddenMarkov",), closed=False),
+    Identity("laplace_evidence", (), closed=False, lacks=("Atoms",)),
     Identity("simulated_prior", (), data_free=True, closed=False, lacks=("ClosedForm", "Enumerable")),
     Identity("simulated_rows", (), data_free=True, closed=False, lacks=("ClosedForm", "Enumerable")),
     _plain("declared_likelihood", "Observable"),
@@ -237,9 +248,9 @@ def _or_failed(name: str, run: Callable[[], list[Check]]) -> list[Check]:
 
 def run_identity(identity: Identity, case: Case) -> Check:
     """Run one identity."""
-    from bayeszoo.contract import concave, conditional, declared, identities, latent
+    from bayeszoo.contract import answered, concave, conditional, declared, identities, latent
 
-    known = vars(identities) | vars(latent) | vars(declared) | vars(conditional) | vars(concave)
+    known = vars(identities) | vars(latent) | vars(declared) | vars(conditional) | vars(concave) | vars(answered)
     return cast(Check, known[identity.function](case))
 
 

@@ -118,8 +118,10 @@ class Problem:
             if isinstance(self.model, Sufficient):
                 return self.model.compressed(self.stats)
             if isinstance(self.model, Conditional):
-                return self.model.marginalized(self.data)
-            return self.model.compiled(self.data)
+                return _of_ordered(self.model.marginalized(self.data), self.model.log_coefficient(self.data))
+            if CAPABILITIES["Compiled"](type(self.model)):
+                return self.model.compiled(self.data)
+            return _of_ordered(self.model.declare(self.data), self.model.log_coefficient(self.data))
 
     @property
     def density(self) -> Density:
@@ -156,6 +158,16 @@ class Problem:
     def seed(self) -> int:
         """Draw a seed for a library that wants an integer."""
         return int(self.rng.integers(2**31 - 1))
+
+
+def _of_ordered(declared: pm.Model, log_coefficient: float) -> pm.Model:
+    """Return a declaration of counts as one of the ordered data, as which evidence and ELBO are those of exact fits."""
+    import pymc as pm
+
+    if log_coefficient:
+        with declared:
+            pm.Potential("orders", pm.math.constant(-np.float64(log_coefficient)))
+    return declared
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,145 @@
+"""The identities of what methods and answers compute from a model: Laplace's evidence, and the states of a chain.
+
+Each function takes a `Case` and returns a `Check`, as in `identities`. Laplace's method is held to SciPy's mode of the
+textbook declaration and its curvature by differences, the states of hidden Markov models to sums over every path.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import scipy
+import xarray as xr
+
+from bayeszoo.answers.decode import decode
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.identities import relative
+from bayeszoo.contract.latent import few
+from bayeszoo.data.read import read
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.optimize import Gradient
+from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.methods.mode import laplace
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Conditional
+from bayeszoo.results.assemble import assemble
+from bayeszoo.results.stored import Fit
+
+GAUSSIAN, FAR, AFAR = 1e-7, 5.0, 50
+"""Nats by which a log density may miss its quadratic form and be Gaussian, at so many points so many sd away."""
+DRAWS = 100  # of Laplace's Gaussian, which say where its mode is
+STEP = 1e-3  # sd, of differences of slopes
+PATHS_AT = 5  # every such point of the case, at which states are decoded
+
+
+def laplace_evidence(case: Case) -> Check:
+    """L1c: log joint at SciPy's mode + D/2 log 2 pi - log det(curvature)/2; of a Gaussian posterior, the exact one."""
+    name = "Laplace's evidence by another mode and curvature"
+    try:
+        fitted = laplace(Problem(case.model, case.data, case.rng), draws=DRAWS, chains=1)
+    except NumericalError:  # as of a density with corners: no number is printed
+        return at_most(name, 0.0, 1e-6)
+    if (evidence := fitted.facts["log_evidence"]) is None:  # withheld, as under a flat prior
+        return at_most(name, 0.0, 1e-6)
+    density = _textbook(case)
+    points = np.array([density.unconstrain({k: v[0, i] for k, v in fitted.draws.items()}) for i in range(DRAWS)])
+    mode, height, precision = _peak(density.joint, points.mean(axis=0), points.std(axis=0))
+    expected = height - case.log_coefficient + _log_volume(precision)
+    errors = [abs(evidence - expected)]
+    if case.is_closed and _is_gaussian(density.joint, mode, height, precision, case.rng):
+        errors.append(abs(evidence - case.log_evidence))
+    return at_most(name, max(errors), 1e-6)
+
+
+def _textbook(case: Case) -> Density:
+    """Return the declaration of the parameters that are sampled, by PyTensor's own code."""
+    if isinstance(case.model, Conditional):
+        return Density(case.model.marginalized(case.data), mode="FAST_COMPILE")
+    return case.declared
+
+
+def _peak(joint: Gradient, start: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    """Climb by SciPy from near a mode: return the mode, its height, and the curvature there.
+
+    The curvature is of differences of slopes over five points, so near that no corner lies between.
+    """
+
+    def slope(z: np.ndarray) -> np.ndarray:
+        return scale * joint(x + scale * z)[1]
+
+    x = scipy.optimize.minimize(lambda x: tuple(-part for part in joint(x)), start, jac=True, method="BFGS").x
+    for _ in range(3):  # Newton's steps, as differences of heights end at 1e-8 of a standard deviation
+        rows = [slope(-2 * h) - slope(2 * h) + 8 * (slope(h) - slope(-h)) for h in STEP * np.eye(len(x))]
+        curvature = np.array(rows) / (-12 * STEP)
+        x = x + scale * np.linalg.solve(curvature, slope(0 * x))
+    return x, joint(x)[0], (curvature + curvature.T) / 2 / np.outer(scale, scale)
+
+
+def _log_volume(precision: np.ndarray) -> float:
+    """Return the log integral of the unnormalized Gaussian with this precision."""
+    sign, log_det = np.linalg.slogdet(precision)
+    return (len(precision) * math.log(2 * math.pi) - float(log_det)) / 2 if sign > 0 else math.nan
+
+
+def _is_gaussian(
+    joint: Gradient, mode: np.ndarray, height: float, precision: np.ndarray, rng: np.random.Generator
+) -> bool:
+    """Say whether the log density is its own quadratic form, to the tails."""
+    steps = FAR * rng.standard_normal((AFAR, len(mode))) @ np.linalg.inv(np.linalg.cholesky(precision))
+    return all(abs(joint(mode + step)[0] - height + step @ precision @ step / 2) < GAUSSIAN for step in steps)
+
+
+def decoded_states(case: Case) -> Check:
+    """L1c: most probable path, probabilities of states and log densities are those of sums over every path."""
+    head = few(case)
+    paths = _every_path(case.model.K, head.size)
+    errors = [error for point in case.latent_points[::PATHS_AT] for error in _decoded(head, point, paths)]
+    return at_most("states by sums over every path", float(np.max(errors)), 1e-9)
+
+
+def _decoded(case: Case, point: Values, paths: np.ndarray) -> list[float]:
+    """Return the errors of what is decoded at one point; a fit may have put its components in another order."""
+    tree = _estimate(case, point)
+    point = {name: values[0, 0] for name, values in Fit(tree).draws().items()}
+    joint = case.model.log_complete(point, paths, case.data)
+    frame, states = decode(tree), list(case.model.coords(case.data)["state"])
+    path = np.array([states.index(state) for state in frame["viterbi"]])
+    declared = case.declared.likelihood(case.declared.unconstrain(point))[0] - case.log_coefficient
+    heights = [joint[np.all(paths == path, axis=1)][0], frame.attrs["viterbi_log_joint"], frame.attrs["log_likelihood"]]
+    errors = [relative(heights, [joint.max(), joint.max(), declared])]
+    errors.append(relative(scipy.special.logsumexp(joint), declared))  # what is summed is PyMC's density
+    filtered = np.array([_last_state(case, point, rows) for rows in range(1, case.size + 1)])
+    for name, expected in (("smoothed", _occupied(paths, joint)), ("filtered", filtered)):
+        errors.append(relative(frame[[f"{name}[{state}]" for state in states]].to_numpy(), expected))
+    return errors
+
+
+def _last_state(case: Case, point: Values, rows: int) -> np.ndarray:
+    """Return the probability of each state of the last of the first few rows, given these alone."""
+    data = case.model.inputs.reordered(case.data, np.arange(rows))
+    paths = _every_path(case.model.K, rows)
+    return _occupied(paths, case.model.log_complete(point, paths, data))[-1]
+
+
+def _every_path(states: int, rows: int) -> np.ndarray:
+    """Return all paths of states, shape (states ** rows, rows)."""
+    return np.array(list(product(range(states), repeat=rows)))
+
+
+def _occupied(paths: np.ndarray, joint: np.ndarray) -> np.ndarray:
+    """Return the probability of each state of each row, shape (T, K)."""
+    weights = scipy.special.softmax(joint)
+    return np.stack([weights @ (paths == k) for k in range(int(paths.max()) + 1)], axis=1)
+
+
+def _estimate(case: Case, point: Values) -> xr.DataTree:
+    """Return a fit whose only draw is the point."""
+    outcome = Outcome(
+        {name: np.asarray(value)[None, None] for name, value in point.items()}, "given", [at_most("", 0, 0)]
+    )
+    how = {"method": "given", "kind": "point estimate", "seed": 0}
+    return assemble(Problem(case.model, read(case.model, dict(case.data)), case.rng), outcome, how, {})
