@@ -319,6 +319,13 @@ def test_gaps_of_an_approximation_are_those_of_two_gaussians(centre, scale):
     assert passed(checks) == (centre < 0.5 and scale < 2)
 
 
+def test_gaps_are_those_of_the_worst_coordinates():
+    q, p = scipy.stats.norm([0.0, 0.4], [1.3, 0.8]), scipy.stats.norm(0, 1)
+    points = q.rvs((40_000, 2), random_state=1)
+    gaps = importance_gaps(points, (p.logpdf(points) - q.logpdf(points)).sum(axis=1))
+    assert gaps == pytest.approx({"mean_gap": 0.4, "sd_ratio_least": 0.8, "sd_ratio_most": 1.3}, abs=0.05)
+
+
 def test_without_usable_weights_there_are_no_gaps():
     points = np.random.default_rng(0).standard_normal((4000, 1))
     assert importance_gaps(points, points[:, 0] ** 2) == {}
