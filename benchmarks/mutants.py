@@ -73,15 +73,17 @@ def copied(name: str) -> Path:
 class Lines:
     """A plugin of pytest: which lines of the folders under test each test runs, and how long that takes."""
 
-    def __init__(self, copy: Path, held: Path) -> None:
-        self.copy, self.held, self.tests, self.seconds = f"{copy}/", held, list[str](), list[float]()
+    def __init__(self, copy: Path, held: Path, of: str) -> None:
+        self.copy, self.held, self.of, self.tests, self.seconds = f"{copy}/", held, of, list[str](), list[float]()
         self.failed: set[str] = set()
         self.lines: dict[str, set[int]] = defaultdict(set)
         self.within = tuple(f"{copy}/bayeszoo/{part}" for part in (*FOLDERS, *FILES))
-        tool, line = sys.monitoring.COVERAGE_ID, sys.monitoring.events.LINE
+        tool, events = sys.monitoring.COVERAGE_ID, sys.monitoring.events
         sys.monitoring.use_tool_id(tool, "mutants")
-        sys.monitoring.register_callback(tool, line, self._line)
-        sys.monitoring.set_events(tool, line)
+        sys.monitoring.register_callback(tool, events.LINE, self._line)
+        # a lambda on a line of its own starts there, and has no event of a line
+        sys.monitoring.register_callback(tool, events.PY_START, lambda code, _: self._line(code, code.co_firstlineno))
+        sys.monitoring.set_events(tool, events.LINE | events.PY_START)
 
     def _line(self, code: Any, line: int) -> Any:
         if self.tests and code.co_filename.startswith(self.within):
@@ -105,7 +107,13 @@ class Lines:
     def pytest_unconfigure(self) -> None:
         """Write all as JSON."""
         lines = {line: sorted(tests) for line, tests in self.lines.items()}
-        held = {"tests": self.tests, "seconds": self.seconds, "failed": sorted(self.failed), "lines": lines}
+        held = {
+            "of": self.of,
+            "tests": self.tests,
+            "seconds": self.seconds,
+            "failed": sorted(self.failed),
+            "lines": lines,
+        }
         self.held.write_text(json.dumps(held))
 
 
@@ -155,9 +163,10 @@ def cover(words: list[str]) -> None:
     (CACHE / "cover").mkdir(exist_ok=True)
     for file in (p for p in sorted(ROOT.glob("tests/test_*.py")) if not words or any(word in p.name for word in words)):
         held = CACHE / "cover" / f"{file.stem}.json"
-        if not held.exists() or held.stat().st_mtime < file.stat().st_mtime:
+        of = hashlib.blake2b((copy / "tests" / file.name).read_bytes()).hexdigest()
+        if not held.exists() or json.loads(held.read_text()).get("of") != of:
             begun, arguments = time.perf_counter(), [f"tests/{file.name}", "-m", "not slow and not browser"]
-            plugin = lambda held=held: Lines(copy, held)  # noqa: E731
+            plugin = lambda held=held, of=of: Lines(copy, held, of)  # noqa: E731
             code = forked(copy, arguments, plugin, held.with_suffix(".log"), 1800)
             print(f"{file.name}: exit {code}, {time.perf_counter() - begun:.0f} s", flush=True)
 
@@ -175,12 +184,13 @@ def covering() -> tuple[dict[str, set[str]], dict[str, float]]:
 
 
 def lines_of(mutant: Mutant) -> set[str]:
-    """Name the lines by which a mutant is reached; of a constant of a module or a class, those that name it."""
+    """Name the lines by which a mutant is reached; of a constant of a module or a class, also those that name it."""
+    own = {f"{mutant.file}:{line}" for line in range(mutant.place[0], mutant.place[2] + 1)}
     if "." in mutant.function or (mutant.function and not mutant.function.lstrip("_")[0].isupper()):
-        return {f"{mutant.file}:{line}" for line in range(mutant.place[0], mutant.place[2] + 1)}
+        return own
     text = (ROOT / mutant.file).read_text(encoding="utf-8").split("\n")
     name = text[mutant.place[0] - 1].split("=")[0].split(":")[0].strip()
-    return {f"{mutant.file}:{i}" for i, line in enumerate(text, start=1) if name in line}
+    return own | {f"{mutant.file}:{i}" for i, line in enumerate(text, start=1) if name in line}
 
 
 def results() -> dict[str, dict[str, Any]]:
@@ -261,7 +271,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=90, help="of quick tests for each mutant")
     parser.add_argument("--slow", action="store_true", help="run the slow tests as well")
     parser.add_argument("--survivors", action="store_true", help="run again what survived")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     os.environ.setdefault("PYTENSOR_FLAGS", f"base_compiledir={CACHE}/pytensor")
     CACHE.mkdir(parents=True, exist_ok=True)
     match asked.verb:

@@ -326,3 +326,16 @@ def test_bic_and_held_out_rows_find_the_planted_rank():
             assert best.idxmax() == rank or best.max() - best[rank] < 1.5  # one more factor costs little
             assert best.loc[: rank - 1].max() < best[rank] - 10 if rank > 1 else True
             assert set(table["kfold_from"]) == {"plug-in of the MLE"}
+
+
+def test_the_best_of_several_climbs_is_the_order_of_the_factors(monkeypatch):
+    begun = []
+
+    def climb(W, mean):
+        begun.append(mean)
+        return mean, float(len(begun))
+
+    monkeypatch.setattr(align_factors, "_climb", climb)
+    loadings = np.random.default_rng(0).normal(size=(2, 20, 4, 2))
+    align_factors.align(loadings)
+    assert np.array_equal(begun[-1], begun[-2])  # the last start was the highest, and is gone on with

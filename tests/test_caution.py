@@ -291,3 +291,13 @@ def test_the_next_step_says_how_far_the_chains_are_apart_and_runs_on_the_same_da
     assert next_step(tree) == f"{apart}; try {command}, or --method vb"
     tree.attrs["command"] = "fit gaussian_mixture --example iris"
     assert "select --example iris -c" in next_step(tree)
+
+
+def test_derived_quantities_that_do_not_exist_are_withheld_with_their_reason():
+    class Underived(bz.find("gaussian_mean")):
+        def derived(self, params):
+            raise bz.NumericalError("they have no value here")
+
+    tree = bz.fit(Underived(), {"y": [1.0, 2.0]}, "exact", seed=1, groups=())
+    assert json.loads(tree.attrs["facts"])["derived_withheld"] == "they have no value here"
+    assert "derived" not in tree

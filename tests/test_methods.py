@@ -15,11 +15,13 @@ from bayeszoo.comparison.compare import compare
 from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.fit import methods_for
-from bayeszoo.foundation.gate import pareto_k
+from bayeszoo.foundation.gate import at_least, at_most, pareto_k
 from bayeszoo.foundation.optimize import describe, maximize
 from bayeszoo.inference.engine.approximation import Gaussian, assess
 from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.methods import smc
 from bayeszoo.inference.methods.advi import _fixed_draws
+from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.results.stored import Fit
 from tests.bad_models.grouped import Grouped
 
@@ -306,3 +308,20 @@ def test_fixed_draws_have_mean_zero_and_unit_covariance_and_are_normal():
     np.testing.assert_allclose(draws.mean(axis=0), 0, atol=1e-13)
     np.testing.assert_allclose(np.cov(draws.T, ddof=0), np.eye(3), atol=1e-12)
     assert stats.kstest(draws.ravel(), "norm").pvalue > 0.01
+
+
+def test_smc_is_repeated_with_twice_the_particles_or_finer_tempering(monkeypatch):
+    made = []
+
+    def attempt(problem, draws, chains, threshold, coarse):
+        made.append((draws, threshold, coarse))
+        few = [at_least("ess_bulk", 10.0 if len(made) < 3 else 1000.0, 400.0), at_most(smc.TEMPERING, 0.2, 0.1)]
+        return Outcome({}, "SMC", few), "finer"
+
+    monkeypatch.setattr(smc, "_attempt", attempt)
+    problem = Problem(M(), bz.read(M, PLACENTA), np.random.default_rng(0))
+    smc.run(problem, draws=100, threshold=0.8)
+    assert made == [(100, 0.8, None), (200, 0.8, None), (400, 0.8, None)]
+    made += [None]  # of the next attempts only the tempering has not passed
+    smc.run(problem, draws=100, threshold=0.8)
+    assert made[4:] == [(100, 0.8, None), (100, pytest.approx(0.95), "finer"), (100, pytest.approx(0.9875), "finer")]

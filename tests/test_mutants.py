@@ -97,14 +97,14 @@ copy, file = Path(sys.argv[1]), "bayeszoo/answers/x.py"
 (copy / file).parent.mkdir(parents=True)
 (copy / "bayeszoo/answers/__init__.py").write_text("")
 (copy / "bayeszoo/__init__.py").write_text("")
-(copy / file).write_text("def double(x: float) -> float:\\n    return 2 * x\\n")
+(copy / file).write_text("def double(x: float) -> float:\\n    return 2 * x\\n\\n\\nhalf = lambda x: x / 2\\n")
 (copy / "tests/test_x.py").write_text(
     "from bayeszoo.answers.x import double\\n\\n\\ndef test_zero():\\n    assert double(0) == 0\\n\\n\\n"
     "def test_one():\\n    assert double(1) == 2\\n"
 )
 mutants.ROOT = mutants.CACHE = copy
 covered = copy / "lines.json"
-assert mutants.forked(copy, ["tests/test_x.py"], lambda: mutants.Lines(copy, covered), copy / "log", 60) == 0
+assert mutants.forked(copy, ["tests/test_x.py"], lambda: mutants.Lines(copy, covered, ""), copy / "log", 60) == 0
 print(covered.read_text())
 """
 

@@ -74,18 +74,6 @@ def test_value_and_gradient_are_those_of_python(name):
         np.testing.assert_allclose(expanded(density.native, x), parameters, rtol=1e-12)
 
 
-def test_data_of_three_axes_lie_in_their_order():
-    """Of a sum in which each number counts differently: nutpie reads them from memory by their strides."""
-    cube = np.arange(24.0).reshape(2, 3, 4)
-    with pm.Model() as model:
-        x = pm.Normal("x", shape=2)
-        pm.Potential("sum", (x[:, None, None] * pm.Data("cube", cube) * np.sin(cube)).sum())
-    density = Density(model)
-    for x in points(density, 2):
-        expected = np.sum(x[:, None, None] * cube * np.sin(cube)) - x @ x / 2 - np.log(2 * np.pi)
-        assert called(density.native, x)[1] == pytest.approx(expected, rel=1e-12)
-
-
 def test_parameters_of_any_shape_and_kind_are_given_side_by_side():
     with pm.Model() as model:
         x = pm.Normal("x", shape=(2, 3))

@@ -356,6 +356,8 @@ def test_refuses_in_one_line(tree, table):
     one = {"counts": table[:1], "word": WORDS}
     assert len(bz.topics(mixture, 3)) == 6  # but it has no proportions
     assert bz.predict(tree, one).index.names == ["document", "topic"]
+    assert bz.predict(tree, one, seed=4).equals(bz.proportions(tree, one, seed=4))
+    assert not bz.predict(tree, one, seed=4).equals(bz.predict(tree, one, seed=5))
     for call, message in (
         (lambda: bz.proportions(mixture), "has no proportions"),
         (lambda: bz.topics(tree, 0), "0 words of each topic were asked for, but the vocabulary has 6"),
