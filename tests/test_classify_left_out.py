@@ -11,7 +11,7 @@ from bayeszoo.answers import leave_out
 from bayeszoo.answers.classes import classify as module
 from bayeszoo.answers.classes.averages import Average
 from bayeszoo.answers.leave_out import masses_without
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import Fit, dumps
 
 LOGISTIC = bz.find("logistic_regression")
 BIOASSAY = {"dose": [-0.86, -0.3, -0.05, 0.73], "successes": [0, 1, 3, 5], "trials": [5, 5, 5, 5]}
@@ -139,7 +139,8 @@ def outlying():
 def outlier():
     x, y = outlying()
     tree = bz.fit(LOGISTIC(tau=10.0), {"x": x, "y": y}, "laplace", seed=1)
-    tree.attrs |= {"status": "ok"}
+    facts = {name: value for name, value in Fit(tree).facts.items() if "withheld" not in name}
+    tree.attrs |= {"status": "ok", "facts": dumps(facts)}
     return tree
 
 

@@ -319,8 +319,8 @@ def test_what_cannot_be_drawn_is_refused(point):
 
 def test_a_fit_that_did_not_pass_its_gate_is_not_drawn():
     tree = bz.fit(WEAK, ROWS_OF_IRIS, "vb", seed=0, restarts=2)
-    assert tree.attrs["status"] == "failed"
-    assert json.loads(tree.attrs["facts"])["k_hat"] > 0.7  # rotations are freer than q has them
+    assert tree.attrs["status"] != "ok"
+    assert json.loads(tree.attrs["facts"])["parameters_withheld"]  # rotations are freer than q has them
     for plot in (bz.plot_scree, bz.plot_ard, bz.plot_biplot):
         with pytest.raises(Untrustworthy, match="withheld"):
             plot(tree)

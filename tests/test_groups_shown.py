@@ -58,7 +58,7 @@ def test_the_groups_of_a_model_without_are_refused_in_a_line(run, tmp_path):
 def test_contrasts_of_one_fit_are_printed_with_what_they_are_against(run, tree, saved, tmp_path):
     code, out, err = run("contrasts", saved, "--plot", tmp_path / "contrasts.png")
     note = "note: each of the 6 groups is compared with c, of which most is known (trials 30); --against takes another"
-    assert (code, err.splitlines()) == (0, [f"wrote {tmp_path / 'contrasts.png'}", note])
+    assert (code, err.splitlines()) == (0, [note, f"wrote {tmp_path / 'contrasts.png'}"])
     assert out.startswith("beta_binomial, exact (exact)\ncontrasts of theta\n")
     whole = json.loads(run("contrasts", saved, "--json", "--against", "a")[1])
     assert [row["group"] for row in whole["contrasts"]] == list("bcdef")

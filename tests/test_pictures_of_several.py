@@ -112,7 +112,7 @@ def test_components_are_numbered_alike_in_every_picture(mixture, turned):
 
 def test_what_was_numbered_together_is_not_numbered_again(mixture, turned, monkeypatch):
     once = matched_module.matched([mixture, turned])
-    monkeypatch.setattr(matched_module, "_turned_rows", lambda *_: pytest.fail("numbered again"))
+    monkeypatch.setattr(matched_module, "numbered_as", lambda *_: pytest.fail("numbered again"))
     assert matched_module.matched(once) is once
     plots.forest(once, ["weights[1]"])
     with pytest.raises(pytest.fail.Exception):

@@ -21,7 +21,7 @@ from cyclopts import App, CycloptsError
 from bayeszoo.cli import terminal
 from bayeszoo.cli.help_about import help_about
 from bayeszoo.cli.lean import load_less
-from bayeszoo.cli.user import AtTerminal
+from bayeszoo.cli.user import AtTerminal, cautions
 from bayeszoo.cli.verbs import (
     by,
     check,
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signals.listen()
     _collect_seldom()
     _mend_streams()
-    with terminal.cautions() as said:
+    with cautions() as said:
         code = _run([argument for argument in words if argument not in ("--debug", "--strict")], debug)
     stopped = signals.exit_code() if signals.received else 0
     signals.leave(stopped or code or (Untrustworthy.exit_code if strict and said else 0))

@@ -7,7 +7,6 @@ import shutil
 import sys
 import textwrap
 import time
-import warnings
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayeszoo.data.table.table import escaped
-from bayeszoo.errors import Caution, Untrustworthy
+from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Reporter, lasting
@@ -386,21 +385,3 @@ def verdict(trees: Sequence[xr.DataTree], measured: Container[str] = ()) -> int:
     if any(Fit(tree).status == "interrupted" for tree in trees):
         return signals.exit_code()
     return 0 if all(Fit(tree).is_shown for tree in trees) else Untrustworthy.exit_code
-
-
-@contextmanager
-def cautions() -> Iterator[list[str]]:
-    """Print the caveats of fits as notes, and collect them."""
-    said: list[str] = []
-    show = warnings.showwarning
-
-    def noted(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if not issubclass(category, Caution):
-            return show(message, category, *where, **more)
-        said.append(str(message))
-        note(f"caution: {message}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", Caution)
-        warnings.showwarning = noted
-        yield said

@@ -1,10 +1,15 @@
-"""The user of the command line, who is told which file a fit runs, and asked for one that was not named before."""
+"""The user of the command line, who is told of caveats, and asked for a model's file that was not named before."""
 
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from bayeszoo.cli import terminal
+from bayeszoo.errors import Caution
 from bayeszoo.model.find import User
 
 
@@ -22,3 +27,21 @@ class AtTerminal(User):
     def note(self, line: str) -> None:
         """Print a line on stderr."""
         terminal.note(line)
+
+
+@contextmanager
+def cautions() -> Iterator[list[str]]:
+    """Print the caveats of fits as notes, and collect them."""
+    said: list[str] = []
+    show = warnings.showwarning
+
+    def noted(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not issubclass(category, Caution):
+            return show(message, category, *where, **more)
+        said.append(str(message))
+        terminal.note(f"caution: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Caution)
+        warnings.showwarning = noted
+        yield said

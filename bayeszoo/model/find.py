@@ -253,7 +253,7 @@ def _named(key: str) -> list[str]:
 
 def _remember(key: str, value: str) -> None:
     """Keep where a text is that the user has named; where that cannot be written, it must be named again."""
-    if value.isprintable() and value not in _named(key)[:1]:
+    if len(value.splitlines()) == 1 and value not in _named(key)[:1]:
         with suppress(OSError):
             _named_file().parent.mkdir(parents=True, exist_ok=True)
             if _named_file().exists() and not _named_file().is_file():

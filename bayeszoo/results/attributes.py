@@ -44,6 +44,11 @@ def _is_line(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= _LONGEST_LINE and value.isprintable()
 
 
+def _is_file_name(value: Any) -> bool:
+    """Say whether a value is the name of a file in one line; bytes that are not UTF-8 are lone surrogates in it."""
+    return isinstance(value, str) and _is_line(re.sub("[\udc80-\udcff]", "", value))
+
+
 def _is_label(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= _LONGEST_LINE
 
@@ -261,7 +266,7 @@ _JSON_IF_ANY: dict[str, Check] = {
     "reading": _is_reading,
     "data_names": _texts,
     "data_arrays": partial(_mapping_of, _is_text, _is_array_of_rows),
-    "model_file": partial(_has, {"file": _is_line, "kind": _is_name, "digest": _is_digest}, {}),
+    "model_file": partial(_has, {"file": _is_file_name, "kind": _is_name, "digest": _is_digest}, {}),
 }
 _OF_GROUPS: dict[str, Check] = {
     "model": _is_line,

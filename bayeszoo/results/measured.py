@@ -19,7 +19,6 @@ from bayeszoo.foundation.gate import (
 )
 from bayeszoo.inference.labels.symmetry import is_symmetric, labelled, numbered_as, pattern_of
 from bayeszoo.inference.problem import Problem
-from bayeszoo.inference.reference import reference
 from bayeszoo.model.capabilities import Observable, rows_have_parameters
 from bayeszoo.results.caveats import MOST_NAMED
 from bayeszoo.results.gaps import gaps, statistics_of
@@ -81,6 +80,8 @@ def measure(
     Measured
         Its facts ``withheld`` and ``parameters_withheld`` name what is too far off to be shown.
     """
+    from bayeszoo.inference.reference import reference  # loads PyTensor, for which exact answers do not wait
+
     known = reference(problem)
     if not known.draws:
         return Measured({}, unmeasured_checks(facts, known.source), {})
