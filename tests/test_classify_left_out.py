@@ -11,6 +11,7 @@ from bayeszoo.answers import leave_out
 from bayeszoo.answers.classes import classify as module
 from bayeszoo.answers.classes.averages import Average
 from bayeszoo.answers.leave_out import masses_without
+from bayeszoo.foundation.gate import as_dict, at_most
 from bayeszoo.results.stored import Fit, dumps
 
 LOGISTIC = bz.find("logistic_regression")
@@ -56,7 +57,7 @@ def test_quadrature_is_that_of_a_fit_without_each_row(exact):
     frame = bz.classify(exact, leave_one_out=True)
     assert frame.attrs["basis"] == "leave-one-out, quadrature"
     assert frame.attrs["rows_are"] == "left out"
-    assert frame.attrs["withheld"] == 0
+    assert frame.attrs["rows_withheld"] == 0
     for i in (0, 10, HOT):
         assert frame["p[1]"].iloc[i] == pytest.approx(without(i), rel=1e-6)
     in_sample = bz.classify(exact)["p[1]"].iloc[HOT]
@@ -140,7 +141,7 @@ def outlier():
     x, y = outlying()
     tree = bz.fit(LOGISTIC(tau=10.0), {"x": x, "y": y}, "laplace", seed=1)
     facts = {name: value for name, value in Fit(tree).facts.items() if "withheld" not in name}
-    tree.attrs |= {"status": "ok", "facts": dumps(facts)}
+    tree.attrs |= {"status": "ok", "facts": dumps(facts), "gate": dumps(as_dict([at_most("nothing", 0, 0)]))}
     return tree
 
 
@@ -148,7 +149,7 @@ def test_a_row_without_which_the_draws_say_nothing_is_withheld(outlier):
     frame = bz.classify(outlier, leave_one_out=True)
     hidden = frame["decision"] == "withheld"
     assert hidden.iloc[0]
-    assert frame.attrs["withheld"] == hidden.sum() < 10
+    assert frame.attrs["rows_withheld"] == hidden.sum() < 10
     assert (frame["k_hat"][hidden] > 0.7).all()
     assert (frame["k_hat"][~hidden] <= 0.7).all()
     numbers = ["p[0]", "p[1]", "mcse[1]", "expected_loss", "log_score", "brier_score"]

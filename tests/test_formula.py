@@ -225,3 +225,41 @@ def test_chunks_and_a_missing_library_are_said(tmp_path, monkeypatch):
         list(read_chunks(Line, tmp_path / "cars.csv", 20, formula="mpg ~ weight"))
     monkeypatch.setattr(formula, "formulaic", lazy_loader.load("no_such_library_as_this"))
     assert str(refusal(Line, ROWS, formula="y ~ a")) == "formulas need formulaic; pip install 'bayeszoo[formula]'"
+
+
+def column_of(text, table):
+    """The one column of numbers that a formula makes of a table."""
+    data = bz.read(Line, {"y": np.arange(len(next(iter(table.values())))) * 1.0, **table}, formula=f"y ~ {text}")
+    return data["X"][:, 0]
+
+
+def test_a_quoted_column_is_not_its_neighbour_with_underscores():
+    table = {"a b": [1.0, 2.0, 3.0, 5.0], "a_b": [2.0, 0.5, 7.0, 1.0]}
+    product = np.multiply(*table.values())
+    assert column_of("I(`a b` * a_b)", table) == pytest.approx(product)
+    assert column_of("I(a_b * `a b`)", table) == pytest.approx(product)
+
+
+def test_whole_numbers_of_a_formula_do_not_overflow():
+    x = np.array([1.5, 2.0, 3.0, 4.5])
+    assert column_of("I(x * np.power(10, 20))", {"x": x}) == pytest.approx(1e20 * x)
+    assert column_of("I(x**2)", {"x": x}) == pytest.approx(x**2)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "I(I(9)**I(9)**I(9))",
+        "exp10(x)",
+        "np.log(x, x)",
+        "np.add(x)",
+        "x^2*sqrt(x)",
+        "I(x^2)",
+        "poly(x,100):poly(z,100)",
+    ],
+)
+def test_what_reads_otherwise_than_it_computes_is_refused(term):
+    """A power of hidden numbers, x**10 under the name of 10**x, an output of NumPy's in place of a base."""
+    x = np.linspace(1.0, 2.0, 300)
+    with pytest.raises(bz.InputError):
+        column_of(term, {"x": x, "z": x**2})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.inputs.labels import joined
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
+from bayeszoo.distributions.discrete import LogMeanPoisson
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
@@ -31,6 +33,7 @@ MOST_CELLS = 2_000_000
 """Points times rows that are computed at a time."""
 MOST_FAR = 100
 """Rows whose moments have a quadrature of their own, of some tenths of a second each."""
+TOO_MANY = f"a quadrature of its own is needed, which the first {MOST_FAR} rows have: ask for fewer rows at a time"
 LOG_LARGEST = math.log(LARGEST)
 LARGEST_DRAWN = 1e15
 """Mean of counts from which NumPy cannot draw them."""
@@ -218,16 +221,18 @@ def _held(fit: Fit, mixture: Averaged, rows: Values) -> Moments:
     """Return the moments of rows that the points of the quadrature decide, or a quadrature of their own."""
     known = mixture.moments
     values, kept = {"mean": known.mean, "sd": known.sd}, {"mean": known.has_mean, "sd": known.has_sd}
-    is_too_large = np.zeros(known.mean.shape, dtype=bool)
+    is_too_large, is_left = (np.zeros(known.mean.shape, dtype=bool) for _ in range(2))
     if isinstance(fit.model, LogConcave):
-        for i in np.flatnonzero(~(known.has_mean & known.has_sd)).tolist()[:MOST_FAR]:
+        far = np.flatnonzero(~(known.has_mean & known.has_sd))
+        is_left = np.isin(np.arange(len(is_left)), far[MOST_FAR:])
+        for i in far[:MOST_FAR].tolist():
             for name, log_value in _far_out(fit, fit.model.inputs.reordered(rows, np.array([i]))).items():
                 is_too_large[i] |= log_value >= LOG_LARGEST
                 kept[name][i] = log_value < LOG_LARGEST
                 values[name][i] = math.exp(log_value) if kept[name][i] else math.nan
     mean, sd = (np.where(kept[name], values[name], np.nan) for name in ("mean", "sd"))
-    texts = (reasons(kept, lambda _: TOO_LARGE), reasons(kept, lambda _: FAR_OUT))
-    return _exactly(mean, sd, np.where(is_too_large, *texts))
+    too_large, left, far_out = (reasons(kept, partial(_always, why)) for why in (TOO_LARGE, TOO_MANY, FAR_OUT))
+    return _exactly(mean, sd, np.where(is_too_large, too_large, np.where(is_left, left, far_out)))
 
 
 def _far_out(fit: Fit, row: Values) -> dict[str, float]:
@@ -249,7 +254,21 @@ def _far_out(fit: Fit, row: Values) -> dict[str, float]:
         except NumericalError:
             return math.inf
 
-    mean, square = expected(lambda law: np.log(law.mean())), expected(lambda law: 2 * np.log(law.mean()))
-    log_square = float(np.logaddexp(square, expected(lambda law: np.log(law.var()))))
+    mean, square = expected(_log_mean), expected(lambda law: 2 * _log_mean(law))
+    variance = expected(lambda law: _log_mean(law) if isinstance(law, LogMeanPoisson) else np.log(law.var()))
+    if math.isinf(square) or math.isinf(variance):
+        return {"mean": mean, "sd": math.inf}
+    if math.isnan(square) or math.isnan(variance):
+        return {"mean": mean, "sd": math.nan}
+    log_square = float(np.logaddexp(square, variance))
     log_variance = log_square + math.log1p(-math.exp(2 * mean - log_square)) if log_square > 2 * mean else math.nan
     return {"mean": mean, "sd": log_square if math.isinf(log_square) else log_variance / 2}
+
+
+def _log_mean(law: Any) -> np.ndarray:
+    """Return the log of the mean of a distribution, also where the mean overflows."""
+    return law.log_mean if isinstance(law, LogMeanPoisson) else np.log(law.mean())
+
+
+def _always(why: str, _: list[str]) -> str:
+    return why

@@ -293,6 +293,11 @@ class LogMeanPoisson(ByMarginals):
         with np.errstate(over="ignore"):
             self._marginals = frozen.poisson(np.exp(self._log_mean))
 
+    @property
+    def log_mean(self) -> np.ndarray:
+        """The logs of the means, which are the variances too; they do not overflow."""
+        return np.asarray(self._log_mean)
+
     def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
         """Draw counts of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 ABOUT_FITTED = "These are the rows of the fit, which it knows better than new ones: their scores flatter it."
 ABOUT_LEFT_OUT = "Each row is judged by what all others say of it ({basis})."
 ABOUT_WITHHELD = (
-    "{withheld} of the {rows} rows are withheld, as the draws do not say what is known without them (k-hat), and with "
-    "them the means over all: fit by nuts with more draws, of one or two weights by exact, or score rows that were not "
-    "fitted."
+    "{rows_withheld} of the {rows} rows are withheld, as the draws do not say what is known without them (k-hat), and "
+    "with them the means over all: fit by nuts with more draws, of one or two weights by exact, or score rows that "
+    "were not fitted."
 )
 ABOUT_PLUGGED_IN = "The estimate is plugged in: how uncertain the parameters are is not in the probabilities."
 
@@ -23,7 +23,7 @@ ABOUT_PLUGGED_IN = "The estimate is plugged in: how uncertain the parameters are
 def about_rows(whole: Mapping[str, Any], rows: int) -> list[str]:
     """Say of what rows the scores are, from the attributes of the table of decisions and how many it has."""
     if whole["rows_are"] == "left out":
-        said = [ABOUT_WITHHELD.format(**whole, rows=rows)] * bool(whole["withheld"])
+        said = [ABOUT_WITHHELD.format(**whole, rows=rows)] * bool(whole["rows_withheld"])
         return [ABOUT_LEFT_OUT.format(**whole), *said]
     return [ABOUT_FITTED] if whole["rows_are"] == "fitted" else []
 

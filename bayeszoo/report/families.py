@@ -197,7 +197,7 @@ def classes(tree: xr.DataTree) -> Section:
     fit, said = Fit(tree), list[Any]()
     can_leave_out = fit.kind != "point estimate" and fit.data.rows <= MAX_DISTINCT
     frame = classify(tree, leave_one_out=can_leave_out)
-    if can_leave_out and frame.attrs["withheld"] == len(frame):
+    if can_leave_out and frame.attrs["rows_withheld"] == len(frame):
         frame = classify(tree)
     of_rows = "left out one by one" if frame.attrs["rows_are"] == "left out" else "of the fit"
     drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", f"Of the rows {of_rows}.", wide=True)

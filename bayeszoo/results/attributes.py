@@ -322,8 +322,10 @@ def check_agreement(tree: xr.DataTree) -> None:
 
 
 def _check_draws(tree: xr.DataTree) -> None:
-    """Refuse draws that are not a number, of a fit whose numbers are shown: its gate has let none through."""
-    for name, values in tree["posterior"].data_vars.items() if "posterior" in tree.children else ():
+    """Refuse a fit that is shown without draws, or with draws that are not a number: its gate has let none through."""
+    if "posterior" not in tree.children or not all(tree["posterior"].sizes.get(dim) for dim in ("chain", "draw")):
+        raise InputError("the fit has no draws", hint="fit again, or ask who made the file")
+    for name, values in tree["posterior"].data_vars.items():
         if not {"chain", "draw"} <= {*values.dims}:
             continue  # another tool has added it
         if values.dtype.kind not in "biuf" or (values.dtype.kind == "f" and np.isnan(values.to_numpy()).any()):

@@ -91,8 +91,8 @@ def measure(
     posterior |= _fitted(problem, known.draws)
     without = problem.model.without_moments
     drawn = {name: statistics_of(posterior[name], name not in without) for name in printed if name in posterior}
-    statistics = {name: values for name, values in drawn.items() if name not in exact}
-    true = {**statistics, **{name: _whole(exact[name], drawn.get(name)) for name in printed if name in exact}}
+    true = drawn | {name: _whole(exact[name], drawn.get(name)) for name in printed if name in exact}
+    statistics = {name: true[name] for name in drawn if name not in exact or np.isnan(exact[name]).any()}
     entries = {
         name: _names_of_rows(problem, v.shape[2:]) if name == FITTED else labels(name) for name, v in printed.items()
     }

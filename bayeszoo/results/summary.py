@@ -105,18 +105,20 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
         else:
             summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
             measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
-            true = closed or posterior_of(tree, name)
-            summary = moments_that_exist(measured, true, _tails(tree, group, name))
+            true = posterior_of(tree, name) if kind == "approximate" else closed
+            has_exact_moments = closed is not None and kind == "exact"
+            tails = None if has_exact_moments else _tails(tree, group, name)
+            summary = moments_that_exist(measured, true, tails)
             summary = _near_enough(summary, values, true) if kind == "approximate" else summary
-            summary = {**summary, **_exact_moments(closed)} if closed and kind == "exact" else summary
+            summary = {**summary, **_exact_moments(closed)} if closed and has_exact_moments else summary
         shown = fit.is_shown and not is_of_components(tree, group, name)
         summaries[name] = summary if shown else {**_EMPTY, **{key: summary[key] for key in DIAGNOSTICS}}
     return summaries
 
 
 def posterior_of(tree: xr.DataTree, name: str) -> Summary | None:
-    """Return the numbers of the posterior of a quantity: the closed form, or those of reference draws, or None."""
-    groups = (tree[group].to_dataset() for group in ("exact", "reference") if group in tree.children)
+    """Return the numbers of the posterior of a quantity: with those of reference draws that the closed form lacks."""
+    groups = (tree[group].to_dataset() for group in ("reference", "exact") if group in tree.children)
     return next((_closed_form(group[name]) for group in groups if name in group), None)
 
 

@@ -100,8 +100,8 @@ def classify(
         ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others.
         Of rows left out also ``k_hat``, the Pareto shape of the weights of draws. Above `k_hat_limit` the draws do not
         say what is known without the row: its decision is ``withheld``, its numbers are NaN, and so are the means over
-        all trials and the areas; tables and pictures leave it out. ``attrs`` has the ``basis``, and how many rows are
-        ``withheld``.
+        all trials and the areas; tables and pictures leave it out. ``attrs`` has the ``basis``, and how many
+        rows are withheld, ``rows_withheld``.
 
     Notes
     -----
@@ -169,7 +169,7 @@ def _framed(known: Decisions, actions: Sequence[str], classes: Sequence[str], da
     columns |= labelled("p", classes, known.p) | labelled("mcse", classes, known.mcse)
     frame = by_row(columns | ({"k_hat": known.k_hat} if basis == PSIS else {}), data)
     if basis:
-        frame.attrs |= {"basis": basis, "withheld": int(np.sum(~known.is_known))}
+        frame.attrs |= {"basis": basis, "rows_withheld": int(np.sum(~known.is_known))}
     return frame
 
 

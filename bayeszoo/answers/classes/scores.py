@@ -131,7 +131,7 @@ def confusion(frame: pd.DataFrame) -> pd.DataFrame:
         When the outcomes are not known.
     """
     counts, classes = _known(frame)[1], frame.attrs["classes"]
-    columns = [*_columns(frame), *["withheld"] * bool(frame.attrs.get("withheld", 0))]
+    columns = [*_columns(frame), *["withheld"] * bool(frame.attrs.get("rows_withheld", 0))]
     decided = _actions(frame)[:, None] == np.arange(len(columns))
     index, names = pd.Index(classes, name="observed"), pd.Index(columns, name="decision")
     return pd.DataFrame(counts.T @ decided, index=index, columns=names)

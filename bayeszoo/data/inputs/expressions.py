@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 from collections.abc import Iterator, MutableMapping
 from types import SimpleNamespace
 from typing import Any
@@ -33,9 +34,12 @@ _TRANSFORMS = {
     "poly": ("degree", "raw"),
     "bs": ("df", "knots", "degree", "include_intercept", "lower_bound", "upper_bound", "extrapolation"),
     **dict.fromkeys(("cc", "cr", "cs"), ("df", "knots", "lower_bound", "upper_bound", "constraints", "extrapolation")),
-    **dict.fromkeys(("I", "exp", "exp10", "exp2", "log", "log10", "log2"), ()),
+    **dict.fromkeys(("I", "exp", "exp2", "log", "log10", "log2"), ()),
 }
 """Functions of a column, with their options, in formulaic's order."""
+_ALIAS = "_quoted_{}"
+"""What stands for a quoted column in the text that is evaluated."""
+_MAKE_COLUMNS = {"poly", "bs", "cc", "cr", "cs"}
 _SIZES = {"df", "degree"}
 _WORDS = {"extrapolation": {"raise", "clip", "na", "zero", "extend"}, "constraints": {"center"}}
 _CONTRASTS = frozenset({"Diff", "Helmert", "Poly", "Sum", "Treatment"})
@@ -57,9 +61,12 @@ class Expression:
     Attributes
     ----------
     text : str
-        The text that is checked, which may be evaluated: without backticks.
+        The text that is checked, which may be evaluated: without backticks, its numbers as float64, which neither
+        overflow nor take long.
     columns : list of str
         The columns of the table that it uses.
+    most_columns : int
+        How many columns its splines and polynomials make at most.
     """
 
     def __init__(self, text: str, known: MutableMapping[str, Any] | None = None) -> None:
@@ -68,13 +75,17 @@ class Expression:
         if len(text) > LONGEST_FACTOR:
             raise InputError(f"{shown(text)} of the formula has {len(text)} characters, at most {LONGEST_FACTOR}")
         aliases = dict[str, str]()
-        self.text = sanitize_variable_names(text, {} if known is None else known, aliases)
-        if "`" in self.text:  # of a text, or without its counterpart: formulaic would read it once more
+        plain = sanitize_variable_names(text, {} if known is None else known, aliases, template=_ALIAS)
+        if "`" in plain:  # of a text, or without its counterpart: formulaic would read it once more
             raise _refused(text)
-        tree = ast.parse(self.text, mode="eval").body
+        if any(alias != name and alias in text for alias, name in aliases.items()):
+            raise InputError(f"{shown(text)} of the formula has a column named as {_ALIAS.format('...')}")
+        tree = ast.parse(plain, mode="eval").body
         if _depth(tree) > DEEPEST:
             raise InputError(f"{shown(text)} of the formula is nested more than {DEEPEST} deep")
         self.columns = [aliases.get(name, name) for name in _factor(tree)]
+        self.text = ast.unparse(tree)
+        self.most_columns = _most_columns(tree)
 
 
 def closed() -> dict[str, Any]:
@@ -101,6 +112,20 @@ def _depth(tree: ast.AST) -> int:
     while parts:
         depth, parts = depth + 1, [child for part in parts for child in ast.iter_child_nodes(part)]
     return depth
+
+
+def _most_columns(tree: ast.AST) -> int:
+    """Return how many columns the splines and polynomials of an expression make at most."""
+    calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)]
+    return math.prod(_columns_of(call) for call in calls if call.func.id in _MAKE_COLUMNS)  # type: ignore
+
+
+def _columns_of(call: ast.Call) -> int:
+    """Return the sum of the sizes and of the numbers of knots that a call gives: it makes no more columns."""
+    options = [*call.args[1:], *(option.value for option in call.keywords)]
+    numbers = [part.value for part in options if isinstance(part, ast.Constant) and type(part.value) is int]
+    lists = [len(part.elts) for part in options if isinstance(part, ast.List | ast.Tuple)]
+    return 4 + sum(numbers) + sum(lists)  # a cubic spline has four more than knots
 
 
 def _refused(part: ast.AST | str, hint: str = "make the column in the table") -> InputError:
@@ -133,6 +158,7 @@ def _numbers(node: ast.expr) -> Iterator[str]:
             yield name
         case ast.Constant():
             _check_number(node)
+            node.value = float(node.value)  # type: ignore[arg-type]
         case ast.BinOp(left=left, right=right, op=operator) if isinstance(operator, _OPERATORS):
             if isinstance(operator, ast.Pow):
                 _check_power(node)
@@ -144,10 +170,19 @@ def _numbers(node: ast.expr) -> Iterator[str]:
             yield from _numbers(column)
             _check_options(node, _TRANSFORMS[name], others)
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[_, *_] as each, keywords=[]):
-            if not _is_of_numbers(getattr(np, name, None)):
+            function: Any = getattr(np, name, None)
+            if not _is_of_numbers(function):
                 raise _refused(node.func)
+            if len(each) != function.nin:  # what comes after is where NumPy writes to
+                raise _refused(node, f"np.{name} takes {function.nin} of them")
             for part in each:
                 yield from _numbers(part)
+        case ast.BinOp(op=ast.BitXor()):
+            raise _refused(node, "write ** for a power")
+        case ast.Attribute():
+            raise _refused(node, f"write a column in backticks: `{ast.unparse(node)}`")
+        case ast.Call(func=ast.Name(id=name)) if _is_of_numbers(getattr(np, name, None)):
+            raise _refused(node, f"write np.{name}")
         case _:
             raise _refused(node)
 
@@ -217,11 +252,9 @@ def _check_number(node: ast.expr) -> None:
 
 def _check_power(node: ast.BinOp) -> None:
     """Refuse powers of numbers alone that would take long: Python has whole numbers of any size."""
-    if any(isinstance(part, ast.Name) for part in ast.walk(node.left)):
+    if any(isinstance(part, ast.Name) and part.id not in _NAMES for part in ast.walk(node)):
         return
     base, power = _unsigned(node.left), _unsigned(node.right)
-    if any(isinstance(part, ast.Name) for part in ast.walk(node.right)):
-        return
     for part, most in ((base, _LARGEST_BASE), (power, _LARGEST_POWER)):
         _check_number(part)
         if abs(ast.literal_eval(part)) > most:

@@ -138,7 +138,8 @@ class FormulaCoding(Coding):
         count = -1  # the intercept is none
         for term in terms:
             of_factors = ([*_parser().columns_of(factor)] for factor in term.factors if _has_levels(factor, by_name))
-            count += prod(len(np.unique(by_name[name].values)) for names in of_factors for name in names[:1])
+            levels = prod(len(np.unique(by_name[name].values)) for names in of_factors for name in names[:1])
+            count += levels * prod(map(_parser().most_columns_of, term.factors))
         if count > MOST_COLUMNS:
             hint = f"at most {MOST_COLUMNS}: use the numbers as they are, or fewer levels"
             raise InputError(f"the formula {shown(self.formula)} makes {count} columns", hint=hint)

@@ -105,6 +105,11 @@ def columns_of(factor: Any) -> list[str]:
     return [factor.expr] * (factor.eval_method.value == "lookup")
 
 
+def most_columns_of(factor: Any) -> int:
+    """Return how many columns a factor without levels makes at most."""
+    return Expression(factor.expr).most_columns if factor.eval_method.value == "python" else 1
+
+
 class _Materializer(PandasMaterializer):
     """Evaluates the text of expressions that were checked, where nothing else can be called."""
 
