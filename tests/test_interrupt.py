@@ -378,6 +378,7 @@ def test_after_the_first_signal_no_other_one_takes_what_was_drawn(tmp_path, wher
 
 IMPORTED = """
 import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which a parent may ignore, as nohup does
 sys.modules["__main__"].__file__ = "/usr/bin/bayeszoo"
 class Stops:
     def find_spec(self, name, *_):
