@@ -9,7 +9,7 @@ Gelman et al., BDA3, sections 2.1-2.4; Bishop, PRML, section 2.1.1; CS725 lectur
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lazy_loader
@@ -17,25 +17,22 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Binary
-from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.categorical import Bernoulli
 from bayeszoo.distributions.discrete import BetaBinomial
-from bayeszoo.distributions.special import log_beta_ratio, log_binomial, sum_or_nan
-from bayeszoo.errors import NumericalError
-from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Stats, Values, positive
+from bayeszoo.distributions.special import log_binomial, sum_or_nan
+from bayeszoo.distributions.statistics.counts import Trials
+from bayeszoo.model import (
+    BlockModel,
+    Example,
+    Values,
+    positive,
+)
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class Counts(Stats):
-    """Sufficient statistics: how many successes and failures."""
-
-    successes: int = 0
-    failures: int = 0
-
-
-@dataclass(frozen=True)
-class BetaBernoulli(Conjugate[Counts], PointEstimates[Counts], Observable):
+class BetaBernoulli(BlockModel[Trials]):
     """Independent binary observations with a Beta prior on the probability of success.
 
     Parameters
@@ -75,16 +72,16 @@ class BetaBernoulli(Conjugate[Counts], PointEstimates[Counts], Observable):
                 pm.Binomial("successes", n=trials, p=theta, observed=successes, dims="row")
         return model
 
-    def statistics(self, data: Values) -> Counts:
+    def statistics(self, data: Values) -> Trials:
         """Count successes and failures."""
         if "y" in data:
             successes = int(np.sum(data["y"]))
-            return Counts(successes, len(data["y"]) - successes)
+            return Trials(successes, len(data["y"]) - successes)
         successes, trials = data["successes"], data["trials"]
         coefficient = float(np.sum(log_binomial(trials, successes)))
-        return Counts(int(np.sum(successes)), int(np.sum(trials - successes)), log_coefficient=coefficient)
+        return Trials(int(np.sum(successes)), int(np.sum(trials - successes)), log_coefficient=coefficient)
 
-    def compressed(self, stats: Counts) -> Any:
+    def compressed(self, stats: Trials) -> Any:
         """Declare the density of the ordered observations from the two counts."""
         with pm.Model() as model:
             theta = pm.Beta("theta", alpha=self.a, beta=self.b)
@@ -93,56 +90,26 @@ class BetaBernoulli(Conjugate[Counts], PointEstimates[Counts], Observable):
             pm.Potential("y", successes * pm.math.log(theta) + failures * pm.math.log1p(-theta))
         return model
 
-    def posterior(self, stats: Counts) -> Posterior:
-        """Return theta ~ Beta(a + successes, b + failures)."""
-        return Posterior({"theta": frozen.beta(self.a + stats.successes, self.b + stats.failures)})
+    def block(self, stats: Trials | None = None) -> Bernoulli:
+        """Return the prior; the posterior is Beta(a + successes, b + failures)."""
+        return Bernoulli(("theta",), "y", np.asarray(self.a), np.asarray(self.b))
 
-    def log_evidence(self, stats: Counts) -> float:
-        """Return log B(a + successes, b + failures) - log B(a, b), of the ordered observations."""
-        return float(log_beta_ratio(self.a, self.b, stats.successes, stats.failures))
+    def from_block(self, block: Bernoulli) -> BetaBernoulli:
+        """Return the model with another Beta prior."""
+        return self.replaced(a=block.a, b=block.b)
 
-    def log_evidence_counts(self, stats: Counts) -> float:
+    def log_evidence_counts(self, stats: Trials) -> float:
         """Return the log evidence of the counts, in whatever order; NaN where the terms cancel."""
         trials = stats.successes + stats.failures
         pooled = BetaBinomial(trials, self.a, self.b).logpmf(stats.successes)
         return sum_or_nan(float(pooled), -float(log_binomial(trials, stats.successes)), stats.log_coefficient)
 
-    def predictive(self, stats: Counts, data: Values) -> Any:
+    def predictive(self, stats: Trials, data: Values) -> Any:
         """Return each row's beta-binomial predictive; a row of ``y`` is one trial."""
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
         return BetaBinomial(trials, self.a + stats.successes, self.b + stats.failures)
-
-    def updated(self, stats: Counts) -> BetaBernoulli:
-        """Return the model whose prior is this posterior."""
-        return replace(self, a=self.a + stats.successes, b=self.b + stats.failures)
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Bernoulli or binomial distribution; theta of shape (...,) gives (..., rows)."""
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
         return scipy.stats.binom(trials, np.asarray(params["theta"])[..., None])
-
-    def free_parameters(self, stats: Counts) -> int:
-        """Return 1."""
-        return 1
-
-    def map(self, stats: Counts) -> dict[str, Any]:
-        """Return the mode (a + successes - 1) / (a + b + N - 2), or the edge where the density is highest.
-
-        Raises
-        ------
-        NumericalError
-            When the posterior has no mode: flat, or unbounded at 0 or 1.
-        """
-        a, b = float(self.a) + stats.successes, float(self.b) + stats.failures
-        if min(a, b) < 1:
-            raise NumericalError(f"no mode: Beta({a:g}, {b:g}) is unbounded at theta = {0 if a < 1 else 1}")
-        if a == b == 1:
-            raise NumericalError("no mode: the posterior of theta is flat")
-        return {"theta": (a - 1) / (a + b - 2)}
-
-    def mle(self, stats: Counts) -> dict[str, Any]:
-        """Return successes / N."""
-        total = stats.successes + stats.failures
-        if total == 0:
-            raise NumericalError("no maximum-likelihood estimate: there are no observations")
-        return {"theta": stats.successes / total}

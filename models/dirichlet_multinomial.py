@@ -10,7 +10,7 @@ section 3.4; W4400, the multinomial distribution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import lazy_loader
@@ -18,26 +18,20 @@ import numpy as np
 
 from bayeszoo.data.inputs import Categories
 from bayeszoo.data.read import Example
-from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio, log_multinomial
-from bayeszoo.distributions.discrete import Categorical, Multinomial
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.dirichlet import log_multinomial
+from bayeszoo.distributions.discrete import Categorical as CategoricalRows
 from bayeszoo.distributions.discrete import DirichletMultinomial as Predictive
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.discrete import Multinomial
 from bayeszoo.distributions.special import sum_or_nan
-from bayeszoo.errors import NumericalError
-from bayeszoo.model import Axes, Conjugate, Observable, PointEstimates, Stats, Values, plain, positive
+from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.model import Axes, BlockModel, Values, plain, positive
 
 pm = lazy_loader.load("pymc")
 
 
-@dataclass(frozen=True, eq=False)
-class Tally(Stats):
-    """Sufficient statistics: how often each category occurred, shape (K,)."""
-
-    counts: np.ndarray
-
-
 @dataclass(frozen=True)
-class DirichletMultinomial(Conjugate[Tally], PointEstimates[Tally], Observable):
+class DirichletMultinomial(BlockModel[Counts]):
     """Independent categorical observations with a Dirichlet prior on the shares of the K categories.
 
     Parameters
@@ -63,7 +57,7 @@ class DirichletMultinomial(Conjugate[Tally], PointEstimates[Tally], Observable):
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw the shares from the prior (of three categories if alpha is one number) and observations given them."""
         categories = np.size(self.alpha) if np.ndim(self.alpha) else 3
-        p = Dirichlet(self.entries("alpha", categories)).rvs((), rng)
+        p = self._block(categories).rvs((), rng)["p"]
         labels = np.array([f"c{k + 1}" for k in range(categories)])
         return {"p": p}, {"y": rng.choice(categories, size=size, p=p), "category": labels}
 
@@ -79,16 +73,16 @@ class DirichletMultinomial(Conjugate[Tally], PointEstimates[Tally], Observable):
                 pm.Multinomial("counts", n=total, p=p, observed=counts, dims=("row", "category"))
         return model
 
-    def statistics(self, data: Values) -> Tally:
+    def statistics(self, data: Values) -> Counts:
         """Count each category; ``alpha`` must have as many entries."""
         categories = len(data["category"])
         self.entries("alpha", categories)
         if "y" in data:
-            return Tally(np.bincount(data["y"], minlength=categories).astype(np.float64))
+            return Counts(np.bincount(data["y"], minlength=categories).astype(np.float64))
         counts = np.asarray(data["counts"], dtype=np.float64)
-        return Tally(counts.sum(axis=0), log_coefficient=float(np.sum(log_multinomial(counts))))
+        return Counts(counts.sum(axis=0), log_coefficient=float(np.sum(log_multinomial(counts))))
 
-    def compressed(self, stats: Tally) -> Any:
+    def compressed(self, stats: Counts) -> Any:
         """Declare the density of the ordered observations from the counts that are not zero."""
         seen = np.flatnonzero(stats.counts)  # 0 * log(0) would be NaN
         with pm.Model() as model:
@@ -97,50 +91,32 @@ class DirichletMultinomial(Conjugate[Tally], PointEstimates[Tally], Observable):
             pm.Potential("y", pm.math.sum(counts * pm.math.log(p[pm.Data("seen", seen)])))
         return model
 
-    def posterior(self, stats: Tally) -> Posterior:
-        """Return p ~ Dirichlet(alpha + counts); the marginals are Beta."""
-        return self._dirichlet(stats).posterior("p")
+    def block(self, stats: Counts) -> Categorical:
+        """Return the prior; the posterior is Dirichlet(alpha + counts)."""
+        return self._block(len(stats.counts))
 
-    def _dirichlet(self, stats: Tally) -> Dirichlet:
-        return Dirichlet(self.entries("alpha", len(stats.counts)) + stats.counts)
+    def _block(self, categories: int) -> Categorical:
+        return Categorical(("p",), "y", self.entries("alpha", categories))
 
-    def log_evidence(self, stats: Tally) -> float:
-        """Return log B(alpha + counts) - log B(alpha), of the ordered observations."""
-        return float(log_dirichlet_ratio(self.entries("alpha", len(stats.counts)), stats.counts))
+    def from_block(self, block: Categorical) -> DirichletMultinomial:
+        """Return the model with another Dirichlet prior."""
+        return self.replaced(alpha=plain(block.alpha))
 
-    def log_evidence_counts(self, stats: Tally) -> float:
+    def log_evidence_counts(self, stats: Counts) -> float:
         """Return the log evidence of the counts, in whatever order; NaN where the terms cancel."""
         pooled = Predictive(self.entries("alpha", len(stats.counts)), stats.counts.sum()[None]).logpmf(stats.counts)
         return sum_or_nan(float(pooled[0]), -float(log_multinomial(stats.counts)), stats.log_coefficient)
 
-    def predictive(self, stats: Tally, data: Values) -> Any:
+    def predictive(self, stats: Counts, data: Values) -> Any:
         """Return each row's predictive: the mean shares, or the Dirichlet-multinomial of a row of counts."""
-        later = self._dirichlet(stats)
+        alpha = self.block(stats).updated(stats).alpha
         if "y" in data:
-            return Categorical(np.tile(later.alpha / later.alpha.sum(), (len(data["y"]), 1)))
-        return Predictive(later.alpha, data["counts"].sum(axis=1))
-
-    def updated(self, stats: Tally) -> DirichletMultinomial:
-        """Return the model whose prior is this posterior."""
-        return replace(self, alpha=plain(self._dirichlet(stats).alpha))
+            return CategoricalRows(np.tile(alpha / alpha.sum(), (len(data["y"]), 1)))
+        return Predictive(alpha, data["counts"].sum(axis=1))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's distribution; p of shape (..., K) gives (..., rows)."""
         p = np.asarray(params["p"])[..., None, :]
         if "y" in data:
-            return Categorical(np.broadcast_to(p, (*p.shape[:-2], len(data["y"]), p.shape[-1])))
+            return CategoricalRows(np.broadcast_to(p, (*p.shape[:-2], len(data["y"]), p.shape[-1])))
         return Multinomial(data["counts"].sum(axis=1), p)
-
-    def free_parameters(self, stats: Tally) -> int:
-        """Return K - 1: the shares add up to one."""
-        return len(stats.counts) - 1
-
-    def map(self, stats: Tally) -> dict[str, Any]:
-        """Return the mode (alpha + counts - 1) / (their sum), which may lie on the edge."""
-        return {"p": self._dirichlet(stats).mode()}
-
-    def mle(self, stats: Tally) -> dict[str, Any]:
-        """Return the observed shares."""
-        if not stats.counts.any():
-            raise NumericalError("no maximum-likelihood estimate: there are no observations")
-        return {"p": stats.counts / stats.counts.sum()}

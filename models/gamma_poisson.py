@@ -9,25 +9,24 @@ Without an exposure column every row was observed for one unit. Gelman et al., B
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Counts
-from bayeszoo.distributions import frozen
-from bayeszoo.distributions.discrete import NegativeBinomial, Poisson
-from bayeszoo.distributions.special import log_peak
-from bayeszoo.errors import NumericalError
-from bayeszoo.families.statistics.events import Events
-from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Values, positive
+from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.discrete import NegativeBinomial
+from bayeszoo.distributions.discrete import Poisson as PoissonRows
+from bayeszoo.distributions.statistics.events import Events
+from bayeszoo.model import BlockModel, Example, Values, positive
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class GammaPoisson(Conjugate[Events], PointEstimates[Events], Observable):
+class GammaPoisson(BlockModel[Events]):
     """Independent Poisson counts with a Gamma prior on their rate.
 
     Parameters
@@ -81,51 +80,22 @@ class GammaPoisson(Conjugate[Events], PointEstimates[Events], Observable):
             pm.Potential("y", height + events * pm.math.log(rate / pivot) - exposure * (rate - pivot))
         return model
 
-    def updated(self, stats: Events) -> GammaPoisson:
-        """Return the model whose prior is this posterior."""
-        return replace(self, a=self.a + stats.events, b=self.b + stats.exposure)
+    def block(self, stats: Events | None = None) -> Poisson:
+        """Return the prior; the posterior is Gamma(a + events, rate b + exposure)."""
+        return Poisson(("rate",), "y", np.asarray(self.a), np.asarray(self.b))
 
-    def posterior(self, stats: Events) -> Posterior:
-        """Return rate ~ Gamma(a + events, rate b + exposure)."""
-        later = self.updated(stats)
-        return Posterior({"rate": frozen.gamma(later.a, scale=1 / later.b)})
-
-    def log_evidence(self, stats: Events) -> float:
-        """Return the log mass of the counts, of the ordered rows."""
-        pooled = NegativeBinomial(self.a, self.b, stats.exposure).logpmf(stats.events) if stats.exposure else 0.0
-        return float(pooled - log_peak(stats.events) + stats.peaks - stats.deviance)
+    def from_block(self, block: Poisson) -> GammaPoisson:
+        """Return the model with another Gamma prior."""
+        return self.replaced(a=block.a, b=block.b)
 
     def predictive(self, stats: Events, data: Values) -> Any:
         """Return each row's predictive: negative binomial."""
-        later = self.updated(stats)
-        return NegativeBinomial(later.a, later.b, _exposure(data))
+        later = self.block().updated(stats)
+        return NegativeBinomial(float(later.a), float(later.b), _exposure(data))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Poisson distribution; a rate of shape (...,) gives (..., rows)."""
-        return Poisson(np.asarray(params["rate"])[..., None] * _exposure(data))
-
-    def free_parameters(self, stats: Events) -> int:
-        """Return 1: the rate."""
-        return 1
-
-    def map(self, stats: Events) -> dict[str, Any]:
-        """Return the mode (a + events - 1) / (b + exposure), which may be the edge 0.
-
-        Raises
-        ------
-        NumericalError
-            When the density is unbounded at 0.
-        """
-        later = self.updated(stats)
-        if later.a < 1:
-            raise NumericalError(f"no mode: Gamma({later.a:g}, rate {later.b:g}) is unbounded at rate = 0")
-        return {"rate": (later.a - 1) / later.b}
-
-    def mle(self, stats: Events) -> dict[str, Any]:
-        """Return events over exposure."""
-        if stats.exposure == 0:
-            raise NumericalError("no maximum-likelihood estimate: there are no observations")
-        return {"rate": stats.events / stats.exposure}
+        return PoissonRows(np.asarray(params["rate"])[..., None] * _exposure(data))
 
 
 def _exposure(data: Values) -> np.ndarray:

@@ -8,8 +8,7 @@ Bishop, PRML, section 2.3.6; Gelman et al., BDA3, section 2.5; CS725 lecture 11;
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lazy_loader
@@ -17,15 +16,15 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.errors import NumericalError
-from bayeszoo.families.statistics.moments import Moments, gaussian_peak
-from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Values, positive, real
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.statistics.moments import Moments, gaussian_peak
+from bayeszoo.model import BlockModel, Example, Values, positive, real
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class GaussianMean(Conjugate[Moments], PointEstimates[Moments], Observable):
+class GaussianMean(BlockModel[Moments]):
     """Independent Gaussian observations of known standard deviation, with a Gaussian prior on their mean.
 
     Parameters
@@ -82,42 +81,19 @@ class GaussianMean(Conjugate[Moments], PointEstimates[Moments], Observable):
             pm.Potential("y", peak - precision * pm.math.sqr(mu - mean) / 2)
         return model
 
-    def posterior(self, stats: Moments) -> Posterior:
-        """Return mu ~ N(m, s^2): precisions add up, and m lies between m0 and the mean in their proportion."""
-        weight = stats.n * self.s0**2 / (self.sigma**2 + stats.n * self.s0**2)
-        sd = self.sigma * self.s0 / math.sqrt(self.sigma**2 + stats.n * self.s0**2)
-        return Posterior({"mu": scipy.stats.norm(self.m0 + weight * stats.less(self.m0), sd)})
+    def block(self, stats: Moments | None = None) -> Normal:
+        """Return the prior of mu, which is worth sigma^2 / s0^2 rows; the variance is known."""
+        nothing, kappa = np.asarray(0.0), np.square(self.sigma / self.s0)
+        return Normal(("mu",), "y", np.asarray(self.m0), kappa, nothing, nothing, variance=np.square(self.sigma))
 
-    def log_evidence(self, stats: Moments) -> float:
-        """Return the log density of the rows under N(m0, sigma^2 I + s0^2 11'), of the ordered observations."""
-        spread = self.sigma**2 + stats.n * self.s0**2
-        distance = stats.n * stats.less(self.m0) ** 2 / (2 * spread)
-        return float(gaussian_peak(stats, self.sigma) - math.log(spread / self.sigma**2) / 2 - distance)
+    def from_block(self, block: Normal) -> GaussianMean:
+        """Return the model with another Gaussian prior."""
+        return self.replaced(m0=block.m, s0=self.sigma / np.sqrt(block.kappa))
 
     def predictive(self, stats: Moments, data: Values) -> Any:
         """Return each row's predictive: N(m, s^2 + sigma^2)."""
-        mu = self.posterior(stats)["mu"]
-        return scipy.stats.norm(np.full(len(data["y"]), mu.mean()), math.hypot(mu.std(), self.sigma))
-
-    def updated(self, stats: Moments) -> GaussianMean:
-        """Return the model whose prior is this posterior."""
-        mu = self.posterior(stats)["mu"]
-        return replace(self, m0=mu.mean(), s0=mu.std())
+        return self.block().updated(stats).predictive(len(data["y"]))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; mu of shape (...,) gives (..., rows)."""
         return scipy.stats.norm(np.asarray(params["mu"])[..., None] + np.zeros(len(data["y"])), self.sigma)
-
-    def free_parameters(self, stats: Moments) -> int:
-        """Return 1: mu."""
-        return 1
-
-    def map(self, stats: Moments) -> dict[str, Any]:
-        """Return the mean of the posterior, where its density is highest."""
-        return {"mu": float(self.posterior(stats)["mu"].mean())}
-
-    def mle(self, stats: Moments) -> dict[str, Any]:
-        """Return the mean of the rows."""
-        if stats.n == 0:
-            raise NumericalError("no maximum-likelihood estimate: there are no observations")
-        return {"mu": stats.mean}

@@ -22,10 +22,10 @@ import numpy as np
 
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.distributions import dirichlet
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, ComponentMoments, GaussianComponents
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import Example, Values, plain, positive, real, whole
 from bayeszoo.model import covariance as scale_matrix
 

@@ -9,8 +9,7 @@ lecture 10 (where the Gamma belongs to the precision, not to the variance).
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lazy_loader
@@ -18,18 +17,16 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.posterior import InverseRootGamma
-from bayeszoo.distributions.special import log_rising
-from bayeszoo.errors import NumericalError
-from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Values, positive, real
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.model import BlockModel, Example, Values, positive, real
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class GaussianPrecision(Conjugate[Moments], PointEstimates[Moments], Observable):
+class GaussianPrecision(BlockModel[Moments]):
     """Independent Gaussian observations of known mean, with a Gamma prior on their precision.
 
     Parameters
@@ -65,6 +62,15 @@ class GaussianPrecision(Conjugate[Moments], PointEstimates[Moments], Observable)
         lam = rng.gamma(self.a, 1 / self.b)
         return {"lam": lam}, {"y": rng.normal(self.mu, lam**-0.5, size)}
 
+    def block(self, stats: Moments | None = None) -> Normal:
+        """Return the prior of the precision; the mean is known, as if it had been seen in any number of rows."""
+        m, kappa, a, b = map(np.asarray, (self.mu, np.inf, self.a, self.b))
+        return Normal(("lam",), "y", m, kappa, a, b, precision=True)
+
+    def from_block(self, block: Normal) -> GaussianPrecision:
+        """Return the model with another Gamma prior."""
+        return self.replaced(a=block.a, b=block.b)
+
     def declare(self, data: Values) -> Any:
         """Declare one Gaussian observation a row."""
         with pm.Model() as model:
@@ -85,25 +91,9 @@ class GaussianPrecision(Conjugate[Moments], PointEstimates[Moments], Observable)
             pm.Potential("y", (n * pm.math.log(lam / (2 * np.pi)) - lam * squares) / 2)
         return model
 
-    def updated(self, stats: Moments) -> GaussianPrecision:
-        """Return the model whose prior is this posterior."""
-        return replace(self, a=self.a + stats.n / 2, b=self.b + stats.about(self.mu) / 2)
-
-    def posterior(self, stats: Moments) -> Posterior:
-        """Return lam ~ Gamma(a + N/2, rate b + half the sum of squared errors)."""
-        later = self.updated(stats)
-        return Posterior({"lam": frozen.gamma(later.a, scale=1 / later.b)})
-
-    def log_evidence(self, stats: Moments) -> float:
-        """Return the log density of the rows under a multivariate Student t, of the ordered observations."""
-        half, growth = stats.n / 2, stats.about(self.mu) / 2 / self.b
-        powers = self.a * math.log1p(growth) + half * math.log(2 * math.pi * self.b * (1 + growth))
-        return float(log_rising(self.a, half) - powers)
-
     def predictive(self, stats: Moments, data: Values) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
-        later = self.updated(stats)
-        return scipy.stats.t(2 * later.a, np.full(len(data["y"]), self.mu), math.sqrt(later.b / later.a))
+        return self.block().updated(stats).predictive(len(data["y"]))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; lam of shape (...,) gives (..., rows)."""
@@ -115,35 +105,5 @@ class GaussianPrecision(Conjugate[Moments], PointEstimates[Moments], Observable)
 
     def derived_marginals(self, stats: Moments) -> dict[str, Any]:
         """Return the distribution of sigma in closed form."""
-        later = self.updated(stats)
-        return {"sigma": InverseRootGamma(later.a, later.b)}
-
-    def free_parameters(self, stats: Moments) -> int:
-        """Return 1: lam."""
-        return 1
-
-    def map(self, stats: Moments) -> dict[str, Any]:
-        """Return the mode (a + N/2 - 1) / rate, or the edge 0.
-
-        Raises
-        ------
-        NumericalError
-            When the density is unbounded at 0.
-        """
-        later = self.updated(stats)
-        if later.a < 1:
-            raise NumericalError(f"no mode: Gamma({later.a:g}, rate {later.b:g}) is unbounded at lam = 0")
-        return {"lam": (later.a - 1) / later.b}
-
-    def mle(self, stats: Moments) -> dict[str, Any]:
-        """Return N over the sum of squared errors.
-
-        Raises
-        ------
-        NumericalError
-            When there are no observations, or all of them are exactly ``mu``.
-        """
-        squares = stats.about(self.mu)
-        if squares == 0:
-            raise NumericalError("no maximum-likelihood estimate: no observation differs from mu")
-        return {"lam": stats.n / squares}
+        later = self.block().updated(stats)
+        return {"sigma": InverseRootGamma(float(later.a), float(later.b))}

@@ -23,10 +23,10 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import RealSeries, starts
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.hmm.emissions import Emissions
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.hmm.normals import Normals
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import Axes, Example, Values, known, positive, real, whole
 
 pm = lazy_loader.load("pymc")

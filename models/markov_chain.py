@@ -10,7 +10,7 @@ Markov 1913; Murphy 2012, section 17.2; W4400, Markov models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import lazy_loader
@@ -18,25 +18,17 @@ import numpy as np
 
 from bayeszoo.data.inputs import Transitions
 from bayeszoo.data.read import Example
-from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
-from bayeszoo.distributions.discrete import Categorical
-from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.errors import NumericalError
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.discrete import Categorical as CategoricalRows
+from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.families.markov.stationary import stationary
-from bayeszoo.model import Axes, Conjugate, Observable, PointEstimates, Stats, Values, plain, positive
+from bayeszoo.model import Axes, BlockModel, Values, plain, positive
 
 pm = lazy_loader.load("pymc")
 
 
-@dataclass(frozen=True, eq=False)
-class TransitionCounts(Stats):
-    """Sufficient statistics: how often symbol j followed context i, shape (contexts, symbols)."""
-
-    counts: np.ndarray
-
-
 @dataclass(frozen=True)
-class MarkovChain(Conjugate[TransitionCounts], PointEstimates[TransitionCounts], Observable):
+class MarkovChain(BlockModel[Counts]):
     """A Markov chain with a Dirichlet prior on each row of its transition matrix.
 
     Parameters
@@ -61,7 +53,7 @@ class MarkovChain(Conjugate[TransitionCounts], PointEstimates[TransitionCounts],
         A prior with other contexts than symbols is of a chain of higher order: its contexts are drawn at random.
         """
         shape = np.shape(self.alpha)[:1] + np.shape(self.alpha)[-1:] or (3, 3)
-        p = Dirichlet(self.entries("alpha", shape)).rvs((), rng)
+        p = self._block(*shape).rvs((), rng)["P"]
         previous, following = np.zeros((2, size), dtype=np.int64)
         for t in range(size):
             previous[t] = following[t - 1] if shape[0] == shape[1] else rng.integers(shape[0])
@@ -78,14 +70,12 @@ class MarkovChain(Conjugate[TransitionCounts], PointEstimates[TransitionCounts],
             pm.Categorical("next", p=p[previous], observed=pm.Data("next_data", data["next"], dims="row"), dims="row")
         return model
 
-    def statistics(self, data: Values) -> TransitionCounts:
+    def statistics(self, data: Values) -> Counts:
         """Count each transition; ``alpha`` must have as many entries as there are contexts and symbols."""
-        contexts, symbols = len(data["context"]), len(data["symbol"])
-        self.entries("alpha", (contexts, symbols))
-        cells = np.bincount(data["previous"] * symbols + data["next"], minlength=contexts * symbols)
-        return TransitionCounts(cells.reshape(contexts, symbols).astype(np.float64))
+        block = self._block(len(data["context"]), len(data["symbol"]))
+        return block.statistics_by(data["previous"], data)
 
-    def compressed(self, stats: TransitionCounts) -> Any:
+    def compressed(self, stats: Counts) -> Any:
         """Declare the density of the transitions from the counts that are not zero."""
         context, symbol = np.nonzero(stats.counts)  # 0 * log(0) would be NaN
         with pm.Model() as model:
@@ -95,54 +85,27 @@ class MarkovChain(Conjugate[TransitionCounts], PointEstimates[TransitionCounts],
             pm.Potential("next", pm.math.sum(counts * pm.math.log(seen)))
         return model
 
-    def posterior(self, stats: TransitionCounts) -> Posterior:
-        """Return the rows of P ~ Dirichlet(alpha + counts), independent; the marginals are Beta."""
-        return self._dirichlet(stats).posterior("P")
+    def block(self, stats: Counts) -> Categorical:
+        """Return the prior of each row of P; the posterior of it is Dirichlet(alpha + its counts), independent."""
+        return self._block(*stats.counts.shape)
 
-    def _dirichlet(self, stats: TransitionCounts) -> Dirichlet:
-        return Dirichlet(self.entries("alpha", stats.counts.shape) + stats.counts)
+    def _block(self, contexts: int, symbols: int) -> Categorical:
+        return Categorical(("P",), "next", self.entries("alpha", (contexts, symbols)))
 
-    def log_evidence(self, stats: TransitionCounts) -> float:
-        """Return the sum over rows of log B(alpha + counts) - log B(alpha), given the first symbols."""
-        return float(np.sum(log_dirichlet_ratio(self.entries("alpha", stats.counts.shape), stats.counts)))
+    def from_block(self, block: Categorical) -> MarkovChain:
+        """Return the model with another Dirichlet prior of each row."""
+        return self.replaced(alpha=plain(block.alpha))
 
-    def predictive(self, stats: TransitionCounts, data: Values) -> Any:
+    def predictive(self, stats: Counts, data: Values) -> Any:
         """Return each row's predictive: the mean of the row of P that its context has."""
-        alpha = self._dirichlet(stats).alpha[data["previous"]]
-        return Categorical(alpha / alpha.sum(axis=1, keepdims=True))
-
-    def updated(self, stats: TransitionCounts) -> MarkovChain:
-        """Return the model whose prior is this posterior."""
-        return replace(self, alpha=plain(self._dirichlet(stats).alpha))
+        alpha = self.block(stats).updated(stats).alpha[data["previous"]]
+        return CategoricalRows(alpha / alpha.sum(axis=1, keepdims=True))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's categorical distribution; P of shape (..., contexts, symbols) gives (..., rows)."""
-        return Categorical(np.asarray(params["P"])[..., data["previous"], :])
+        return CategoricalRows(np.asarray(params["P"])[..., data["previous"], :])
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return the stationary distribution of a chain of the first order."""
         p = np.asarray(params["P"])
         return {"stationary": stationary(p)} if p.shape[-1] == p.shape[-2] else {}
-
-    def free_parameters(self, stats: TransitionCounts) -> int:
-        """Return what is free in P: each row adds up to one."""
-        contexts, symbols = stats.counts.shape
-        return contexts * (symbols - 1)
-
-    def map(self, stats: TransitionCounts) -> dict[str, Any]:
-        """Return the mode (alpha + counts - 1) / (their sum) of each row, which may lie on the edge."""
-        return {"P": self._dirichlet(stats).mode()}
-
-    def mle(self, stats: TransitionCounts) -> dict[str, Any]:
-        """Return the observed shares of each row.
-
-        Raises
-        ------
-        NumericalError
-            When nothing ever followed a context.
-        """
-        totals = stats.counts.sum(axis=1, keepdims=True)
-        if (unseen := np.flatnonzero(totals == 0)).size:
-            where = f"context {unseen[0] + 1} of {len(totals)}"
-            raise NumericalError(f"no maximum-likelihood estimate: nothing follows {where}")
-        return {"P": stats.counts / totals}

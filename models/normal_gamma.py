@@ -10,8 +10,7 @@ BDA3, section 3.3; CS725 lecture 10; W4400, natural conjugate priors.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lazy_loader
@@ -19,17 +18,16 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
-from bayeszoo.distributions.posterior import InverseRootGamma, normal_gamma
-from bayeszoo.distributions.special import log_rising
-from bayeszoo.errors import NumericalError
-from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model import Conjugate, Example, Observable, PointEstimates, Posterior, Values, positive, real
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.posterior import InverseRootGamma
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.model import BlockModel, Example, Values, positive, real
 
 pm = lazy_loader.load("pymc")
 
 
 @dataclass(frozen=True)
-class NormalGamma(Conjugate[Moments], PointEstimates[Moments], Observable):
+class NormalGamma(BlockModel[Moments]):
     """Independent Gaussian observations, with a normal-gamma prior on their mean and precision.
 
     Parameters
@@ -59,11 +57,17 @@ class NormalGamma(Conjugate[Moments], PointEstimates[Moments], Observable):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw precision and mean from the prior and ``size`` observations given them."""
-        params = self._prior().rvs((), rng)
+        params = self.block().rvs((), rng)
         return params, {"y": rng.normal(params["mu"], params["lam"] ** -0.5, size)}
 
-    def _prior(self) -> Posterior:
-        return normal_gamma(self.mu0, self.kappa0, self.alpha0, self.beta0)
+    def block(self, stats: Moments | None = None) -> Normal:
+        """Return the prior, whose posterior is normal-gamma as well."""
+        m, kappa, a, b = map(np.asarray, (self.mu0, self.kappa0, self.alpha0, self.beta0))
+        return Normal(("mu", "lam"), "y", m, kappa, a, b, precision=True)
+
+    def from_block(self, block: Normal) -> NormalGamma:
+        """Return the model with another normal-gamma prior."""
+        return self.replaced(mu0=block.m, kappa0=block.kappa, alpha0=block.a, beta0=block.b)
 
     def declare(self, data: Values) -> Any:
         """Declare one Gaussian observation a row."""
@@ -87,32 +91,9 @@ class NormalGamma(Conjugate[Moments], PointEstimates[Moments], Observable):
             pm.Potential("y", (n * pm.math.log(lam / (2 * np.pi)) - lam * squares) / 2)
         return model
 
-    def updated(self, stats: Moments) -> NormalGamma:
-        """Return the model whose prior is this posterior."""
-        kappa, shift = self.kappa0 + stats.n, stats.less(self.mu0)
-        mean, rate = self.mu0 + shift * (stats.n / kappa), self.beta0 + self._growth(stats)
-        return replace(self, mu0=mean, kappa0=kappa, alpha0=self.alpha0 + stats.n / 2, beta0=rate)
-
-    def _growth(self, stats: Moments) -> float:
-        """Return what the data add to the rate: scatter, and the conflict of their mean with the prior's."""
-        conflict = self.kappa0 * stats.n / (self.kappa0 + stats.n) * stats.less(self.mu0) ** 2
-        return float(stats.scatter + conflict) / 2
-
-    def posterior(self, stats: Moments) -> Posterior:
-        """Return mu and lam jointly; their marginals are Student t and Gamma."""
-        return self.updated(stats)._prior()
-
-    def log_evidence(self, stats: Moments) -> float:
-        """Return the log density of the rows, of the ordered observations."""
-        half, growth = stats.n / 2, self._growth(stats) / self.beta0
-        powers = self.alpha0 * math.log1p(growth) + half * math.log(2 * math.pi * self.beta0 * (1 + growth))
-        return float(log_rising(self.alpha0, half) - powers - math.log1p(stats.n / self.kappa0) / 2)
-
     def predictive(self, stats: Moments, data: Values) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
-        later = self.updated(stats)
-        scale = math.sqrt(later.beta0 / later.alpha0 * (1 + 1 / later.kappa0))
-        return scipy.stats.t(2 * later.alpha0, np.full(len(data["y"]), later.mu0), scale)
+        return self.block().updated(stats).predictive(len(data["y"]))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (...,) give (..., rows)."""
@@ -125,22 +106,5 @@ class NormalGamma(Conjugate[Moments], PointEstimates[Moments], Observable):
 
     def derived_marginals(self, stats: Moments) -> dict[str, Any]:
         """Return the distribution of sigma in closed form."""
-        later = self.updated(stats)
-        return {"sigma": InverseRootGamma(later.alpha0, later.beta0)}
-
-    def free_parameters(self, stats: Moments) -> int:
-        """Return 2: mu and lam."""
-        return 2
-
-    def map(self, stats: Moments) -> dict[str, Any]:
-        """Return the joint mode: mu at its centre, lam at (alpha - 1/2) / beta; none where alpha <= 1/2."""
-        later = self.updated(stats)
-        if later.alpha0 <= 0.5:
-            raise NumericalError(f"no joint mode: with shape {later.alpha0:g} the density has no maximum in lam > 0")
-        return {"mu": later.mu0, "lam": (later.alpha0 - 0.5) / later.beta0}
-
-    def mle(self, stats: Moments) -> dict[str, Any]:
-        """Return the mean, and N over the scatter; where the rows do not differ the likelihood has no maximum."""
-        if stats.scatter == 0:
-            raise NumericalError("no maximum-likelihood estimate: the observations do not differ")
-        return {"mu": stats.mean, "lam": stats.n / stats.scatter}
+        later = self.block().updated(stats)
+        return {"sigma": InverseRootGamma(float(later.a), float(later.b))}

@@ -10,8 +10,7 @@ hand. Murphy 2012, section 4.6.3; Gelman et al., BDA3, section 3.6; PRML, sectio
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import lazy_loader
@@ -19,19 +18,26 @@ import numpy as np
 
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.data.read import Example
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices
-from bayeszoo.distributions.wishart import GaussianRows, MultivariateT, is_singular
-from bayeszoo.distributions.wishart import NormalInverseWishart as Joint
-from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model import Axes, Conjugate, Observable, PointEstimates, Values, covariance, plain, positive, real
+from bayeszoo.distributions.wishart import GaussianRows
+from bayeszoo.errors import InputError
+from bayeszoo.model import (
+    Axes,
+    BlockModel,
+    Values,
+    covariance,
+    plain,
+    positive,
+    real,
+)
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class NormalInverseWishart(Conjugate[Moments], PointEstimates[Moments], Observable):
+class NormalInverseWishart(BlockModel[Moments]):
     """Independent Gaussian rows of D numbers, with a normal-inverse-Wishart prior on their mean and covariance.
 
     Parameters
@@ -71,12 +77,9 @@ class NormalInverseWishart(Conjugate[Moments], PointEstimates[Moments], Observab
         """Return the names of the columns, for both axes of Sigma."""
         return dict.fromkeys(("column", "column_2"), data["column"])
 
-    def _joint(self) -> Joint:
-        return Joint(self.entries("mu0", self._size), self.kappa0, self.nu0, np.array(self.Psi0))
-
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw covariance and mean from the prior and ``size`` rows given them."""
-        params = self._joint().rvs((), rng)
+        params = self.block().rvs((), rng)
         rows = rng.multivariate_normal(params["mu"], params["Sigma"], size, method="cholesky")
         return params, {"Y": rows, "column": np.array([f"x{j + 1}" for j in range(self._size)])}
 
@@ -104,47 +107,19 @@ class NormalInverseWishart(Conjugate[Moments], PointEstimates[Moments], Observab
             pm.Potential("Y", ours.gaussian_log_likelihood(mu, sigma, n, mean, scatter))
         return model
 
-    def updated(self, stats: Moments) -> NormalInverseWishart:
-        """Return the model whose prior is this posterior."""
-        kappa, shift = self.kappa0 + stats.n, stats.less(self.entries("mu0", self._size))
-        mean = stats.mean - shift * (self.kappa0 / kappa)
-        psi = plain(np.array(self.Psi0) + self._growth(stats))
-        return replace(self, mu0=plain(mean), kappa0=kappa, nu0=self.nu0 + stats.n, Psi0=psi)
+    def block(self, stats: Moments | None = None) -> MultivariateNormal:
+        """Return the prior, whose posterior is normal-inverse-Wishart as well."""
+        m, (kappa, nu, psi) = self.entries("mu0", self._size), map(np.asarray, (self.kappa0, self.nu0, self.Psi0))
+        return MultivariateNormal(("mu", "Sigma"), "Y", m, kappa, nu, psi, Matrices(self._size))
 
-    def _growth(self, stats: Moments) -> np.ndarray:
-        weight, shift = self.kappa0 / (self.kappa0 + stats.n), stats.less(self.entries("mu0", self._size))
-        return np.asarray(stats.scatter + weight * stats.n * np.outer(shift, shift))
-
-    def posterior(self, stats: Moments) -> Posterior:
-        """Return mu and Sigma jointly; their marginals are Student t, and inverse-gamma on the diagonal."""
-        return self.updated(stats)._joint().posterior()
-
-    def log_evidence(self, stats: Moments) -> float:
-        """Return the log density of the rows, of the ordered observations."""
-        ratio = Matrices(self._size).log_ratio(self.nu0, np.array(self.Psi0), stats.n, self._growth(stats))
-        return float(ratio) - self._size / 2 * (stats.n * math.log(math.pi) + math.log1p(stats.n / self.kappa0))
+    def from_block(self, block: MultivariateNormal) -> NormalInverseWishart:
+        """Return the model with another normal-inverse-Wishart prior."""
+        return self.replaced(mu0=plain(block.m), kappa0=block.kappa, nu0=block.nu, Psi0=plain(block.psi))
 
     def predictive(self, stats: Moments, data: Values) -> Any:
         """Return each row's predictive: multivariate Student t with nu - D + 1 degrees of freedom."""
-        later, df = self.updated(stats), self.nu0 + stats.n - self._size + 1
-        shape = np.array(later.Psi0) * ((later.kappa0 + 1) / (later.kappa0 * df))
-        return MultivariateT(df, np.array(later.mu0), shape, len(data["Y"]))
+        return self.block().updated(stats).predictive(len(data["Y"]))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
         return GaussianRows(params["mu"], params["Sigma"], len(data["Y"]))
-
-    def free_parameters(self, stats: Moments) -> int:
-        """Return D + D (D + 1) / 2."""
-        return self._size + self._size * (self._size + 1) // 2
-
-    def map(self, stats: Moments) -> dict[str, Any]:
-        """Return the joint mode: mu at its centre, Sigma at Psi / (nu + D + 2)."""
-        later = self.updated(stats)
-        return {"mu": np.array(later.mu0), "Sigma": np.array(later.Psi0) / (later.nu0 + self._size + 2)}
-
-    def mle(self, stats: Moments) -> dict[str, Any]:
-        """Return the mean, and the scatter over N; none where the rows do not fill D dimensions."""
-        if is_singular(sigma := stats.scatter / max(stats.n, 1)):
-            raise NumericalError(f"no maximum-likelihood estimate: the rows do not fill {self._size} dimensions")
-        return {"mu": stats.mean, "Sigma": sigma}

@@ -19,8 +19,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.student import MeanPrecision, Weighted, log_normalizers, weights, within_pymc
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Values, Variational, positive, real
 from bayeszoo.model.reduction.additive import Additive
 

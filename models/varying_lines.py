@@ -22,8 +22,8 @@ import numpy as np
 
 from bayeszoo.data.inputs import GroupRows
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.lines.statistics import Lines, drawn_lines, guess, lines_given, log_marginal, said_of_lines
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive, real
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.lines.declaration", suppress_warning=True)

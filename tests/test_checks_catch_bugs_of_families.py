@@ -5,7 +5,7 @@ data, s their statistics and p the parameters; ``right(m)`` has the steps withou
 """
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, partial
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy.special import gammaln
 
 from bayeszoo.contract.case import Case, case_of, cases_of
 from bayeszoo.contract.check import IDENTITIES, applicable, run_identity
-from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
+from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
 from bayeszoo.distributions.discrete import Categorical, Multinomial, NegativeBinomial
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.wishart import MultivariateT
@@ -38,6 +38,16 @@ BUGS = []
 def other(m, **changes):
     """Return the model that the bug is seeded in, with other fields."""
     return base_of(type(m))(**{**fields_of(m), **changes})
+
+
+def with_block(**steps):
+    """Return a step that gives the conjugate block with other steps, each a function of the block and its arguments."""
+
+    def block(m, s=None):
+        own = right(m).block(s)
+        return type("Bug", (type(own),), steps)(**{f.name: getattr(own, f.name) for f in fields(own)})
+
+    return {"block": block}
 
 
 def posterior_of(marginals):
@@ -110,7 +120,7 @@ def mean_of_the_notes(m, s):
     return Posterior({"mu": normal(sd**2 * (s.n * s.mean / m.sigma**2 + m.m0), sd)})
 
 
-mean("candidate_identity batches", "PosteriorSdAsInTheNotes", posterior=sd_of_the_notes)
+mean("candidate_identity", "PosteriorSdAsInTheNotes", posterior=sd_of_the_notes)
 mean("no_data", "PosteriorMeanAsInTheNotes", posterior=mean_of_the_notes)
 itself = {"predictive": lambda m, s, d: normal(m.posterior(s)["mu"].mean() + np.zeros(len(d["y"])), m.sigma)}
 mean("chain_rule", "PredictsTheMeanItself", **itself)
@@ -150,7 +160,7 @@ precision(
 )
 precision(both, "PrecisionReadAsSd", declare=with_sd(1))
 whole = posterior_of({"lam": lambda m, s: gamma(m.a + s.n, scale=1 / m.updated(s).b)})
-precision("candidate_identity batches", "WholeForHalf", posterior=whole)
+precision("candidate_identity", "WholeForHalf", posterior=whole)
 about_mean = {"statistics": lambda m, d: replace(right(m).statistics(d), mean=m.mu)}
 precision("chain_rule compressed_density", "SquaresAboutTheirMean", **about_mean)
 
@@ -204,8 +214,8 @@ normal_gamma("no_data compressed_density", "BetaReadAsScale", **beta_as_scale)
 product = {"posterior": lambda m, s: Posterior(dict(right(m).posterior(s)))}
 normal_gamma("candidate_identity no_data", "PosteriorIsAProduct", **product)
 normal_gamma("simulator", "SimulatesMeanIndependently", simulate=simulates_mean_independently)
-normal_gamma("chain_rule batches", "ConflictForgotten", _growth=lambda m, s: s.scatter / 2)
-conflict = {"_growth": lambda m, s: (s.scatter + m.kappa0 / (m.kappa0 + s.n) * (s.mean - m.mu0) ** 2) / 2}
+normal_gamma("chain_rule batches", "ConflictForgotten", **with_block(_growth=lambda b, s: s.scatter))
+conflict = with_block(_growth=lambda b, s: s.scatter + b.kappa / (b.kappa + s.n) * (s.mean - b.m) ** 2)
 normal_gamma("chain_rule batches", "ConflictWithoutN", **conflict)
 no_kappa = off_by(lambda m, s: math.log1p(s.n / m.kappa0) / 2)
 normal_gamma("chain_rule", "KappaDroppedFromEvidence", log_evidence=no_kappa)
@@ -244,13 +254,15 @@ of_counts = off_by(lambda m, s: float(gammaln(s.counts.sum() + 1) - gammaln(s.co
 shares("candidate_identity chain_rule", "EvidenceOfCountsForOrdered", log_evidence=of_counts)
 forgotten = {"statistics": lambda m, d: replace(right(m).statistics(d), log_coefficient=0.0)}
 shares("compressed_density", "CoefficientForgotten", 1, **forgotten)
-mean = {"predictive": lambda m, s, d: Multinomial(d["counts"].sum(axis=1), mean_of(m._dirichlet(s).alpha)[None])}
+mean = {"predictive": lambda m, s, d: Multinomial(d["counts"].sum(axis=1), mean_of(m.block(s).updated(s).alpha)[None])}
 shares("chain_rule", "PlugsInTheMeanShares", 1, **mean)
-above = {"predictive": lambda m, s, d: Categorical(np.tile(mean_of(m._dirichlet(s).alpha - 0.9), (len(d["y"]), 1)))}
+above = {
+    "predictive": lambda m, s, d: Categorical(np.tile(mean_of(m.block(s).updated(s).alpha - 0.9), (len(d["y"]), 1)))
+}
 shares("chain_rule", "PredictsTheMode", **above)
-shared = {"_dirichlet": lambda m, s: Dirichlet(m.entries("alpha", len(s.counts)) / len(s.counts) + s.counts)}
+shared = {"block": lambda m, s: replace(right(m).block(s), alpha=right(m).block(s).alpha / len(s.counts))}
 shares("no_data", "AlphaSharedOut", **shared)
-shares("map_is_the_maximum", "MapIsTheMeanOfShares", map=lambda m, s: {"p": mean_of(m._dirichlet(s).alpha)})
+shares("map_is_the_maximum", "MapIsTheMeanOfShares", map=lambda m, s: {"p": mean_of(m.block(s).updated(s).alpha)})
 shares("free_parameters", "SharesAreFree", free_parameters=lambda m, s: len(s.counts))
 shares("names_of_axes", "AxisWithoutName", declare=without_axis)
 total = {"predictive": lambda m, s, d: right(m).predictive(s, {**d, "counts": d["counts"].sum(axis=0)[None]})}
@@ -299,7 +311,7 @@ markov(
     declare=lambda m, d: MarkovChain(m.alpha).declare(d),
     log_evidence=by_the_first_context,
 )
-over_contexts = {"predictive": lambda m, s, d: Categorical(by_column(m._dirichlet(s).alpha)[d["previous"]])}
+over_contexts = {"predictive": lambda m, s, d: Categorical(by_column(m.block(s).updated(s).alpha)[d["previous"]])}
 markov("chain_rule", "NormalizedOverContexts", **over_contexts)
 first_row = lambda m, s: log_dirichlet_ratio(m.entries("alpha", s.counts.shape)[0], s.counts.sum(axis=0))  # noqa: E731
 markov("chain_rule", "OneRowForAllContexts", log_evidence=lambda m, s: float(first_row(m, s)))
@@ -377,7 +389,7 @@ wishart("chain_rule", "KappaWithoutD", log_evidence=kappa)
 wishart(prior_of, "MeanIndependentOfCovariance", declare=independent_covariance)
 wishart("jacobian", "JacobianOnePowerLess", declare=with_transform(OnePowerLess))
 wishart("jacobian", "JacobianOfTheUpperTriangle", declare=with_transform(ReversedPowers))
-wishart("chain_rule batches", "ConflictOfMeansForgotten", _growth=lambda m, s: np.asarray(s.scatter))
+wishart("chain_rule batches", "ConflictOfMeansForgotten", **with_block(_growth=lambda b, s: (s.scatter, s.n)))
 more = predicts(lambda m, later, df, shape: (df + m._size - 1, shape * df / (df + m._size - 1)))
 wishart("chain_rule", "TooManyDegreesOfFreedom", **more)
 certain_centre = predicts(lambda m, later, df, shape: (df, shape / (later.kappa0 + 1) * later.kappa0))

@@ -57,10 +57,10 @@ def test_modes_on_the_edge_pass_the_gate(model, rows, options):
 @pytest.mark.parametrize(
     ("model", "data", "message"),
     [
-        (GammaPoisson(0.5, 2.0), {"y": np.array([0, 0])}, "unbounded at rate = 0"),
+        (GammaPoisson(0.5, 2.0), {"y": np.array([0, 0])}, "density of rate is unbounded"),
         (DirichletMultinomial(0.5), {"y": np.array([0, 1]), "category": SYMBOLS}, "some alpha < 1"),
-        (MarkovChain(1.0), bz.read(MarkovChain, [["a", "b"]]), "of row 1 is flat"),
-        (NormalGamma(0, 1, 0.2, 1), {"y": np.array([])}, "no maximum in lam > 0"),
+        (MarkovChain(1.0), bz.read(MarkovChain, [["a", "b"]]), "of P 2 is flat"),
+        (NormalGamma(0, 1, 0.2, 1), {"y": np.array([])}, "no maximum as the precision goes to 0"),
     ],
     ids=lambda v: getattr(v, "name", ""),
 )

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeszoo.distributions.dirichlet import Dirichlet, log_dirichlet_ratio
+from bayeszoo.distributions.conjugate.categorical import Categorical as Dirichlet
+from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
 from bayeszoo.distributions.discrete import (
     BetaBinomial,
     Categorical,
@@ -205,32 +206,37 @@ def test_masses_of_large_and_small_numbers(alpha, counts):
         *(([1e-300, 1e-300, 1.0], [1, 0, 10**9]), ([1e9, 2e9, 3e9], [10**9] * 3), ([65.0, 1e12, 64.0], [0, 10**9, 3])),
         *((np.full(1000, alpha), RNG.integers(0, 5, 1000)) for alpha in (1e-3, 1e12)),
         (10.0 ** RNG.uniform(-3, 12, 1000), RNG.integers(0, 10**6, 1000)),
+        *((np.full(5, 1e-200), counts) for counts in ([3, 0, 0, 0, 0], [0, 0, 0, 0, 2], [1, 0, 10**9, 0, 2], [0] * 5)),
     ],
 )
 def test_log_dirichlet_ratio(alpha, counts):
     assert log_dirichlet_ratio(alpha, counts) == pytest.approx(float(exact_ratio(alpha, counts)), rel=1e-11, abs=1e-11)
 
 
+def dirichlet(alpha):
+    return Dirichlet(("p",), "y", np.array(alpha))
+
+
 def test_marginals_and_density_are_scipys():
     alpha, p = np.array([0.5, 2.0, 30.0]), np.array([0.1, 0.2, 0.7])
-    ours, scipys = Dirichlet(alpha), stats.dirichlet(alpha)
-    assert ours.logpdf(p) == pytest.approx(scipys.logpdf(p), rel=1e-13)
-    assert isinstance(ours.logpdf(p), float)
-    assert np.allclose(ours.marginals.mean(), scipys.mean())
-    assert np.allclose(ours.marginals.var(), scipys.var())
-    rows = Dirichlet(np.stack([alpha, alpha + 1]))
+    ours, scipys = dirichlet(alpha), stats.dirichlet(alpha)
+    assert ours.logpdf({"p": p}) == pytest.approx(scipys.logpdf(p), rel=1e-13)
+    assert isinstance(ours.logpdf({"p": p}), float)
+    assert np.allclose(ours.marginals()["p"].mean(), scipys.mean())
+    assert np.allclose(ours.marginals()["p"].var(), scipys.var())
+    rows = dirichlet(np.stack([alpha, alpha + 1]))
     both = scipys.logpdf(p) + stats.dirichlet(alpha + 1).logpdf(p[::-1])
-    assert rows.logpdf(np.stack([p, p[::-1]])) == pytest.approx(both, rel=1e-13)
-    assert rows.marginals.mean().shape == (2, 3)
+    assert rows.logpdf({"p": np.stack([p, p[::-1]])}) == pytest.approx(both, rel=1e-13)
+    assert rows.marginals()["p"].mean().shape == (2, 3)
 
 
 def test_density_on_the_edge():
-    assert Dirichlet([1.0, 2.0, 1.0]).logpdf([0.0, 0.4, 0.6]) == pytest.approx(np.log(6 * 0.4), rel=1e-13)
-    assert Dirichlet([1.0, 1.0]).logpdf([0.0, 1.0]) == pytest.approx(0.0, abs=1e-13)
-    assert Dirichlet([1.0, 2.0, 1.0]).logpdf([0.4, 0.0, 0.6]) == -np.inf
-    assert Dirichlet([0.5, 1.0, 1.0]).logpdf([0.0, 0.4, 0.6]) == np.inf
-    assert np.isnan(Dirichlet([0.5, 2.0, 1.0]).logpdf([0.0, 0.0, 1.0]))
-    assert np.isnan(Dirichlet([0.5, 2.0]).logpdf([np.nan, 1.0]))
+    assert dirichlet([1.0, 2.0, 1.0]).logpdf({"p": [0.0, 0.4, 0.6]}) == pytest.approx(np.log(6 * 0.4), rel=1e-13)
+    assert dirichlet([1.0, 1.0]).logpdf({"p": [0.0, 1.0]}) == pytest.approx(0.0, abs=1e-13)
+    assert dirichlet([1.0, 2.0, 1.0]).logpdf({"p": [0.4, 0.0, 0.6]}) == -np.inf
+    assert dirichlet([0.5, 1.0, 1.0]).logpdf({"p": [0.0, 0.4, 0.6]}) == np.inf
+    assert np.isnan(dirichlet([0.5, 2.0, 1.0]).logpdf({"p": [0.0, 0.0, 1.0]}))
+    assert np.isnan(dirichlet([0.5, 2.0]).logpdf({"p": [np.nan, 1.0]}))
 
 
 @pytest.mark.parametrize("alpha", [[1e12, 3e12], [1e9, 1.0], [1e-300, 1e-3], [1e12, 1e-3]])
@@ -238,13 +244,13 @@ def test_density_of_strong_and_weak_priors(alpha):
     p = np.array([0.25, 0.75]) if min(alpha) != 1 else np.array([1 - 2.0**-30, 2.0**-30])
     a, b = mp.mpf(alpha[0]), mp.mpf(alpha[1])
     exact = (a - 1) * mp.log(p[0]) + (b - 1) * mp.log(p[1]) - mp.log(mp.beta(a, b))
-    assert Dirichlet(alpha).logpdf(p) == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+    assert dirichlet(alpha).logpdf({"p": p}) == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
 
 
 def test_draws_have_the_marginals():
     alpha = np.array([[0.05, 0.6, 2.0], [5.0, 1.0, 40.0]])
-    ours = Dirichlet(alpha)
-    draws = ours.rvs((2, 4000), np.random.default_rng(0))
+    ours = dirichlet(alpha)
+    draws = ours.rvs((2, 4000), np.random.default_rng(0))["p"]
     assert draws.shape == (2, 4000, 2, 3)
     assert np.allclose(draws.sum(-1), 1.0)
     flat = draws.reshape(-1, 2, 3)
@@ -252,12 +258,12 @@ def test_draws_have_the_marginals():
         assert stats.kstest(flat[:, i, j], stats.beta(alpha[i, j], alpha[i].sum() - alpha[i, j]).cdf).pvalue > 1e-3
     correlation = np.corrcoef(flat[:, 1, 0], flat[:, 1, 2])[0, 1]
     assert correlation == pytest.approx(-np.sqrt(5 * 40 / (41 * 6)), abs=0.03)
-    assert ours.rvs(7, np.random.default_rng(0)).shape == (7, 2, 3)
+    assert ours.rvs((7,), np.random.default_rng(0))["p"].shape == (7, 2, 3)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e-12, 1e-300, 1e-310])
 def test_draws_of_tiny_alpha_are_corners(scale):
-    draws = Dirichlet(scale * np.array([1.0, 3.0])).rvs(4000, np.random.default_rng(1))
+    draws = dirichlet(scale * np.array([1.0, 3.0])).rvs((4000,), np.random.default_rng(1))["p"]
     assert np.all(np.isfinite(draws))
     assert np.allclose(draws.sum(-1), 1)
     assert np.mean(draws[:, 1] > 0.5) == pytest.approx(0.75, abs=0.03)
@@ -265,18 +271,18 @@ def test_draws_of_tiny_alpha_are_corners(scale):
 
 def test_mode_is_the_highest_point():
     alpha = np.array([[3.0, 1.0, 2.0], [1.5, 1.5, 4.0]])
-    mode = Dirichlet(alpha).mode()
+    mode = dirichlet(alpha).mode()["p"]
     assert np.allclose(mode, [[2 / 3, 0, 1 / 3], [0.125, 0.125, 0.75]], rtol=1e-13)
     for other in np.random.default_rng(0).dirichlet([50.0, 1.0, 25.0], size=50):
-        assert Dirichlet(alpha[0]).logpdf(other) <= Dirichlet(alpha[0]).logpdf(mode[0])
+        assert dirichlet(alpha[0]).logpdf({"p": other}) <= dirichlet(alpha[0]).logpdf({"p": mode[0]})
 
 
 def test_no_mode():
-    with pytest.raises(NumericalError, match="no mode: the Dirichlet density is unbounded"):
-        Dirichlet([0.5, 3.0]).mode()
-    with pytest.raises(NumericalError, match="density is flat"):
-        Dirichlet([1.0, 1.0, 1.0]).mode()
-    with pytest.raises(NumericalError, match="of row 1 is flat"):
-        Dirichlet([[2.0, 1.0], [1.0, 1.0]]).mode()
-    with pytest.raises(NumericalError, match="of row 0 is unbounded"):
-        Dirichlet([[2.0, 0.9], [1.0, 3.0]]).mode()
+    with pytest.raises(NumericalError, match="is unbounded"):
+        dirichlet([0.5, 3.0]).mode()
+    with pytest.raises(NumericalError, match="is flat"):
+        dirichlet([1.0, 1.0, 1.0]).mode()
+    with pytest.raises(NumericalError, match="of p 2 is flat"):
+        dirichlet([[2.0, 1.0], [1.0, 1.0]]).mode()
+    with pytest.raises(NumericalError, match="of p 1 is unbounded"):
+        dirichlet([[2.0, 0.9], [1.0, 3.0]]).mode()

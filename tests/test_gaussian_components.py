@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeszoo.distributions.structures import along
+from bayeszoo.distributions.statistics.base import along
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures.base import clusters
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents, Hyper

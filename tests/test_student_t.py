@@ -13,10 +13,10 @@ from bayeszoo.models.student_t import StudentT
 import bayeszoo as bz
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import applicable, run_identity
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import student as scale_mixture
 from bayeszoo.families.mixtures.student import MeanPrecision, Weighted
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.inference.engine.density import Density
 
 NEWCOMB = bz.example(StudentT)

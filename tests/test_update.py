@@ -10,7 +10,8 @@ from bayeszoo.models.normal_gamma import NormalGamma
 
 import bayeszoo as bz
 from bayeszoo.contract.case import cases_of
-from bayeszoo.model.base import Stats, fields_of
+from bayeszoo.distributions.statistics.base import Stats
+from bayeszoo.model.base import fields_of
 from tests.reading import Opaque
 
 RNG = np.random.default_rng(0)

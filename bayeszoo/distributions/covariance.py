@@ -101,6 +101,19 @@ class CovarianceMarginals:
         return values
 
 
+def covariance_of_entries(nu: float, Psi: np.ndarray) -> np.ndarray:
+    """Return the covariances of the entries of InvWishart(nu, Psi), (D^2, D^2), for nu > D + 3 (Press 1982, 5.2).
+
+    Where these do not exist they are 0, and variances those of the marginals.
+    """
+    free = nu - len(Psi)
+    if free <= 3:
+        return np.diag(np.ravel(CovarianceMarginals(nu, Psi).var()))
+    pairs = np.einsum("ik,jl->ijkl", Psi, Psi) + np.einsum("il,jk->ijkl", Psi, Psi)
+    together = 2 * np.einsum("ij,kl->ijkl", Psi, Psi) + (free - 1) * pairs
+    return (together / (free * (free - 1) ** 2 * (free - 3))).reshape(Psi.size, Psi.size)
+
+
 def _gamma_exceeds(shape: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Probability that Gamma(shape, 1) exceeds ``x``; NaN where it is 1 but for 3e-5 and SciPy's is off by up to 1e-6.
 

@@ -1,7 +1,4 @@
-"""The Dirichlet distribution: evidence, marginals, draws, density and mode, for priors weak and strong.
-
-The functions at the end are for rows of probabilities: what the steps of EM and variational Bayes need.
-"""
+"""Dirichlet distributions, one of each row: evidence, draws, density and divergence, for priors weak and strong."""
 
 from __future__ import annotations
 
@@ -15,6 +12,9 @@ from bayeszoo.distributions.discrete import sum_of_others
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.special import deviance, log_beta_ratio, log_binomial, log_peak
 from bayeszoo.errors import NumericalError
+
+LEAST_LOG = -1e300
+"""Stands for the logarithm of 0 where it may be multiplied or added up."""
 
 
 def log_dirichlet_ratio(alpha: Any, counts: Any) -> np.ndarray:
@@ -50,6 +50,51 @@ def draw_dirichlet(alpha: np.ndarray, size: int | tuple[int, ...], rng: np.rando
     return scipy.special.softmax(log_gamma, axis=-1)
 
 
+def log_density(p: Any, alpha: Any) -> np.ndarray:
+    """Log Dirichlet density of each row of ``p`` (..., K), every constant kept: shape (...).
+
+    By Stirling's series around p = alpha / sum(alpha): the terms of the textbook's formula are as large as alpha, and
+    would cancel. On the edge: -inf where an entry is 0 whose alpha is above 1, inf where it is below; NaN where there
+    is no limit, as one entry is 0 with alpha < 1 and another with alpha > 1.
+    """
+    p, alpha = np.asarray(p, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
+    total = alpha.sum(axis=-1, keepdims=True)
+    inner = ~(p <= 0)
+    safe = np.where(inner, p, 1.0)
+    each = log_peak(alpha) + np.log(alpha / safe) - deviance(alpha, total * safe)
+    if not inner.all():
+        with np.errstate(invalid="ignore"):
+            edge = scipy.special.xlogy(alpha - 1, np.minimum(p, 0.0)) + np.log(alpha) + alpha
+            each = np.where(inner, each, log_peak(alpha) + edge - alpha * np.log(alpha / total))
+    with np.errstate(invalid="ignore"):
+        density = np.sum(each, axis=-1) - (log_peak(total) + np.log(total))[..., 0]
+    return np.where(np.any(p < 0, axis=-1), -np.inf, density)[()]
+
+
+def log_constant(alpha: np.ndarray) -> np.ndarray:
+    """Return the log of what the powers p^(alpha - 1) of each row are multiplied by, (...)."""
+    return np.asarray(scipy.special.gammaln(alpha.sum(axis=-1)) - scipy.special.gammaln(alpha).sum(axis=-1))
+
+
+def covariance(alpha: np.ndarray) -> np.ndarray:
+    """Return the covariance matrix of all entries; rows are independent: (diag(m) - m m') / (sum alpha + 1)."""
+    rows = alpha.reshape(-1, alpha.shape[-1])
+    means = rows / rows.sum(axis=1, keepdims=True)
+    each = ((np.diag(m) - np.outer(m, m)) / (1 + own.sum()) for m, own in zip(means, rows, strict=True))
+    return np.asarray(scipy.linalg.block_diag(*each))
+
+
+def expected_log(alpha: np.ndarray) -> np.ndarray:
+    """Return E[log p] under p ~ Dirichlet(alpha) along the last axis (Bishop, PRML, B.21)."""
+    return np.asarray(scipy.special.digamma(alpha) - scipy.special.digamma(alpha.sum(axis=-1, keepdims=True)))
+
+
+def divergence(alpha: Any, prior: Any) -> float:
+    """Return KL(Dirichlet(alpha) || Dirichlet(prior)), summed over rows."""
+    alpha, prior = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(prior, dtype=np.float64))
+    return float(np.sum(log_constant(alpha) - log_constant(prior)) + np.sum((alpha - prior) * expected_log(alpha)))
+
+
 class Dirichlet:
     """Probabilities of K categories, or independent rows of them: ``alpha`` > 0 has shape (K,) or (..., K).
 
@@ -81,22 +126,8 @@ class Dirichlet:
         return draw_dirichlet(self.alpha, size, rng)
 
     def logpdf(self, p: Any) -> np.ndarray:
-        """Log density at ``p`` (..., *alpha.shape): all rows together, with every constant.
-
-        By Stirling's series around p = alpha / sum(alpha): the terms of the textbook's formula are as large as alpha,
-        and would cancel. NaN where the density has no limit: one entry 0 with alpha < 1, another with alpha > 1.
-        """
-        p, axes = np.asarray(p, dtype=np.float64), self.alpha.ndim
-        total = self.alpha.sum(axis=-1, keepdims=True)
-        inner = ~(p <= 0)
-        safe, edge = np.where(inner, p, 1.0), np.minimum(p, 0.0)
-        smooth = np.log(self.alpha / safe) - deviance(self.alpha, total * safe)
-        with np.errstate(invalid="ignore"):
-            limit = scipy.special.xlogy(self.alpha - 1, edge) + np.log(self.alpha) + self.alpha
-            limit = limit - self.alpha * np.log(self.alpha / total)
-            each = sum_over(log_peak(self.alpha) + np.where(inner, smooth, limit), axes)
-        whole = each - np.sum(log_peak(total) + np.log(total))
-        return np.where(sum_over(p < 0, axes) > 0, -np.inf, whole)[()]
+        """Log density at ``p``."""
+        return sum_over(log_density(p, self.alpha), self.alpha.ndim - 1)
 
     def mode(self) -> np.ndarray:
         """Return the mode, (alpha - 1) / sum(alpha - 1), of the shape of ``alpha``; on the edge where an alpha is 1."""
@@ -109,28 +140,6 @@ class Dirichlet:
         if np.any(bad):
             where = "".join(f" of row {index}" for index in np.flatnonzero(bad)[:1]) if bad.ndim else ""
             raise NumericalError(f"no mode: the Dirichlet density{where} {why}")
-
-
-def log_density(p: Any, alpha: Any) -> np.ndarray:
-    """Log Dirichlet density of each row of ``p`` (..., K), every constant kept: shape (...).
-
-    On the edge: -inf where an entry is 0 whose alpha is above 1, inf where it is below.
-    """
-    p, alpha = np.broadcast_arrays(np.asarray(p, dtype=np.float64), np.asarray(alpha, dtype=np.float64))
-    constant = scipy.special.gammaln(alpha.sum(axis=-1)) - scipy.special.gammaln(alpha).sum(axis=-1)
-    return constant + np.sum(scipy.special.xlogy(alpha - 1, p), axis=-1)
-
-
-def expected_log(alpha: np.ndarray) -> np.ndarray:
-    """Return E[log p] under p ~ Dirichlet(alpha) along the last axis (Bishop, PRML, B.21)."""
-    return np.asarray(scipy.special.digamma(alpha) - scipy.special.digamma(alpha.sum(axis=-1, keepdims=True)))
-
-
-def divergence(alpha: Any, prior: Any) -> float:
-    """Return KL(Dirichlet(alpha) || Dirichlet(prior)), summed over rows."""
-    alpha, prior = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(prior, dtype=np.float64))
-    constants = [scipy.special.gammaln(a.sum(axis=-1)) - scipy.special.gammaln(a).sum(axis=-1) for a in (alpha, prior)]
-    return float(np.sum(constants[0] - constants[1]) + np.sum((alpha - prior) * expected_log(alpha)))
 
 
 def mode(counts: np.ndarray, prior: Any, label: str) -> np.ndarray:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+_TINY = 1e-100
+"""The square of a smaller number would lose digits or vanish."""
 _LARGE = 64.0
 """From here on three terms of Stirling's series are exact to double precision."""
 
@@ -83,6 +85,23 @@ def gamma_divergence(shape: Any, rate: Any, other_shape: Any, other_rate: Any) -
     return np.asarray(of_shapes + np.log(shape / other_shape) + deviance(other_shape, other_rate * shape / rate))
 
 
+def log_gamma(x: Any, shape: Any, rate: Any) -> np.ndarray:
+    """Log Gamma density, without cancellation where x is near shape / rate and these are large; at 0 its limit."""
+    x, shape, rate = (np.asarray(value, dtype=np.float64) for value in (x, shape, rate))
+    inside = x > 0
+    safe = np.where(inside, x, 1.0)
+    density = log_peak(shape) + np.log(shape / safe) - deviance(shape, rate * safe)
+    if inside.all():
+        return density
+    edge = np.where(shape > 1, -np.inf, np.where(shape < 1, np.inf, np.log(rate)))
+    return np.where(inside, density, np.where(np.isnan(x), x, np.where(x < 0, -np.inf, edge)))
+
+
+def log_normal(x: Any, mean: Any, variance: Any) -> np.ndarray:
+    """Log density of normal distributions."""
+    return np.asarray(-np.log(2 * math.pi * variance) / 2 - ((x - mean) / np.sqrt(2 * variance)) ** 2)
+
+
 def log_negative_binomial(k: Any, a: Any, rate: Any, exposure: Any) -> np.ndarray:
     """Log mass at ``k`` of a Poisson of mean g * exposure, g ~ Gamma(a, rate): a quotient of three Poisson masses."""
     total = a + k
@@ -106,10 +125,22 @@ def log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> np.ndarray:
 def log_beta_ratio(a: Any, b: Any, successes: Any, failures: Any) -> np.ndarray:
     """Log of B(a + successes, b + failures) / B(a, b): the evidence of a Beta prior and ordered binary data.
 
-    The evidence of the counts, divided by the number of orders: both logarithms are negative, and do not cancel.
+    The evidence of the counts, divided by the number of orders: both logarithms are negative, and do not cancel. Of a
+    and b whose products underflow it is the limit: a first success has the chance a / (a + b), which decides the rest.
     """
     a, b, s, f = (np.asarray(value, dtype=np.float64) for value in (a, b, successes, failures))
-    return log_beta_binomial(s, s + f, a, b) - log_binomial(s + f, s)
+    orders, tiny = log_binomial(s + f, s), np.maximum(a, b) < _TINY
+    ratio = log_beta_binomial(s, s + f, np.where(tiny, 1.0, a), np.where(tiny, 1.0, b)) - orders
+    return np.where(tiny, _limit_of_beta_ratio(a, b, s, f) - np.where((s > 0) & (f > 0), orders, 0.0), ratio)
+
+
+def _limit_of_beta_ratio(a: np.ndarray, b: np.ndarray, s: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Return the log of B(a + s, b + f) / B(a, b) for tiny a and b, times the number of orders where both occur."""
+    first = np.log(np.where(s > 0, a, b)) - np.log(a + b)
+    both = (s > 0) & (f > 0)
+    some = [np.where(both, count, 1.0) for count in (s, f)]
+    rest = np.where(both, np.log(b) + np.log(some[0] + some[1]) - np.log(some[0]) - np.log(some[1]), 0.0)
+    return np.where(s + f > 0, first + rest, 0.0)
 
 
 def log_binomial(n: Any, k: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ import scipy
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.covariance import CovarianceMarginals
 from bayeszoo.distributions.special import deviance, log_peak, log_rising
+from bayeszoo.distributions.statistics.base import along
 from bayeszoo.errors import NumericalError
 
 
@@ -163,6 +164,15 @@ class Structure:
         values = np.linalg.eigvalsh((both + both.mT) / 2)
         return values.reshape(*values.shape[:-2], -1)
 
+    def is_singular(self, covariance: np.ndarray) -> np.ndarray:
+        """Say which covariances have a direction without spread, up to rounding and whatever the units, (...)."""
+        blocks = self._blocks(covariance)
+        spread = np.sqrt(np.diagonal(blocks, axis1=-2, axis2=-1))
+        without = ~np.all(spread > 0, axis=-1)
+        safe = np.where(without[..., None], 1.0, spread)
+        least = np.linalg.eigvalsh(blocks / (safe[..., :, None] * safe[..., None, :]))[..., 0]
+        return np.any(without | (least < 1e-12), axis=-1)
+
     def trace_ratio(self, whole: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Return traces of one covariance over others, the sums of the inverses of `relative`; NaN where singular."""
         try:
@@ -185,9 +195,12 @@ class Structure:
 
     def draw(self, nu: np.ndarray, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draw covariances (*size, *shape of nu, *shape)."""
-        root = self.draw_root(nu, psi, size, rng)
         with np.errstate(over="ignore", invalid="ignore"):
-            drawn = root.mT @ root
+            return self.from_root(self.draw_root(nu, psi, size, rng))
+
+    def from_root(self, root: np.ndarray) -> np.ndarray:
+        """Return the covariances of roots that `draw_root` has drawn."""
+        drawn = root.mT @ root
         return self._shaped((drawn + drawn.mT) / 2)
 
     def marginals(self, nu: np.ndarray, psi: np.ndarray) -> Any:
@@ -227,7 +240,7 @@ class Structure:
         traces = nu / 2 * (np.sum(squares - 1, axis=-1) + rest)
         return np.asarray(prior_nu / 2 * log_dets + self.blocks * (slopes - gammas) + traces)
 
-    def log_ratio(self, nu: float, psi: np.ndarray, n: Any, growth: np.ndarray) -> np.ndarray:
+    def log_ratio(self, nu: Any, psi: np.ndarray, n: Any, growth: np.ndarray) -> np.ndarray:
         """Log ratio of the normalizing constants after n rows that add ``growth``, and before.
 
         Powers of 2, which cancel those of Gaussian rows, are left out. Little growth is not lost beside a large psi:
@@ -248,11 +261,6 @@ def Scalar(columns: int) -> Structure:
 def Matrices(columns: int) -> Structure:
     """Covariance matrices (D, D)."""
     return Structure(columns, block=columns, shape=(columns, columns))
-
-
-def along(values: Any, like: np.ndarray) -> np.ndarray:
-    """Give an array trailing axes of length 1, so that it broadcasts with ``like``, with whose axes its own begin."""
-    return np.reshape(values, np.shape(values) + (1,) * (np.ndim(like) - np.ndim(values)))
 
 
 def log_multigamma_ratio(half_nu_after: Any, half_nu_before: Any, d: int) -> np.ndarray:

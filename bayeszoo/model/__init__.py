@@ -2,7 +2,8 @@
 
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.model.base import Axes, Model, Stats, Values
+from bayeszoo.distributions.statistics.base import Stats
+from bayeszoo.model.base import Axes, Model, Values
 from bayeszoo.model.capabilities import (
     EM,
     Atoms,
@@ -25,6 +26,7 @@ from bayeszoo.model.capabilities import (
     Symmetric,
     Variational,
 )
+from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
 from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
@@ -32,5 +34,5 @@ from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, Gi
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Gibbs"]
 __all__ += ["Atoms", "ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "Predictive"]
-__all__ += ["Additive", "Profiled", "Stochastic", "Sufficient", "Symmetric", "Variational"]
+__all__ += ["Additive", "BlockModel", "Profiled", "Stochastic", "Sufficient", "Symmetric", "Variational"]
 __all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

@@ -10,8 +10,9 @@ import numpy as np
 
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model, Stats, fields_of
+from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Sufficient
 
 

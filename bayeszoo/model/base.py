@@ -10,7 +10,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, fields, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -206,31 +206,6 @@ def _refuse_unknown_steps(model: type[Model]) -> None:
             close = get_close_matches(name, declared, 1)
             hint = f"did you mean {close[0]}?" if close else "a method of this model alone is named in `own`"
             raise TypeError(f"{model.__name__}.{name} is no step of any of its bases: {hint}")
-
-
-@dataclass(frozen=True)
-class Stats:
-    """Additive sufficient statistics: a subclass names them as fields, ``+`` pools and ``-`` takes away data.
-
-    Attributes
-    ----------
-    log_coefficient : float
-        Log of the number of *ordered* data sets that a table of counts stands for; 0 for a table of single
-        observations. Sufficient statistics do not depend on order, so every density computed from them is of ordered
-        data, and this is the constant that turns it into the density of the counts.
-    """
-
-    log_coefficient: float = field(default=0.0, kw_only=True)
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
-
-    def __sub__(self, other: Self) -> Self:
-        return type(self)(**{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)})
-
-    def discounted(self, factor: float) -> Self:
-        """Return the statistics of data that count ``factor`` times, as when older batches are forgotten."""
-        return type(self)(**{f.name: factor * getattr(self, f.name) for f in fields(self)})
 
 
 def label_of(model: type[Model], values: Mapping[str, Any]) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bayeszoo.model.base import Model, Stats, Values
+from bayeszoo.distributions.statistics.base import Stats
+from bayeszoo.model.base import Model, Values
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, Profiled, over
 from bayeszoo.model.observable import Classifies, Observable
 from bayeszoo.model.reduction.additive import Additive

@@ -20,8 +20,8 @@ import scipy
 from bayeszoo.data.inputs import BinaryRegression, Inputs
 from bayeszoo.data.read import Data, Example, read
 from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import MAX_R_HAT, MIN_DRAWS
 from bayeszoo.foundation.streams import stream

@@ -148,7 +148,7 @@ def log_density(q: TopicFactors, params: Values, exchangeable: bool) -> np.ndarr
     logs = np.log(theta)
     pairwise = np.einsum("dj,...dk->...jk", q.documents - 1, logs)
     pairwise += dirichlet.log_density(phi[..., None, :, :], q.words.T[:, None])
-    constant = dirichlet.log_density(np.ones_like(q.documents), q.documents).sum()
+    constant = dirichlet.log_constant(q.documents).sum()
     return constant + log_permanent(pairwise) - float(log_rising(1.0, len(q.alpha)))
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from bayeszoo.data.inputs.levels import by_feature, products
 from bayeszoo.data.read import read
 from bayeszoo.data.table.table import shown
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import Solution, clearly_independent, identify
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Axes, Values
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.fields import plain, positive, real, relabelled

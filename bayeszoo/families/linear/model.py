@@ -11,11 +11,11 @@ import numpy as np
 from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Example
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.families.linear.least_squares import Solution, fitted
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Values
 from bayeszoo.model.fields import real
 

@@ -17,7 +17,7 @@ import numpy as np
 from bayeszoo.data.inputs.labels import joined
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.families.statistics.moments import Moments
+from bayeszoo.distributions.statistics.moments import Moments
 
 TINY = float(np.finfo(np.float64).tiny)
 

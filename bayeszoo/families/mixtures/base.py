@@ -11,10 +11,10 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
+from bayeszoo.distributions.dirichlet import log_constant, log_dirichlet_ratio
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
-from bayeszoo.families.statistics.moments import Moments
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Additive, Enumerable, Symmetric, Variational
 from bayeszoo.model.steps import Expectation
@@ -141,7 +141,7 @@ def symmetrized(q_weights: np.ndarray, weights: np.ndarray, log_pairwise: np.nda
 
     ``log_pairwise[..., j, k]`` is the log density of the parameters in place k under component j.
     """
-    constant = scipy.special.gammaln(q_weights.sum()) - scipy.special.gammaln(q_weights).sum()
+    constant = log_constant(q_weights)
     terms = (q_weights[:, None] - 1) * np.log(weights)[..., None, :] + log_pairwise
     return constant + log_permanent(terms) - math.lgamma(len(q_weights) + 1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayeszoo.distributions.structures import along
+from bayeszoo.distributions.statistics.base import along
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents, Hyper
 from bayeszoo.model.base import Values
 

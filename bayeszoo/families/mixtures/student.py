@@ -18,8 +18,8 @@ import scipy
 
 from bayeszoo.distributions.posterior import Posterior, normal_gamma
 from bayeszoo.distributions.special import gamma_divergence, log_rising
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.statistics.moments import Moments
 
 _LARGEST_IN_PYMC = 1e6
 _COLLAPSED = 1e-30

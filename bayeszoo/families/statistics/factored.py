@@ -13,9 +13,9 @@ from typing import Self
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.statistics.base import Stats
+from bayeszoo.distributions.statistics.moments import two_sum
 from bayeszoo.errors import InputError
-from bayeszoo.families.statistics.moments import two_sum
-from bayeszoo.model.base import Stats
 
 CHUNK = 65_536
 """Rows that are decomposed at a time."""

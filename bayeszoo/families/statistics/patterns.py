@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from bayeszoo.distributions.statistics.base import Stats
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.statistics.moments import Moments
-from bayeszoo.model.base import Stats
 
 MOST_NUMBERS = 10**8
 """Entries of all scatter matrices together, at most: 0.8 GB."""

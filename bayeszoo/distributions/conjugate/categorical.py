@@ -1,0 +1,259 @@
+"""Categories with a Dirichlet prior, and trials with a Beta prior."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions import dirichlet, frozen
+from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.discrete import sum_of_others
+from bayeszoo.distributions.special import log_beta_ratio
+from bayeszoo.distributions.statistics.counts import Counts, Trials
+from bayeszoo.errors import NumericalError
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical(Block[Counts]):
+    """Codes of V categories (n,), -1 where missing, or rows of counts (n, V); p ~ Dirichlet(alpha), (*axes, V).
+
+    The posterior is Dirichlet(alpha + counts). Densities are of the ordered observations.
+    """
+
+    alpha: np.ndarray
+    own: ClassVar[Any] = (1,)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the distributions that stand side by side."""
+        return self.alpha.shape[:-1]
+
+    @property
+    def free_parameters(self) -> int:
+        """V - 1 for each: probabilities add up to 1."""
+        return self.alpha.size - self.alpha.size // self.alpha.shape[-1]
+
+    @property
+    def unbounded(self) -> str:
+        """Say so where a concentration is below 1."""
+        if self.alpha.shape[-1] == 1 or np.all(self.alpha >= 1):
+            return ""
+        return f"a concentration < 1: it grows without bound as an entry of {self.names[0]} goes to 0"
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the density is the same everywhere."""
+        return bool(np.all(self.alpha == 1))
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
+        """Count each category."""
+        column, V, axes = np.asarray(rows[self.column]), self.alpha.shape[-1], weights.shape[1:]
+        flat = weights.reshape(len(weights), math.prod(axes)).T
+        counts = flat @ column if column.ndim == 2 else [np.bincount(column + 1, own, V + 1)[1:] for own in flat]
+        return Counts(np.reshape(counts, (*axes, V)))
+
+    def statistics_by(self, context: np.ndarray, rows: Values) -> Counts:
+        """Count each category in each context (n,), a code along the one axis: faster than by weights."""
+        contexts, V = self.alpha.shape
+        return Counts(np.bincount(context * V + rows[self.column], minlength=contexts * V).reshape(contexts, V) * 1.0)
+
+    def each(self, rows: Values) -> Counts:
+        """Return a count of 1 of each row's category, or a row's counts."""
+        column, V = np.asarray(rows[self.column]), self.alpha.shape[-1]
+        counts = column if column.ndim == 2 else np.eye(V + 1)[column + 1][:, 1:]
+        return Counts(counts.reshape(len(column), *(1,) * len(self.axes), V))
+
+    def _of_rows(self, log_p: np.ndarray, rows: Values) -> np.ndarray:
+        """Return the sums of log probabilities (..., *axes, V) over the observations of each row, (..., n, *axes)."""
+        column = np.asarray(rows[self.column])
+        if column.ndim == 2:
+            seen = np.where(np.isneginf(log_p), dirichlet.LEAST_LOG, log_p) @ column.T.astype(np.float64)
+            each = np.where(seen > dirichlet.LEAST_LOG / 2, seen, -np.inf)
+        else:
+            none = np.zeros((*log_p.shape[:-1], 1))  # of a missing code, -1, which takes the last entry
+            each = np.take(np.concatenate([log_p, none], axis=-1), column, axis=-1)
+        return np.moveaxis(each, -1, -1 - len(self.axes))
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log probability of the observations of each row, (..., n, *axes)."""
+        with np.errstate(divide="ignore"):
+            return self._of_rows(np.log(np.asarray(params[self.names[0]], dtype=np.float64)), rows)
+
+    def expected_log(self) -> np.ndarray:
+        """Return the expected logarithms of the probabilities, (*axes, V)."""
+        return dirichlet.expected_log(self.alpha)
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return the sum of expected log probabilities of each row, (n, *axes)."""
+        return self._of_rows(self.expected_log(), rows)
+
+    def updated(self, stats: Counts) -> Self:
+        """Return Dirichlet(alpha + counts)."""
+        return replace(self, alpha=self.alpha + stats.counts)
+
+    def log_evidence(self, stats: Counts) -> np.ndarray:
+        """Return log B(alpha + counts) - log B(alpha), (..., *axes)."""
+        return dirichlet.log_dirichlet_ratio(self.alpha, stats.counts)
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the probabilities, (..., *axes, V)."""
+        return np.asarray(params[self.names[0]])
+
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return the means, which are nowhere 0."""
+        return {self.names[0]: self.alpha / self.alpha.sum(axis=-1, keepdims=True)}
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return (alpha - 1) / sum(alpha - 1), which may lie on the edge; of one category there is only one value."""
+        if self.alpha.shape[-1] == 1:
+            return {self.names[0]: np.ones_like(self.alpha)}
+        above = self.alpha - 1
+        self._refuse(np.any(above < 0, axis=-1), "is unbounded, some alpha < 1")
+        self._refuse(np.all(above == 0, axis=-1), "is flat, every alpha = 1")
+        return {self.names[0]: above / above.sum(axis=-1, keepdims=True)}
+
+    def mle(self, stats: Counts) -> dict[str, np.ndarray]:
+        """Return the observed shares."""
+        total = stats.counts.sum(axis=-1, keepdims=True)
+        if not np.all(total > 0):
+            where = f" of {self.names[0]} {np.argmin(total) + 1}" if self.axes else ""
+            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+        return {self.names[0]: stats.counts / total}
+
+    def log_each(self, params: Values) -> np.ndarray:
+        """Log Dirichlet density, (..., *axes)."""
+        return dirichlet.log_density(params[self.names[0]], self.alpha)
+
+    def log_of_several(self, alphas: np.ndarray, params: Values) -> np.ndarray:
+        """Log density of all parameters under each of several priors (M, *axes, V), (..., M), by one product.
+
+        A probability that has underflowed counts as the least number, so that its logarithm is finite.
+        """
+        p = np.asarray(params[self.names[0]], dtype=np.float64)
+        logs = np.log(np.maximum(p, np.finfo(np.float64).tiny)).reshape(*p.shape[: p.ndim - self.alpha.ndim], -1)
+        constants = dirichlet.log_constant(alphas)
+        return logs @ (alphas - 1).reshape(len(alphas), -1).T + constants.reshape(len(alphas), -1).sum(axis=1)
+
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats."""
+        return dirichlet.divergence(self.alpha, prior.alpha)
+
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw probabilities, (*size, *axes, V)."""
+        return {self.names[0]: dirichlet.draw_dirichlet(self.alpha, size, rng)}
+
+    def marginals(self) -> dict[str, Any]:
+        """Return the Beta distribution of each entry."""
+        return {self.names[0]: frozen.beta(self.alpha, sum_of_others(self.alpha))}
+
+    def within(self) -> dict[str, Callable[[], np.ndarray]]:
+        """Return the covariance matrix of all entries."""
+        return {self.names[0]: lambda: dirichlet.covariance(self.alpha)}
+
+
+@dataclass(frozen=True, eq=False)
+class Bernoulli(Block[Trials]):
+    """Yes (1) or no (0), -1 where missing, or successes of ``trials``; the chance ~ Beta(a, b), both (*axes).
+
+    The posterior is Beta(a + successes, b + failures). Densities are of the ordered trials.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    own: ClassVar[Any] = (0,)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the chances that stand side by side."""
+        return self.a.shape
+
+    @property
+    def free_parameters(self) -> int:
+        """1 for each."""
+        return self.a.size
+
+    @property
+    def unbounded(self) -> str:
+        """Say so where a or b is below 1."""
+        below = np.any(np.minimum(self.a, self.b) < 1)
+        return f"a or b < 1: it grows without bound as {self.names[0]} goes to 0 or 1" if below else ""
+
+    def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return successes and failures of each row, with so many axes."""
+        y = np.asarray(rows[self.column], dtype=np.float64)
+        seen = y >= 0
+        trials = np.asarray(rows["trials"], dtype=np.float64) if "trials" in rows else 1.0
+        shape = (len(y), *(1,) * (ndim - 1))
+        return np.where(seen, y, 0.0).reshape(shape), np.where(seen, trials - y, 0.0).reshape(shape)
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> Trials:
+        """Count successes and failures."""
+        return Trials(*(np.sum(weights * counts, axis=0) for counts in self._trials(rows, weights.ndim)))
+
+    def each(self, rows: Values) -> Trials:
+        """Return the successes and failures of each row."""
+        return Trials(*self._trials(rows, 1 + len(self.axes)))
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log probability of the trials of each row, (..., n, *axes)."""
+        (p,), (successes, failures) = self._at_rows(params), self._trials(rows, 1 + len(self.axes))
+        return scipy.special.xlogy(successes, p) + scipy.special.xlog1py(failures, -p)
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return its mean over the chances, (n, *axes)."""
+        successes, failures = self._trials(rows, 1 + len(self.axes))
+        total = scipy.special.digamma(self.a + self.b)
+        of_yes, of_no = (scipy.special.digamma(count) - total for count in (self.a, self.b))
+        return successes * of_yes + failures * of_no
+
+    def updated(self, stats: Trials) -> Self:
+        """Return Beta(a + successes, b + failures)."""
+        return replace(self, a=self.a + stats.successes, b=self.b + stats.failures)
+
+    def log_evidence(self, stats: Trials) -> np.ndarray:
+        """Return log B(a + successes, b + failures) - log B(a, b), (..., *axes)."""
+        return log_beta_ratio(self.a, self.b, stats.successes, stats.failures)
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the chances."""
+        return np.asarray(params[self.names[0]])
+
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return the means."""
+        return {self.names[0]: self.a / (self.a + self.b)}
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return (a - 1) / (a + b - 2), which may lie on an edge."""
+        self._refuse((self.a < 1) | (self.b < 1), f"is unbounded at {0 if np.any(self.a < 1) else 1}")
+        self._refuse((self.a == 1) & (self.b == 1), "is flat")
+        return {self.names[0]: (self.a - 1) / ((self.a - 1) + (self.b - 1))}
+
+    def mle(self, stats: Trials) -> dict[str, np.ndarray]:
+        """Return the observed shares of successes."""
+        total = np.asarray(stats.successes + stats.failures)
+        if not np.all(total > 0):
+            where = f" of {self.names[0]} {np.argmin(total) + 1}" if self.axes else ""
+            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+        return {self.names[0]: stats.successes / total}
+
+    def log_each(self, params: Values) -> np.ndarray:
+        """Log Beta density, (..., *axes)."""
+        return np.asarray(frozen.beta(self.a, self.b).logpdf(params[self.names[0]]))
+
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats."""
+        own, before = (np.stack([each.a, each.b], axis=-1) for each in (self, prior))
+        return dirichlet.divergence(own, before)
+
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw chances, (*size, *axes)."""
+        return {self.names[0]: rng.beta(self.a, self.b, (*size, *self.axes))}
+
+    def marginals(self) -> dict[str, Any]:
+        """Return Beta distributions."""
+        return {self.names[0]: frozen.beta(self.a, self.b)}

@@ -1,0 +1,220 @@
+"""Laws of a row given parameters, and their conjugate priors, as values; several of them side by side.
+
+A conjugate block *is* a distribution: priors, posteriors and q(theta) of variational Bayes are blocks of one class. Its
+arrays have leading ``axes`` (components, states, classes, contexts), () for one law of all rows; each entry is a prior
+of its own.
+
+Shapes: n rows; weights (n, *axes), of which axes may have length 1 or be other sets of rows; parameters
+(..., *axes, *own), whose leading axes are draws; statistics (..., *axes, *own), whose leading axes are sets of rows. A
+row that is missing (code -1, NaN) has log density 0 and counts for nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.statistics.base import Stats
+from bayeszoo.errors import NumericalError
+
+Values = Mapping[str, Any]
+
+
+class Law[S: Stats](ABC):
+    """The law of a row given parameters, once for each of ``axes``: what an E-step asks for."""
+
+    @property
+    @abstractmethod
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the laws that stand side by side."""
+
+    @abstractmethod
+    def statistics(self, rows: Values, weights: np.ndarray) -> S:
+        """Return the sufficient statistics of rows that count as often as weights (n, *axes) say."""
+
+    @abstractmethod
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log density of each row, (..., n, *axes)."""
+
+    @abstractmethod
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return the mean of `log_density` over the parameters, (n, *axes)."""
+
+    @abstractmethod
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log density of each row by itself, parameters integrated out, (n, *axes)."""
+
+    @abstractmethod
+    def log_evidence(self, stats: S) -> np.ndarray:
+        """Log density of the ordered rows, parameters integrated out, (..., *axes)."""
+
+    @abstractmethod
+    def updated(self, stats: S) -> Self:
+        """Return the posterior given statistics; a known law stays as it is."""
+
+    @abstractmethod
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the mean of a row, (..., *axes) or (..., *axes, D); of a category the probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogLikelihood(Stats):
+    """The sufficient statistic of rows whose law is known: their log density, (..., *axes)."""
+
+    value: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Known[S: Stats](Law[LogLikelihood]):
+    """A law of known parameters, which has no prior and is no `Block`."""
+
+    law: Law[S]
+    params: Values
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the laws that stand side by side."""
+        return self.law.axes
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> LogLikelihood:
+        """Return the weighted sum of the log densities."""
+        each = self.expected_log_density(rows)
+        each = each.reshape(len(each), *(1,) * (weights.ndim - each.ndim), *each.shape[1:])
+        return LogLikelihood(np.sum(np.where(weights > 0, weights * each, 0.0), axis=0))  # 0 * -inf is 0 here
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log density of each row, at the known parameters."""
+        return self.law.log_density(self.params, rows)
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return the same: nothing is random."""
+        return self.law.log_density(self.params, rows)
+
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Return the same."""
+        return self.law.log_density(self.params, rows)
+
+    def log_evidence(self, stats: LogLikelihood) -> np.ndarray:
+        """Return the log likelihood."""
+        return stats.value
+
+    def updated(self, stats: LogLikelihood) -> Self:
+        """Return the law as it is."""
+        return self
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the mean of a row at the known parameters."""
+        return self.law.row_mean(self.params)
+
+
+@dataclass(frozen=True, eq=False)
+class Block[S: Stats](Law[S]):
+    """A conjugate prior of the parameters called ``names``, of rows in ``column``.
+
+    ``own`` says how many axes of its own each parameter has. Parameters and fields in ``shared`` lack the last of
+    ``axes``: all its entries have them together. ``unbounded`` says why the density has no maximum; nothing where it
+    has one.
+    """
+
+    names: tuple[str, ...]
+    column: str
+    own: ClassVar[Any]
+    shared: ClassVar[Any] = ()
+    unbounded: ClassVar[Any] = ""
+
+    @property
+    @abstractmethod
+    def free_parameters(self) -> int:
+        """How many numbers the likelihood is maximized over."""
+
+    @abstractmethod
+    def each(self, rows: Values) -> S:
+        """Return the statistics of each row by itself, (n, 1..., *own)."""
+
+    @abstractmethod
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return where the density is highest, in the constrained space; `NumericalError` where it has no maximum."""
+
+    @abstractmethod
+    def mle(self, stats: S) -> dict[str, np.ndarray]:
+        """Return the maximum of the likelihood; `NumericalError` where it has none."""
+
+    @abstractmethod
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return means of the parameters, of variances the inverses of the mean precisions: never on an edge."""
+
+    @abstractmethod
+    def log_each(self, params: Values) -> np.ndarray:
+        """Log density of the parameters of each of the laws, (..., *axes)."""
+
+    @abstractmethod
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats."""
+
+    @abstractmethod
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw the parameters jointly, (*size, *axes, *own)."""
+
+    @abstractmethod
+    def marginals(self) -> dict[str, Any]:
+        """Return the distribution of each entry of the parameters by itself, with SciPy's methods."""
+
+    def within(self) -> dict[str, Callable[[], np.ndarray]]:
+        """Return the covariance matrices of parameters whose entries are correlated; parameters are not with others."""
+        return {}
+
+    def posterior(self) -> Posterior:
+        """Return it as the distribution of named parameters."""
+        return Posterior(self.marginals(), self.rvs, self.logpdf, self.within())
+
+    def logpdf(self, params: Values) -> Any:
+        """Joint log density of all parameters, (...)."""
+        return np.sum(self.log_each(params), axis=tuple(range(-len(self.axes), 0)))[()]
+
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log density of each row by itself, parameters integrated out, (n, *axes)."""
+        return self.log_evidence(self.each(rows))
+
+    def log_pairs(self, params: Values) -> np.ndarray:
+        """Log density of the parameters in place k of the last axis under the prior in place j, (..., j, k).
+
+        Summed over k at j = s(k) it is the joint log density of the prior with its places permuted by s. What all
+        places share is spread evenly over them.
+        """
+        places = {name: -2 - own + (name in self.shared) for name, own in self._shapes()}
+        return self[..., :, None].log_each({name: np.expand_dims(params[name], at) for name, at in places.items()})
+
+    def _shapes(self) -> zip[tuple[str, int]]:
+        return zip(self.names, self.own, strict=True)
+
+    def __getitem__(self, index: Any) -> Self:
+        """Index the axes, as of an array."""
+        index = index if isinstance(index, tuple) else (index,)
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        taken = {
+            name: values[index + (slice(None),) * (values.ndim - len(self.axes))]
+            for name, values in arrays.items()
+            if isinstance(values, np.ndarray) and name not in self.shared
+        }
+        return replace(self, **taken)
+
+    def _at_rows(self, params: Values) -> list[np.ndarray]:
+        """Return the parameters with an axis of rows before ``axes``."""
+        values = ((np.asarray(params[name], dtype=np.float64), own) for name, own in self._shapes())
+        return [np.expand_dims(each, -1 - own - len(self.axes)) for each, own in values]
+
+    def _column(self, rows: Values) -> np.ndarray:
+        """Return the column with an axis of length 1 for each of ``axes``, (n, 1...)."""
+        values = np.asarray(rows[self.column])
+        return values.reshape(len(values), *(1,) * len(self.axes))
+
+    def _refuse(self, bad: np.ndarray, why: str) -> None:
+        """Raise `NumericalError` where the density of some law has no maximum."""
+        if np.any(bad):
+            where = f" {np.flatnonzero(bad)[0] + 1}" if np.ndim(bad) else ""
+            raise NumericalError(f"no mode: the density of {' and '.join(self.names)}{where} {why}")

@@ -1,0 +1,248 @@
+"""Rows of numbers with a conjugate prior on their mean and covariance, however the covariance is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.covariance import covariance_of_entries
+from bayeszoo.distributions.statistics.base import along
+from bayeszoo.distributions.statistics.moments import Moments, squared
+from bayeszoo.distributions.structures import Structure
+from bayeszoo.distributions.wishart import MultivariateT
+from bayeszoo.errors import NumericalError
+
+
+@dataclass(frozen=True, eq=False)
+class MultivariateNormal(Block[Moments]):
+    """Rows (n, D); covariance ~ InvWishart(nu, psi), mean ~ N(m, covariance / kappa), nu > D - 1.
+
+    m (*axes, D) is the centre of each mean, kappa (*axes,) how many rows it is worth; nu (*axes,) and psi
+    (*axes, *structure.shape) are degrees of freedom and scale matrix, the mean of the covariance psi / (nu - D - 1).
+    Diagonal: psi (*axes, D), each variance ~ InvGamma(nu / 2, psi / 2). Spherical: psi (*axes,), likewise. Tied: nu,
+    psi and the covariance lack the last of ``axes``, which shares them. Murphy 2012, section 4.6.3.
+
+    The posterior is of the same kind: kappa and nu grow by the number of rows, m moves to their mean in proportion, and
+    psi grows by their scatter and by the conflict of their mean with m.
+    """
+
+    m: np.ndarray
+    kappa: np.ndarray
+    nu: np.ndarray
+    psi: np.ndarray
+    structure: Structure
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the laws that stand side by side."""
+        return self.kappa.shape
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """Means have an axis of columns, covariances those of their structure."""
+        return 1, len(self.structure.shape)
+
+    @property
+    def columns(self) -> int:
+        """D."""
+        return int(self.m.shape[-1])
+
+    @property
+    def tied(self) -> bool:
+        """Whether the last axis shares the covariance."""
+        return self.nu.ndim < self.kappa.ndim
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The covariance, where it is tied, and its prior."""
+        return (self.names[1], "nu", "psi") if self.tied else ()
+
+    @property
+    def free_parameters(self) -> int:
+        """The entries of means and covariances."""
+        each = self.structure.blocks * self.structure.block * (self.structure.block + 1) // 2
+        return self.m.size + self.nu.size * each
+
+    def spread_out(self, covariance: Any) -> np.ndarray:
+        """Give covariances, or what is written as they are, the axis of length 1 that they lack where they are tied."""
+        return self._expanded(covariance, len(self.structure.shape))
+
+    def _expanded(self, values: Any, own: int) -> np.ndarray:
+        values = np.asarray(values, dtype=np.float64)
+        return np.expand_dims(values, -1 - own) if self.tied else values
+
+    @property
+    def nu_each(self) -> np.ndarray:
+        """Degrees of freedom with all axes."""
+        return self._expanded(self.nu, 0)
+
+    @property
+    def psi_each(self) -> np.ndarray:
+        """Scale matrices with all axes."""
+        return self.spread_out(self.psi)
+
+    def factors(self, covariance: Any) -> np.ndarray:
+        """Return the Cholesky factors of covariances, with all axes."""
+        return self.structure.factor(self.spread_out(covariance))
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> Moments:
+        """Return counts, means and scatters."""
+        return Moments.weighted(rows[self.column], weights, self.structure)
+
+    def each(self, rows: Values) -> Moments:
+        """Return each row as a mean."""
+        Y = np.asarray(rows[self.column], dtype=np.float64)
+        Y = Y.reshape(len(Y), *(1,) * len(self.axes), self.columns)
+        nothing = np.zeros(Y.shape)
+        return Moments(np.ones(Y.shape[:-1]), Y, self.structure.outer(nothing), nothing)
+
+    def _at(self, rows: Values, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
+        squares = self.structure.scaled(factor, rows[self.column] - mean[..., None, :])  # (..., *axes, n)
+        constant = self.columns * math.log(2 * math.pi) + self.structure.repeat * self.structure.log_det(factor)
+        return np.moveaxis(-(constant[..., None] + squares) / 2, -1, -1 - len(self.axes))
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log Gaussian density of each row, (..., n, *axes)."""
+        mean, covariance = (params[name] for name in self.names)
+        return self._at(rows, np.asarray(mean, dtype=np.float64), self.factors(covariance))
+
+    def expected_gap(self) -> np.ndarray:
+        """Return what is added to the log density at `typical` parameters to give its mean over them, (*axes)."""
+        gap = self.structure.repeat * self.structure.expected_log_det_gap(self.nu_each)
+        return np.asarray(-(gap + self.columns / self.kappa) / 2)
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return the mean of the log density over the parameters, (n, *axes); Bishop, PRML, equation 10.64."""
+        return self.log_density(self.typical(), rows) + self.expected_gap()
+
+    def _growth(self, stats: Moments) -> tuple[np.ndarray, np.ndarray]:
+        """Return what rows add to psi, and their number; of all of the last axis together where it is tied."""
+        weight = self.kappa * stats.n / (self.kappa + stats.n)
+        scatter = stats.scatter + along(weight, stats.scatter) * squared(stats.less(self.m), stats.scatter)
+        return self.together(scatter, stats.n)
+
+    def together(self, scatter: np.ndarray, n: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return scatters and numbers of rows, added up over the last axis where it is tied."""
+        return (scatter.sum(axis=-1 - len(self.structure.shape)), n.sum(axis=-1)) if self.tied else (scatter, n)
+
+    def updated(self, stats: Moments) -> Self:
+        """Return the posterior."""
+        kappa, (growth, n) = self.kappa + stats.n, self._growth(stats)
+        m = self.m + along(stats.n / kappa, stats.mean) * stats.less(self.m)
+        return replace(self, m=m, kappa=kappa, nu=self.nu + self.structure.repeat * n, psi=self.psi + growth)
+
+    def log_evidence(self, stats: Moments) -> np.ndarray:
+        """Log density of the ordered rows, (..., *axes); of a tied covariance it is spread evenly."""
+        growth, n = self._growth(stats)
+        of_means = -self.columns / 2 * (stats.n * math.log(math.pi) + np.log1p(stats.n / self.kappa))
+        ratio = self.structure.log_ratio(self.nu, self.psi, n, growth)
+        return np.asarray(of_means + (ratio[..., None] / self.axes[-1] if self.tied else ratio))
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the means, (..., *axes, D)."""
+        return np.asarray(params[self.names[0]])
+
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return means, and the inverses of the mean precisions."""
+        return dict(zip(self.names, (self.m, self.psi / along(self.nu, self.psi)), strict=True))
+
+    @property
+    def power(self) -> np.ndarray:
+        """Twice the power of the determinant of the covariance in the density, to which each mean adds 1/2."""
+        means = self.axes[-1] if self.tied else 1
+        return np.asarray(self.nu + self.structure.block + 1 + self.structure.repeat * means)
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return the joint mode: means at m, covariances at psi over `power`."""
+        return dict(zip(self.names, (self.m, self.psi / along(self.power, self.psi)), strict=True))
+
+    def mle(self, stats: Moments) -> dict[str, np.ndarray]:
+        """Return means and covariances of the rows."""
+        if np.any(unseen := np.asarray(stats.n) <= 0):
+            where = f" of {self.names[0]} {np.argmax(unseen) + 1}" if self.axes else ""
+            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+        scatter, n = self.together(stats.scatter, stats.n)
+        covariance = scatter / along(self.structure.repeat * n, scatter)
+        if np.any(singular := self.structure.is_singular(covariance)):
+            where = f" {np.argmax(singular) + 1}" if np.ndim(singular) else ""
+            line = f"the rows of {self.names[1]}{where} do not fill {self.columns} dimensions"
+            raise NumericalError(f"no maximum-likelihood estimate: {line}")
+        return dict(zip(self.names, (stats.mean, covariance), strict=True))
+
+    def log_each(self, params: Values) -> np.ndarray:
+        """Log density of means and covariances, (..., *axes); of a tied covariance it is spread evenly."""
+        mean, covariance = (np.asarray(params[name], dtype=np.float64) for name in self.names)
+        factor = self.factors(covariance)
+        squares = self.structure.scaled(factor, (mean - self.m)[..., None, :])[..., 0]
+        log_det = self.structure.repeat * self.structure.log_det(factor)
+        of_mean = (self.columns * np.log(self.kappa / (2 * math.pi)) - log_det - self.kappa * squares) / 2
+        of_covariance = self.structure.log_inverse_wishart(factor, self.nu_each, self.psi_each)
+        return np.asarray(of_mean + of_covariance / (mean.shape[-2] if self.tied else 1))
+
+    def logpdf(self, params: Values) -> Any:
+        """Joint log density of all means and covariances; -inf where a covariance is not positive definite."""
+        try:
+            return super().logpdf(params)
+        except NumericalError:
+            if np.ndim(params[self.names[0]]) == 1 + len(self.axes):
+                return -math.inf
+            draws = zip(*(params[name] for name in self.names), strict=True)
+            return np.array([self.logpdf(dict(zip(self.names, draw, strict=True))) for draw in draws])
+
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats."""
+        ratio = prior.kappa / self.kappa
+        shift = (self.m - prior.m)[..., None, :]
+        squares = self.nu_each * self.structure.scaled(self.structure.factor(self.psi_each), shift)[..., 0]
+        of_means = (self.columns * (ratio - 1 - np.log(ratio)) + prior.kappa * squares) / 2
+        of_covariances = self.structure.divergence(self.nu, self.psi, prior.nu, prior.psi)
+        return float(np.sum(of_means) + np.sum(of_covariances))
+
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw covariances, and means given them."""
+        root = self.structure.draw_root(self.nu, self.psi, size, rng)
+        z = rng.standard_normal((*size, *self.m.shape)) / np.sqrt(self.kappa)[..., None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = self.structure.from_root(root)
+            mean = self.m + self.structure.coloured((root[..., None, :, :, :] if self.tied else root).mT, z)
+        if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(mean))):
+            least = self.structure.block - 1
+            raise NumericalError(f"{self.names[1]} cannot be drawn: nu = {np.min(self.nu):g} is too near to {least}")
+        return dict(zip(self.names, (mean, covariance), strict=True))
+
+    def marginals(self) -> dict[str, Any]:
+        """Return the distributions of the means, Student t, and of the covariances, entry by entry."""
+        df = self.nu_each[..., None] - self.structure.block + 1
+        scale = self.structure.variances(self.psi_each) / self.kappa[..., None] / df
+        mean = frozen.t(np.broadcast_to(df, self.m.shape), loc=self.m, scale=np.sqrt(scale))
+        return dict(zip(self.names, (mean, self.structure.marginals(self.nu, self.psi)), strict=True))
+
+    def within(self) -> dict[str, Callable[[], np.ndarray]]:
+        """Return the covariance matrices of the means, and of the entries of full covariances."""
+        of_entries = {self.names[1]: self._covariance_of_entries} if len(self.structure.shape) == 2 else {}
+        return {self.names[0]: self._covariance_of_means, **of_entries}
+
+    def _covariance_of_means(self) -> np.ndarray:
+        """Return the means of the covariances over kappa; infinite variances where there is no mean."""
+        free = self.nu_each - self.structure.block - 1
+        with np.errstate(divide="ignore"):
+            covariance = self.psi_each / along(np.where(free > 0, free, 0.0), self.psi_each)
+        each = self.structure.matrix(covariance) / self.kappa[..., None, None]
+        each = np.where(np.isnan(each), np.inf, each)
+        return np.asarray(scipy.linalg.block_diag(*each.reshape(-1, self.columns, self.columns)))
+
+    def _covariance_of_entries(self) -> np.ndarray:
+        flat = zip(np.ravel(self.nu), self.psi.reshape(-1, *self.structure.shape), strict=True)
+        return np.asarray(scipy.linalg.block_diag(*(covariance_of_entries(nu, psi) for nu, psi in flat)))
+
+    def predictive(self, rows: int) -> MultivariateT:
+        """Return the distribution of new rows of one law with full covariance: multivariate Student t."""
+        df = self.nu - self.columns + 1
+        return MultivariateT(float(df), self.m, self.psi * ((self.kappa + 1) / (self.kappa * df)), rows)

@@ -1,0 +1,196 @@
+"""Numbers with conjugate priors on mean and variance, or on one of them where the other is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.special import digamma_less_log, gamma_divergence, log_gamma, log_normal, log_rising
+from bayeszoo.distributions.statistics.base import positive_or
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.errors import NumericalError
+
+
+@dataclass(frozen=True, eq=False)
+class Normal(Block[Moments]):
+    """Numbers (n,), NaN where missing; variance ~ InvGamma(a, scale b), mean ~ N(m, variance / kappa), all (*axes).
+
+    The posterior is of the same kind: kappa and 2 a grow by the number of rows, m moves to their mean in proportion,
+    and 2 b grows by their scatter and by the conflict of their mean with m. Murphy 2007, "Conjugate Bayesian analysis
+    of the Gaussian distribution", has its three cases, which ``names``, those of what is not known, tell apart.
+
+    A mean is known, and is m, where kappa is infinite: as if it had been seen in any number of rows. Variances are
+    known where ``variance`` is given; then a and b mean nothing. With ``precision`` the second parameter is
+    1 / variance, whose prior is Gamma(a, rate b).
+    """
+
+    m: np.ndarray
+    kappa: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    variance: np.ndarray | None = None
+    precision: bool = False
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the laws that stand side by side."""
+        return np.shape(self.m)
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """No parameter has axes of its own."""
+        return (0,) * len(self.names)
+
+    @property
+    def free_parameters(self) -> int:
+        """1 for each mean, and for each variance, that is not known."""
+        return len(self.names) * math.prod(self.axes)
+
+    @property
+    def mean_known(self) -> bool:
+        """Whether the means are no parameters."""
+        return bool(np.all(np.isinf(self.kappa)))
+
+    def _both(self, values: list[Any]) -> tuple[Any, Any]:
+        """Return means and variances from the parameters, and where they are none the known ones."""
+        if self.variance is not None:
+            return values[0], self.variance
+        return (self.m if self.mean_known else values[0]), (1 / values[-1] if self.precision else values[-1])
+
+    def _named(self, mean: Any, variance: Any) -> dict[str, np.ndarray]:
+        """Return the parameters among means and variances."""
+        values = [] if self.mean_known else [mean]
+        if self.variance is None:
+            values.append(1 / variance if self.precision else variance)
+        return dict(zip(self.names, values, strict=True))
+
+    @property
+    def _typical_variance(self) -> Any:
+        """The inverse of the mean precision."""
+        return self.b / self.a if self.variance is None else self.variance
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> Moments:
+        """Return counts, means and scatters."""
+        y = rows[self.column]
+        missing = np.isnan(y)
+        return Moments.weighted(y[~missing], weights[~missing]) if missing.any() else Moments.weighted(y, weights)
+
+    def each(self, rows: Values) -> Moments:
+        """Return each row as a mean."""
+        y = self._column(rows)
+        seen = ~np.isnan(y)
+        nothing = np.zeros(y.shape)
+        return Moments(seen.astype(np.float64), np.where(seen, y, 0.0), nothing, nothing)
+
+    def _at(self, rows: Values, mean: Any, variance: Any, gap: Any = 0.0) -> np.ndarray:
+        y = self._column(rows)
+        densities = log_normal(y, mean, variance) + gap
+        missing = np.isnan(y)
+        return np.where(missing, 0.0, densities) if missing.any() else densities
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log normal density, (..., n, *axes)."""
+        return self._at(rows, *self._both(self._at_rows(params)))
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return its mean over the parameters, (n, *axes)."""
+        gap = -1 / self.kappa + (digamma_less_log(self.a) if self.variance is None else 0.0)
+        return self._at(rows, self.m, self._typical_variance, gap / 2)
+
+    def _growth(self, stats: Moments) -> Any:
+        """Return what rows add to the sum of squares about m, given the prior of the mean."""
+        return stats.scatter + stats.n / (1 + stats.n / self.kappa) * stats.less(self.m) ** 2
+
+    def updated(self, stats: Moments) -> Self:
+        """Return the posterior."""
+        kappa = self.kappa + stats.n
+        moved = self.m if self.mean_known else self.m + stats.less(self.m) * (stats.n / kappa)
+        return replace(self, m=moved, kappa=kappa, a=self.a + stats.n / 2, b=self.b + self._growth(stats) / 2)
+
+    def log_evidence(self, stats: Moments) -> np.ndarray:
+        """Log density of the ordered rows, (..., *axes): a multivariate Student t, or normal."""
+        half, growth, of_mean = stats.n / 2, self._growth(stats), -np.log1p(stats.n / self.kappa) / 2
+        if self.variance is not None:
+            return np.asarray(of_mean - half * np.log(2 * math.pi * self.variance) - growth / (2 * self.variance))
+        constant = log_rising(self.a, half) - half * np.log(2 * math.pi * self.b)
+        return np.asarray(of_mean + constant - (self.a + half) * np.log1p(growth / (2 * self.b)))
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the means."""
+        return np.asarray(self._both([params[name] for name in self.names])[0])
+
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return means, and the inverses of the mean precisions, or these."""
+        return self._named(self.m, self._typical_variance)
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return the joint mode: means at m; a mean with a prior adds 1/2 to the power of its precision."""
+        half = 0.0 if self.mean_known else 0.5
+        if not self.precision:
+            return self._named(self.m, self.b / (self.a + 1 + half))
+        power = self.a - 1 + half
+        self._refuse((power < 0) | ((power == 0) & (half > 0)), "has no maximum as the precision goes to 0")
+        with np.errstate(divide="ignore"):
+            return self._named(self.m, self.b / power)
+
+    def mle(self, stats: Moments) -> dict[str, np.ndarray]:
+        """Return mean and variance of the rows."""
+        about = np.asarray(stats.about(self.m) if self.mean_known else stats.scatter)
+        unseen = ~(np.asarray(stats.n) > 0)
+        if np.any(unseen | (about <= 0 if self.variance is None else False)):
+            what = "there are no observations" if np.any(unseen) else "the observations do not differ"
+            raise NumericalError(f"no maximum-likelihood estimate: {what}")
+        return self._named(stats.mean, about / stats.n)
+
+    def log_each(self, params: Values) -> np.ndarray:
+        """Log density of means and variances, (..., *axes)."""
+        mean, variance = self._both([np.asarray(params[name], dtype=np.float64) for name in self.names])
+        of_mean = 0.0 if self.mean_known else log_normal(mean, self.m, variance / self.kappa)
+        if self.variance is not None:
+            return np.asarray(of_mean)
+        jacobian = 0.0 if self.precision else 2 * np.log(variance)
+        return np.asarray(of_mean + log_gamma(1 / variance, self.a, self.b) - jacobian)
+
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats."""
+        total = 0.0 if self.variance is not None else np.sum(gamma_divergence(self.a, self.b, prior.a, prior.b))
+        if not self.mean_known:
+            ratio, squares = prior.kappa / self.kappa, (self.m - prior.m) ** 2 / self._typical_variance
+            total += np.sum(ratio - 1 - np.log(ratio) + prior.kappa * squares) / 2
+        return float(total)
+
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw variances or precisions, and means given them."""
+        shape, variance = (*size, *self.axes), self.variance
+        if self.variance is None:
+            with np.errstate(divide="ignore", over="ignore"):
+                variance = self.b / rng.standard_gamma(self.a, shape)
+            if not np.all(np.isfinite(variance)):
+                raise NumericalError(f"{self.names[-1]} cannot be drawn: the shape of the distribution is too small")
+        mean = self.m if self.mean_known else self.m + np.sqrt(variance / self.kappa) * rng.standard_normal(shape)
+        return self._named(mean, variance)
+
+    def marginals(self) -> dict[str, Any]:
+        """Return means, Student t or normal, and variances, inverse gamma, or precisions, gamma."""
+        scale = np.sqrt(self._typical_variance / self.kappa)
+        mean = frozen.norm(self.m, scale) if self.variance is not None else frozen.t(2 * self.a, self.m, scale)
+        second = frozen.gamma(self.a, scale=1 / self.b) if self.precision else frozen.invgamma(self.a, scale=self.b)
+        values = ([] if self.mean_known else [mean]) + ([] if self.variance is not None else [second])
+        return dict(zip(self.names, values, strict=True))
+
+    def predictive(self, rows: int) -> Any:
+        """Return the distribution of new rows of one law: Student t with 2 a degrees of freedom, or normal."""
+        scale = np.sqrt(self._typical_variance * (1 + 1 / self.kappa))
+        loc = np.full(rows, self.m)
+        return frozen.norm(loc, scale) if self.variance is not None else frozen.t(2 * self.a, loc, scale)
+
+
+def spread(stats: Moments) -> float:
+    """Return the variance of all rows, from the moments of their parts along one axis."""
+    total = float(positive_or(stats.n.sum()))
+    return float(stats.scatter.sum() + stats.n @ (stats.mean - stats.n @ stats.mean / total) ** 2) / total

@@ -1,0 +1,124 @@
+"""Counts with a Gamma prior on their rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.special import (
+    deviance,
+    digamma_less_log,
+    gamma_divergence,
+    log_gamma,
+    log_negative_binomial,
+    log_peak,
+)
+from bayeszoo.distributions.statistics.events import Events
+from bayeszoo.errors import NumericalError
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson(Block[Events]):
+    """Counts (n,), -1 where missing, of ``exposure`` (by default 1); the rate ~ Gamma(a, rate b), both (*axes).
+
+    The posterior is Gamma(a + events, rate b + exposure). Densities are distances from their largest value: of a count
+    of 1e12 the terms of k log(rate) - rate - log(k!) are near 3e13, and their sum would be off by hundredths.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    own: ClassVar[Any] = (0,)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the rates that stand side by side."""
+        return self.a.shape
+
+    @property
+    def free_parameters(self) -> int:
+        """1 for each."""
+        return self.a.size
+
+    @property
+    def unbounded(self) -> str:
+        """Say so where a is below 1."""
+        below = np.any(self.a < 1)
+        return f"a < 1: it grows without bound as {self.names[0]} goes to 0" if below else ""
+
+    def _counts(self, rows: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return counts, exposures and which rows are not missing, each (n, 1...)."""
+        y = self._column(rows)
+        exposure = np.asarray(rows["exposure"]).reshape(y.shape) if "exposure" in rows else np.ones(y.shape)
+        return np.maximum(y, 0).astype(np.float64), np.where(y >= 0, exposure, 0.0), y >= 0
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> Events:
+        """Add up events and exposure."""
+        y, exposure, _ = (np.ravel(values) for values in self._counts(rows))
+        return Events.weighted(y, exposure, weights)
+
+    def each(self, rows: Values) -> Events:
+        """Return the events and the exposure of each row."""
+        y, exposure, _ = self._counts(rows)
+        return Events(y, exposure, log_peak(y), np.zeros(y.shape))
+
+    def _at(self, rates: Any, rows: Values) -> np.ndarray:
+        y, exposure, seen = self._counts(rows)
+        return np.where(seen, log_peak(y) - deviance(y, exposure * rates), 0.0)
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log Poisson mass, (..., n, *axes)."""
+        return self._at(self._at_rows(params)[0], rows)
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return its mean over the rates, (n, *axes)."""
+        return self._at(self.a / self.b, rows) + self._counts(rows)[0] * digamma_less_log(self.a)
+
+    def updated(self, stats: Events) -> Self:
+        """Return Gamma(a + events, rate b + exposure)."""
+        return replace(self, a=self.a + stats.events, b=self.b + stats.exposure)
+
+    def log_evidence(self, stats: Events) -> np.ndarray:
+        """Log mass of the ordered counts: that of their sum, negative binomial, and theirs given it."""
+        pooled = log_negative_binomial(stats.events, self.a, self.b, stats.exposure)
+        return pooled - log_peak(stats.events) + stats.peaks - stats.deviance
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the rates: the mean of a count of exposure 1."""
+        return np.asarray(params[self.names[0]])
+
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return the means."""
+        return {self.names[0]: self.a / self.b}
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return (a - 1) / b, which may be the edge 0."""
+        self._refuse(self.a < 1, "is unbounded at 0")
+        return {self.names[0]: (self.a - 1) / self.b}
+
+    def mle(self, stats: Events) -> dict[str, np.ndarray]:
+        """Return events over exposure."""
+        exposure = np.asarray(stats.exposure)
+        if not np.all(exposure > 0):
+            where = f" of {self.names[0]} {np.argmin(exposure) + 1}" if self.axes else ""
+            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+        return {self.names[0]: stats.events / exposure}
+
+    def log_each(self, params: Values) -> np.ndarray:
+        """Log Gamma density, (..., *axes)."""
+        return log_gamma(params[self.names[0]], self.a, self.b)
+
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats."""
+        return float(np.sum(gamma_divergence(self.a, self.b, prior.a, prior.b)))
+
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw rates, (*size, *axes)."""
+        return {self.names[0]: rng.standard_gamma(self.a, (*size, *self.axes)) / self.b}
+
+    def marginals(self) -> dict[str, Any]:
+        """Return Gamma distributions."""
+        return {self.names[0]: frozen.gamma(self.a, scale=1 / self.b)}

@@ -1,0 +1,131 @@
+"""Several laws side by side: parameters that are independent, and columns that are independent given the parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+
+from bayeszoo.distributions.conjugate.law import Block, Law, Values
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.statistics.base import Stats
+
+
+@dataclass(frozen=True, eq=False)
+class Several(Stats):
+    """The statistics of several laws, in their order."""
+
+    parts: tuple[Any, ...] = ()
+
+    def __add__(self, other: Self) -> Self:
+        return replace(self, parts=tuple(own + more for own, more in zip(self.parts, other.parts, strict=True)))
+
+    def __sub__(self, other: Self) -> Self:
+        return replace(self, parts=tuple(own - less for own, less in zip(self.parts, other.parts, strict=True)))
+
+    def __getitem__(self, index: Any) -> Self:
+        return replace(self, parts=tuple(part[index] for part in self.parts))
+
+    def discounted(self, factor: float) -> Self:
+        """Return the statistics of data that count ``factor`` times."""
+        return replace(self, parts=tuple(part.discounted(factor) for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """Priors of several laws, independent; those of known parameters have none."""
+
+    laws: tuple[Law[Any], ...]
+
+    @property
+    def blocks(self) -> tuple[Block[Any], ...]:
+        """The laws whose parameters are not known."""
+        return tuple(law for law in self.laws if isinstance(law, Block))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters."""
+        return tuple(name for block in self.blocks for name in block.names)
+
+    @property
+    def free_parameters(self) -> int:
+        """How many numbers the likelihood is maximized over."""
+        return sum(block.free_parameters for block in self.blocks)
+
+    @property
+    def unbounded(self) -> str:
+        """Why the density has no maximum; nothing where it has one."""
+        return next((block.unbounded for block in self.blocks if block.unbounded), "")
+
+    def updated(self, stats: Several) -> Self:
+        """Return the posterior given statistics."""
+        pairs = zip(self.laws, stats.parts, strict=True)
+        return replace(self, laws=tuple(law.updated(own) for law, own in pairs))
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return where the density is highest."""
+        return {name: value for block in self.blocks for name, value in block.mode().items()}
+
+    def mle(self, stats: Several) -> dict[str, np.ndarray]:
+        """Return the maximum of the likelihood."""
+        pairs = zip(self.laws, stats.parts, strict=True)
+        each = (law.mle(own) for law, own in pairs if isinstance(law, Block))
+        return {name: value for part in each for name, value in part.items()}
+
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return a point in the middle, never on an edge."""
+        return {name: value for block in self.blocks for name, value in block.typical().items()}
+
+    def logpdf(self, params: Values) -> Any:
+        """Joint log density of all parameters, (...)."""
+        return reduce(add, (block.logpdf(params) for block in self.blocks), 0.0)
+
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats."""
+        return sum(own.divergence(before) for own, before in zip(self.blocks, prior.blocks, strict=True))
+
+    def posterior(self) -> Posterior:
+        """Return the distribution of all parameters."""
+        return Posterior.product(*(block.posterior() for block in self.blocks))
+
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw all parameters, (*size, *axes, *own)."""
+        return {name: value for block in self.blocks for name, value in block.rvs(size, rng).items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Features(Product, Law[Several]):
+    """Columns that are independent given the parameters, each with a law of the same axes; a cell may be missing."""
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the laws that stand side by side."""
+        return self.laws[0].axes
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> Several:
+        """Return the statistics of each column."""
+        return Several(tuple(law.statistics(rows, weights) for law in self.laws))
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log density of each row, (..., n, *axes)."""
+        return np.asarray(reduce(add, (law.log_density(params, rows) for law in self.laws)))
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return its mean over the parameters, (n, *axes)."""
+        return np.asarray(reduce(add, (law.expected_log_density(rows) for law in self.laws)))
+
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log density of each row by itself, parameters integrated out, (n, *axes)."""
+        return np.asarray(reduce(add, (law.log_predictive(rows) for law in self.laws)))
+
+    def log_evidence(self, stats: Several) -> np.ndarray:
+        """Log density of the ordered rows, parameters integrated out, (..., *axes)."""
+        pairs = zip(self.laws, stats.parts, strict=True)
+        return np.asarray(reduce(add, (law.log_evidence(own) for law, own in pairs)))
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the mean of each column, (..., *axes, columns)."""
+        return np.stack([law.row_mean(params) for law in self.laws], axis=-1)

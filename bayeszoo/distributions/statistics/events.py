@@ -1,0 +1,75 @@
+"""Sufficient statistics of Poisson counts, pooled without cancellation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from bayeszoo.distributions.special import deviance, log_peak
+from bayeszoo.distributions.statistics.base import Stats, along, positive_or
+
+
+@dataclass(frozen=True, eq=False)
+class Events(Stats):
+    """How many events in how much exposure, and what is left of the density of the counts at their pooled rate.
+
+    The textbook's sum of ``log y!`` is as large as ``y log y``, and the evidence the difference of such numbers. Here
+    the log likelihood is ``peaks - deviance`` at the pooled rate, and less by the deviance of the totals elsewhere:
+    terms of its own size.
+
+    All are sums over rows, of one set of rows or of many along leading axes: of ``events`` y and ``exposure``, of the
+    log mass at y of a Poisson distribution of mean y (``peaks``), and of y log(y / m) - (y - m), where m is the row's
+    mean at the pooled rate (``deviance``).
+    """
+
+    events: Any = 0.0
+    exposure: Any = 0.0
+    peaks: Any = 0.0
+    deviance: Any = 0.0
+
+    @classmethod
+    def of(cls, y: np.ndarray, exposure: np.ndarray) -> Self:
+        """Return the statistics of counts and exposures, each of shape (rows,)."""
+        return cls.weighted(y, exposure, np.ones(len(y)))
+
+    @classmethod
+    def weighted(cls, y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> Self:
+        """Return the statistics of counts (n,) and exposures (n,) that count as often as weights (n, *axes) say."""
+        y, exposure = along(y, weights), along(exposure, weights)
+        events, total = np.sum(weights * y, axis=0), np.sum(weights * exposure, axis=0)
+        means = exposure * (events / positive_or(total))
+        gaps = deviance(y, np.where((weights > 0) & (total > 0), means, y))
+        return cls(events, total, np.sum(weights * log_peak(y), axis=0), np.sum(weights * gaps, axis=0))
+
+    @property
+    def pivot(self) -> Any:
+        """The pooled rate, or 1 where there is no event."""
+        return np.where(self.events > 0, self.events / positive_or(self.exposure), 1.0)[()]
+
+    @property
+    def log_likelihood(self) -> Any:
+        """Log mass of the rows at the rate ``pivot``."""
+        return self.peaks - self.deviance - np.where(self.events > 0, 0.0, self.exposure)[()]
+
+    def __add__(self, other: Self) -> Self:
+        return self._pooled(other, 1.0)
+
+    def __sub__(self, other: Self) -> Self:
+        return self._pooled(other, -1.0)
+
+    def _pooled(self, other: Self, sign: float) -> Self:
+        """Add or take away; the deviance between the two from their common rate comes or goes with it."""
+        events, exposure = self.events + sign * other.events, self.exposure + sign * other.exposure
+        whole = (self.events, self.exposure) if sign < 0 else (events, exposure)
+        parts = ((events, exposure) if sign < 0 else (self.events, self.exposure)), (other.events, other.exposure)
+        rate = whole[0] / positive_or(whole[1])
+        between = sum(deviance(y, np.where(np.asarray(time) > 0, rate * time, y)) for y, time in parts)
+        return type(self)(
+            events,
+            exposure,
+            self.peaks + sign * other.peaks,
+            np.maximum(self.deviance + sign * (other.deviance + between), 0.0),
+            log_coefficient=self.log_coefficient + sign * other.log_coefficient,
+        )
