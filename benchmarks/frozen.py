@@ -143,7 +143,7 @@ def main(action: str, *names: str) -> int:
     """Write the file, or compare with it and name what has moved; of some models, or of all."""
     now = {name: of_model(find(name)) for name in names or builtin_names()}
     if action == "write":
-        FILE.write_text(json.dumps(now, indent=0))
+        FILE.write_text(json.dumps({**(json.loads(FILE.read_text()) if names else {}), **now}, indent=0))
         return 0
     before, moved = json.loads(FILE.read_text()), []
     for name, own in ((name, before[name]) for name in now):

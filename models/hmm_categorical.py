@@ -21,8 +21,9 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import SymbolSeries, starts
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.law import Known, Law
 from bayeszoo.errors import InputError
-from bayeszoo.families.hmm.emissions import Symbols
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
 
@@ -76,13 +77,13 @@ class HMMCategorical(HiddenMarkovModel):
         ),
     )
 
-    def emissions(self, data: Values) -> Symbols:
-        """Return the prior of the emissions of the symbols of the data."""
+    def emission_law(self, data: Values) -> Law[Any]:
+        """Return the law of a symbol in each state: a Dirichlet prior of its probabilities, or known ones."""
         size = len(data["symbol"])
         if self.emission is not None and len(self.emission[0]) != size:
             raise InputError(f"emission has {len(self.emission[0])} columns, the data have {size} symbols")
-        known = None if self.emission is None else np.array(self.emission)
-        return Symbols("emission", np.tile(self.entries("eta", size), (self.K, 1)), known)
+        block = Categorical(("emission",), "y", np.tile(self.entries("eta", size), (self.K, 1)))
+        return block if self.emission is None else Known(block, {"emission": np.array(self.emission)})
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw the tables from the prior (of three symbols where nothing tells how many), a path, and symbols."""
@@ -90,10 +91,11 @@ class HMMCategorical(HiddenMarkovModel):
         symbols = entries if self.emission is None else len(self.emission[0])
         labels = np.array([f"s{v + 1}" for v in range(symbols)])
         params, path = self.draw_path(rng, size)
-        table = self.emissions({"symbol": labels})
-        emission = table.rvs(rng)
+        law = self.emission_law({"symbol": labels})
+        drawn = law.rvs((), rng) if isinstance(law, Categorical) else {}
+        emission = law.at(drawn)["emission"]
         y = np.array([rng.choice(symbols, p=emission[state]) for state in path], dtype=np.int64)
-        params |= {"emission": emission} if table.is_free else {}
+        params |= drawn
         return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64), "symbol": labels}
 
     def declare(self, data: Values) -> Any:
@@ -116,4 +118,4 @@ class HMMCategorical(HiddenMarkovModel):
         return model
 
     def _tables(self, data: Values, dims: Mapping[str, Any]) -> list[Any]:
-        return [declared.table(table, dims.get(table.name)) for table in (*self.chain, self.emissions(data))]
+        return [declared.table(law, dims) for law in self.prior(data).laws]

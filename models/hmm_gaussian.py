@@ -23,10 +23,10 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import RealSeries, starts
+from bayeszoo.distributions.conjugate.law import Law
+from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.families.hmm.emissions import Emissions
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.families.hmm.normals import Normals
 from bayeszoo.model import Axes, Example, Values, known, positive, real, whole
 
 pm = lazy_loader.load("pymc")
@@ -91,30 +91,30 @@ class HMMGaussian(HiddenMarkovModel):
         variance = stats.sd[0] ** 2 / self.K**2
         return {"m0": stats.mean[0], "kappa0": 4.0 if np.ptp(self.m0) else 0.01, "a0": 1.5, "b0": variance / 2}
 
-    def emissions(self, data: Values) -> Emissions:
-        """Return the prior of the means and variances."""
-        return self.or_known(Normals(self._prior, self.known_emitted))
-
-    @property
-    def _prior(self) -> dict[str, np.ndarray]:
-        return {name: self.entries(name, self.K) for name in ("m0", "kappa0", "a0", "b0")}
+    def emission_law(self, data: Values) -> Law[Any]:
+        """Return the law of a number in each state: normal, with a conjugate prior of what is not known of it."""
+        m, kappa, a, b = (self.entries(name, self.K) for name in ("m0", "kappa0", "a0", "b0"))
+        known = self.known_emitted
+        if known.keys() == {"means"}:  # as if they had been seen in any number of rows
+            return Normal(("variances",), "y", known["means"], np.full(self.K, np.inf), a, b)
+        if known.keys() == {"variances"}:
+            return Normal(("means",), "y", m, kappa, a, b, variance=known["variances"])
+        return self.or_known(Normal(("means", "variances"), "y", m, kappa, a, b))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior, a path, and numbers."""
         params, path = self.draw_path(rng, size)
-        prior, known = self._prior, self.known_emitted
-        variances = known.get("variances", prior["b0"] / rng.standard_gamma(prior["a0"]))
-        z = rng.standard_normal(self.K)
-        means = known.get("means", prior["m0"] + np.sqrt(variances / prior["kappa0"]) * z)
-        y = means[path] + np.sqrt(variances[path]) * rng.standard_normal(size)
-        drawn = {name: v for name, v in (("means", means), ("variances", variances)) if name not in known}
+        law = self.emission_law({})
+        drawn = law.rvs((), rng) if isinstance(law, Normal) else {}
+        both = {**self.known_emitted, **drawn}
+        y = both["means"][path] + np.sqrt(both["variances"][path]) * rng.standard_normal(size)
         return {**params, **drawn}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
 
     def declare(self, data: Values) -> Any:
         """Declare the forward algorithm."""
         missing, dims = np.isnan(data["y"])[:, None], self.dims
         with pm.Model(coords=self.coords(data)) as model:
-            initial, transition = (declared.table(table, dims[table.name]) for table in self.chain)
+            initial, transition = (declared.table(law, dims) for law in self.tables)
             means, variances = self._states(dims["means"])
             y = pm.Data("y_data", np.where(missing[:, 0], np.mean(self.m0), data["y"]), dims="row")
             log_b = pm.logp(pm.Normal.dist(means, pm.math.sqrt(variances)), y[:, None])
@@ -126,7 +126,7 @@ class HMMGaussian(HiddenMarkovModel):
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         with pm.Model() as model:
-            tables = [declared.table(table) for table in self.chain]
+            tables = [declared.table(law) for law in self.tables]
             means, variances = self._states(None)
             missing, first = np.isnan(data["y"]), pm.Data("starts", starts(data["sequence"]))
             y = pm.Data("y_data", np.where(missing, np.mean(self.m0), data["y"]))  # which takes no NaN

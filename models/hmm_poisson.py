@@ -20,7 +20,9 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import CountSeries, starts
-from bayeszoo.families.hmm.emissions import Emissions, PoissonCounts, distinct
+from bayeszoo.distributions.conjugate.law import Law
+from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.families.hmm.emissions import distinct
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.model import Axes, Example, Values, positive, real, whole
 
@@ -78,9 +80,9 @@ class HMMPoisson(HiddenMarkovModel):
         seen = data["y"][data["y"] >= 0]
         return {"a": 1.0, "b": len(seen) / max(float(seen.sum()), 0.5)}
 
-    def emissions(self, data: Values) -> Emissions:
-        """Return the prior of the rates."""
-        return self.or_known(PoissonCounts(self.K, self.a, self.b))
+    def emission_law(self, data: Values) -> Law[Any]:
+        """Return the law of a count in each state: a Gamma prior of its rate, or a known one."""
+        return self.or_known(Poisson(("rates",), "y", self.entries("a", self.K), self.entries("b", self.K)))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior, a path, and counts."""
@@ -94,7 +96,7 @@ class HMMPoisson(HiddenMarkovModel):
         """Declare the forward algorithm."""
         missing, dims = data["y"][:, None] < 0, self.dims
         with pm.Model(coords=self.coords(data)) as model:
-            initial, transition = (declared.table(table, dims[table.name]) for table in self.chain)
+            initial, transition = (declared.table(law, dims) for law in self.tables)
             rates = self._rates(np.asarray(self.a), np.asarray(self.b), dims["rates"])
             y = pm.Data("y_data", np.maximum(data["y"], 0), dims="row")
             log_b = pm.math.switch(missing, np.float64(0), pm.logp(pm.Poisson.dist(rates), y[:, None]))
@@ -105,7 +107,7 @@ class HMMPoisson(HiddenMarkovModel):
         """Declare the same density on a compiled likelihood of the distinct counts."""
         self.require_rows(data)
         with pm.Model() as model:
-            tables = [declared.table(table) for table in self.chain]
+            tables = [declared.table(law) for law in self.tables]
             a, b = (pm.Data(name, np.asarray(getattr(self, name), dtype=np.float64)) for name in ("a", "b"))
             rates = self._rates(a, b, None)
             values, codes = distinct(data["y"])

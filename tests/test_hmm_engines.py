@@ -21,11 +21,13 @@ from bayeszoo.answers.leave_out import NoScore, psis
 from bayeszoo.comparison import criteria
 from bayeszoo.contract.latent import sampler_checks
 from bayeszoo.data.read import example
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.hmm import emissions
 from bayeszoo.families.hmm import model as hmm_model
-from bayeszoo.families.hmm.emissions import Emissions, PoissonCounts, Symbols, distinct
-from bayeszoo.families.hmm.normals import Normals
-from bayeszoo.families.hmm.tables import HiddenChain, ProbabilityTable
+from bayeszoo.families.hmm.emissions import distinct
 from bayeszoo.inference.labels.align import align
 from bayeszoo.likelihoods.ops.hmm import hmm_poisson_log_likelihood
 from tests.own_models.hmm_example import HMMExample
@@ -143,12 +145,16 @@ def patched(owner, name, wrong):
 
 
 def masked_symbols_are_the_last(monkeypatch):
-    monkeypatch.setattr(Symbols, "_rows", lambda self, log_table, y: log_table.T[y])
-    monkeypatch.setattr(Symbols, "smoothed", Emissions.smoothed)
+    monkeypatch.setattr(Categorical, "_of_rows", lambda self, log_p, rows: log_p.T[rows["y"]])
+    monkeypatch.setattr(emissions, "distinct_values", lambda block, y: None)
 
 
 def without_sticky(true):
-    return classmethod(lambda cls, K, alpha, beta, sticky, *known: true(K, alpha, beta, 0.0, *known))
+    return lambda name, alpha, known=None: true(name, np.full_like(alpha, alpha.min()), known)
+
+
+def with_pseudo_counts(true):
+    return lambda self, stats: true(self, stats if self.axes else replace(stats, counts=stats.counts + 1))
 
 
 def transposed(true):
@@ -160,11 +166,11 @@ def without_first_states(true):
 
 
 def with_deviations(true):
-    return lambda self, params, y: true(self, {**params, "variances": params["variances"] ** 2}, y)
+    return lambda self, params, rows: true(self, {**params, "variances": params["variances"] ** 2}, rows)
 
 
 def with_scale(true):
-    return lambda self, params: stats.gamma.logpdf(params["rates"], self.a, scale=self.b).sum(axis=-1)
+    return lambda self, params: stats.gamma.logpdf(params["rates"], self.a, scale=self.b)
 
 
 def with_a_label(true):
@@ -176,19 +182,21 @@ PRIOR = CATEGORICAL(alpha=1.5, beta=1.8, sticky=2.0, eta=1.4)
 LONG = PRIOR, symbols(np.random.default_rng(5).integers(0, 3, 60))
 PARTS = PRIOR, TWO["hmm_categorical"][1]
 MASKED = PRIOR, {**FEW["hmm_categorical"][1], "y": np.array([0, 2, -1, 1, 0])}
-more_counts = patched(ProbabilityTable, "mode", lambda true: lambda self, n, flat: true(self, n + (not flat), flat))
+more_counts = patched(Categorical, "updated", with_pseudo_counts)
 glued = patched(hmm_model, "starts", lambda true: lambda sequence: np.array([0]))
 no_exchange = patched(hmm_model.HiddenMarkovModel, "invariants", with_a_label)
-no_divergence = patched(Symbols, "divergence", lambda true: lambda self, hyper: 0.0)
+no_divergence = patched(
+    Categorical, "divergence", lambda true: lambda self, prior: 0.0 if self.column == "y" else true(self, prior)
+)
 BUGS = {
-    "transposed": (patched(Symbols, "sums", transposed), "em_map_is_stationary", LONG),
+    "transposed": (patched(emissions, "smoothed", transposed), "em_map_is_stationary", LONG),
     "first states forgotten": (patched(hmm_model, "path_counts", without_first_states), "enumerated_candidate", PARTS),
     "glued": (glued, "em_objective", PARTS),
     "pseudo-counts too many": (more_counts, "em_map_is_stationary", LONG),
     "bound without the emissions": (no_divergence, "one_component", PARTS),
     "masked symbols are the last": (masked_symbols_are_the_last, "em_objective", MASKED),
-    "variance for deviation": (patched(Normals, "log_density", with_deviations), "em_objective", TWO["hmm_gaussian"]),
-    "rate read as scale": (patched(PoissonCounts, "log_prior", with_scale), "em_objective", TWO["hmm_poisson"]),
+    "variance for deviation": (patched(Normal, "log_density", with_deviations), "em_objective", TWO["hmm_gaussian"]),
+    "rate read as scale": (patched(Poisson, "log_each", with_scale), "em_objective", TWO["hmm_poisson"]),
     "states not exchanged": (no_exchange, "labels_mean_nothing", LONG),
 }
 
@@ -205,7 +213,7 @@ def test_a_prior_without_sticky_is_seen_by_the_sum_over_paths(monkeypatch):
     model, data = FEW["hmm_categorical"]
     model = replace(model)  # which keeps the tables that it has been asked for, and has not been asked yet
     expected = log_joint("hmm_categorical", model, (0, 0, 1, 1, 1), data["y"], (0,))
-    patched(HiddenChain, "of", without_sticky)(monkeypatch)  # declaration, simulator and steps all have it, and agree
+    patched(hmm_model, "table", without_sticky)(monkeypatch)  # declaration, simulator and steps all have it, and agree
     assert abs(model.log_joint(np.array([[0, 0, 1, 1, 1]]), data)[0] - expected) > 0.1
 
 
@@ -267,19 +275,20 @@ def test_the_op_is_right_for_rates_far_from_the_counts(mode):
 
 def test_huge_counts_lose_no_digits_in_sums_over_paths_and_in_variational_bayes():
     a, b, y = 1.5, 0.1, HUGE[:3]
-    counts, total = PoissonCounts(1, a, b), int(y.sum())
+    counts, total = Poisson(("rates",), "y", np.array([a]), np.array([b])), int(y.sum())
     evidence = a * mp.log(b) - mp.loggamma(a) + mp.loggamma(a + total) - (a + total) * mp.log(b + 3)
     evidence -= sum(mp.loggamma(int(k) + 1) for k in y)
-    assert counts.log_evidence(np.zeros((1, 3), dtype=int), y) == pytest.approx(float(evidence), rel=1e-13)
-    hyper = np.array([1e12 + 1.5]), np.array([1.1])
-    shape, rate = mp.mpf(float(hyper[0][0])), mp.mpf(float(hyper[1][0]))
+    sums = counts.statistics({"y": y}, np.ones((3, 1)))
+    assert counts.log_evidence(sums) == pytest.approx(float(evidence), rel=1e-13)
+    q = replace(counts, a=np.array([1e12 + 1.5]), b=np.array([1.1]))
+    shape, rate = mp.mpf(float(q.a[0])), mp.mpf(float(q.b[0]))
     kl = (shape - a) * mp.digamma(shape) - mp.loggamma(shape) + mp.loggamma(a) + a * mp.log(rate / b)
-    assert counts.divergence(hyper) == pytest.approx(float(kl + shape * (b - rate) / rate), rel=1e-13)
+    assert q.divergence(counts) == pytest.approx(float(kl + shape * (b - rate) / rate), rel=1e-13)
     expected = [int(k) * (mp.digamma(shape) - mp.log(rate)) - shape / rate - mp.loggamma(int(k) + 1) for k in y]
-    np.testing.assert_allclose(counts.expected_log_density(hyper, y)[:, 0], np.array(expected, float), rtol=1e-12)
+    np.testing.assert_allclose(q.expected_log_density({"y": y})[:, 0], np.array(expected, float), rtol=1e-12)
     x = float(shape / rate) * (1 + 2e-6)
     exact = shape * mp.log(rate) + (shape - 1) * mp.log(x) - rate * mp.mpf(x) - mp.loggamma(shape)
-    assert counts.log_pairs(hyper, {"rates": np.array([x])})[0, 0] == pytest.approx(float(exact), abs=1e-8)
+    assert q.log_pairs({"rates": np.array([x])})[0, 0] == pytest.approx(float(exact), abs=1e-8)
 
 
 def test_variational_bayes_climbs_with_huge_counts():

@@ -14,9 +14,9 @@ import bayeszoo as bz
 from bayeszoo.contract.case import case_of
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.data.read import example
+from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import passes
-from bayeszoo.families.hmm.tables import ProbabilityTable
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
@@ -311,8 +311,8 @@ def test_the_divergence_is_that_of_draws(name):
 
 @pytest.mark.parametrize("forgotten", ["initial", "transition"])
 def test_a_divergence_without_a_table_is_seen(forgotten, monkeypatch):
-    true = ProbabilityTable.divergence
-    monkeypatch.setattr(ProbabilityTable, "divergence", lambda self, q: (self.name != forgotten) * true(self, q))
+    true = Categorical.divergence
+    monkeypatch.setattr(Categorical, "divergence", lambda q, prior: (q.names[0] != forgotten) * true(q, prior))
     assert divergence_error("hmm_poisson") > 4.4
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import hmmlearn.hmm
 import numpy as np
@@ -11,9 +12,9 @@ from scipy import special, stats
 
 import bayeszoo as bz
 from bayeszoo.contract.case import case_of, cases_of
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.errors import InputError
-from bayeszoo.families.hmm.emissions import PoissonCounts
-from bayeszoo.families.hmm.normals import Normals
 from bayeszoo.inference.methods import em
 from bayeszoo.inference.methods.enumeration import Enumeration
 
@@ -73,15 +74,12 @@ def test_the_evidence_is_that_of_all_paths(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_prior_of_the_first_state_for_all_is_seen(form, monkeypatch):
-    kind = PoissonCounts if form == "rates by state" else Normals
+    kind = Poisson if form == "rates by state" else Normal
     true = kind.log_evidence
 
-    def wrong(self, paths, y):
-        if kind is Normals:
-            self.prior = type(self.prior)(*(np.full(2, values[0]) for values in self.prior))
-        else:
-            self.a, self.b = np.full(2, self.a[0]), np.full(2, self.b[0])
-        return true(self, paths, y)
+    def wrong(self, stats):
+        names = ("a", "b") if kind is Poisson else ("m", "kappa", "a", "b")
+        return true(replace(self, **{name: np.full(2, getattr(self, name)[0]) for name in names}), stats)
 
     monkeypatch.setattr(kind, "log_evidence", wrong)
     ours, expected = evidences(form)

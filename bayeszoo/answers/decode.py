@@ -15,7 +15,7 @@ from bayeszoo.answers.law import log_mean
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.hmm import passes
+from bayeszoo.families.hmm import emissions, passes
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import moments
@@ -87,8 +87,8 @@ def _each(params: Values) -> list[dict[str, np.ndarray]]:
 
 def chain_at(model: HiddenMarkovModel, point: Values, data: Values) -> tuple[np.ndarray, ...]:
     """Return the first arguments of `passes` at one point: both tables, log densities (T, K), starts."""
-    tables = [table.of(point) for table in model.chain]
-    return *tables, model.emissions(data).log_density(point, data["y"]), starts(data["sequence"])
+    prior = model.prior(data)
+    return *prior.tables_at(point), prior.emission.log_density(point, data), starts(data["sequence"])
 
 
 def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_states: bool = True) -> Decodable:
@@ -112,11 +112,12 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
 
 def _known(model: HiddenMarkovModel, data: Data) -> dict[str, np.ndarray]:
     """Return the known tables as a single draw of the parameters."""
-    emissions = model.emissions(data)
-    if unknown := [table.name for table in model.chain if table.is_free] + list(emissions.own):
+    prior = model.prior(data)
+    if unknown := prior.names:
         clause = "is a parameter" if len(unknown) == 1 else "are parameters"
         raise InputError(f"{', '.join(unknown)} {clause} of {model.name}", hint="fit it first, or give all of them")
-    return {table.name: np.asarray(table.known)[None, None] for table in model.chain}
+    initial, transition = prior.tables_at({})
+    return {"initial": initial[None, None], "transition": transition[None, None]}
 
 
 def decode(
@@ -238,7 +239,7 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
         raise InputError(f"the number of steps must be >= 1, got {steps!r}")
     whole = decodable(source, new_data, options, need_states=False)
     labels, y = whole.data.get("symbol"), whole.data["y"]
-    seen = y[whole.model.emissions(whole.data).seen(y)]
+    seen = y[emissions.seen(y)]
     center = float(seen.mean()) if labels is None and len(seen) else 0.0  # squares about it lose no digits
     ahead, K, kept = _ahead(whole.model, int(steps), center), len(whole.states), list[np.ndarray]()
 
@@ -269,7 +270,7 @@ def _ahead(model: HiddenMarkovModel, steps: int, center: float) -> Callable[[Val
 
     def ahead(params: Values, data: Values) -> np.ndarray:
         last = np.append(starts(data["sequence"])[1:], len(data["y"])) - 1
-        transition = model.chain.transition.of(params)
+        transition = model.prior(data).tables_at(params)[1]
         each = [np.asarray(model.assign(params, data))[:, last]]
         for _ in range(steps):
             each.append(each[-1] @ transition)
@@ -281,9 +282,9 @@ def _ahead(model: HiddenMarkovModel, steps: int, center: float) -> Callable[[Val
 
 def _of_states(model: HiddenMarkovModel, params: Values, data: Values, center: float) -> np.ndarray:
     """Return of each state the probabilities of symbols, or mean and mean square about the center, (draws, K, ...)."""
-    emissions, draws = model.emissions(data), len(next(iter(params.values())))
+    law, draws = model.emission_law(data), len(next(iter(params.values())))
     alone = np.broadcast_to(np.eye(model.K)[:, None], (model.K, draws, model.K))
-    each = np.stack([emissions.next_mean(params, state) for state in alone], axis=1)
+    each = np.stack([emissions.next_mean(law, params, state) for state in alone], axis=1)
     if each.ndim == 3:
         return each
     variances = {**params, **model.known_emitted}.get("variances", each)  # of Poisson counts the mean is the variance

@@ -34,6 +34,10 @@ class Law[S: Stats](ABC):
         """The shape of the laws that stand side by side."""
 
     @abstractmethod
+    def at(self, params: Values) -> Values:
+        """Return the values of its own parameters: those given, or the known ones."""
+
+    @abstractmethod
     def statistics(self, rows: Values, weights: np.ndarray) -> S:
         """Return the sufficient statistics of rows that count as often as weights (n, *axes) say."""
 
@@ -81,11 +85,15 @@ class Known[S: Stats](Law[LogLikelihood]):
         """The shape of the laws that stand side by side."""
         return self.law.axes
 
+    def at(self, params: Values) -> Values:
+        """Return the known parameters."""
+        return self.params
+
     def statistics(self, rows: Values, weights: np.ndarray) -> LogLikelihood:
         """Return the weighted sum of the log densities."""
         each = self.expected_log_density(rows)
         each = each.reshape(len(each), *(1,) * (weights.ndim - each.ndim), *each.shape[1:])
-        return LogLikelihood(np.sum(np.where(weights > 0, weights * each, 0.0), axis=0))  # 0 * -inf is 0 here
+        return LogLikelihood(np.sum(weights * np.where(weights > 0, each, 0.0), axis=0))  # 0 * -inf is 0 here
 
     def log_density(self, params: Values, rows: Values) -> np.ndarray:
         """Log density of each row, at the known parameters."""
@@ -167,6 +175,10 @@ class Block[S: Stats](Law[S]):
     def within(self) -> dict[str, Callable[[], np.ndarray]]:
         """Return the covariance matrices of parameters whose entries are correlated; parameters are not with others."""
         return {}
+
+    def at(self, params: Values) -> Values:
+        """Return its parameters among those given."""
+        return {name: np.asarray(params[name], dtype=np.float64) for name in self.names}
 
     def posterior(self) -> Posterior:
         """Return it as the distribution of named parameters."""

@@ -56,8 +56,12 @@ class Normal(Block[Moments]):
         """Whether the means are no parameters."""
         return bool(np.all(np.isinf(self.kappa)))
 
-    def _both(self, values: list[Any]) -> tuple[Any, Any]:
-        """Return means and variances from the parameters, and where they are none the known ones."""
+    def means_and_variances(self, params: Values) -> tuple[Any, Any]:
+        """Return both from the parameters, and where they are none the known ones, which have no axes of draws."""
+        values = [np.asarray(params[name], dtype=np.float64) for name in self.names]
+        return self._both(values)
+
+    def _both(self, values: list[np.ndarray]) -> tuple[Any, Any]:
         if self.variance is not None:
             return values[0], self.variance
         return (self.m if self.mean_known else values[0]), (1 / values[-1] if self.precision else values[-1])
@@ -122,7 +126,7 @@ class Normal(Block[Moments]):
 
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the means."""
-        return np.asarray(self._both([params[name] for name in self.names])[0])
+        return np.asarray(self.means_and_variances(params)[0])
 
     def typical(self) -> dict[str, np.ndarray]:
         """Return means, and the inverses of the mean precisions, or these."""
@@ -149,7 +153,7 @@ class Normal(Block[Moments]):
 
     def log_each(self, params: Values) -> np.ndarray:
         """Log density of means and variances, (..., *axes)."""
-        mean, variance = self._both([np.asarray(params[name], dtype=np.float64) for name in self.names])
+        mean, variance = self.means_and_variances(params)
         of_mean = 0.0 if self.mean_known else log_normal(mean, self.m, variance / self.kappa)
         if self.variance is not None:
             return np.asarray(of_mean)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayeszoo.families.hmm.tables import ProbabilityTable
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.law import Law
 
 
-def table(entries: ProbabilityTable, dims: Any = None) -> Any:
+def table(law: Law[Any], dims: Mapping[str, Any] | None = None) -> Any:
     """Declare a table by its Dirichlet prior, or return the known one."""
-    if entries.known is not None:
-        return pt.as_tensor_variable(entries.known)
-    a = pm.Data(f"{entries.name}_concentration", entries.prior, shape=entries.prior.shape)
-    return pm.Dirichlet(entries.name, a=a, dims=dims)
+    if not isinstance(law, Categorical):
+        (known,) = law.at({}).values()
+        return pt.as_tensor_variable(known)
+    (name,) = law.names
+    a = pm.Data(f"{name}_concentration", law.alpha, shape=law.alpha.shape)
+    return pm.Dirichlet(name, a=a, dims=(dims or {}).get(name))
 
 
 def log_of(probabilities: Any) -> Any:

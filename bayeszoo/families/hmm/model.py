@@ -8,21 +8,36 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import starts
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.law import Block, Known, Law
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.errors import InputError
-from bayeszoo.families.hmm import passes
-from bayeszoo.families.hmm.emissions import Emissions, OfParts
-from bayeszoo.families.hmm.known import KnownEmissions, known_numbers
-from bayeszoo.families.hmm.tables import ALIKE, LEAST_LOG, HiddenChain, Pair, Part, known_table, never_left, path_counts
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.hmm import emissions, passes
+from bayeszoo.families.hmm.tables import (
+    ALIKE,
+    LEAST_LOG,
+    ExpectedStates,
+    Factors,
+    HiddenChain,
+    Pair,
+    is_flat,
+    known_numbers,
+    known_table,
+    never_left,
+    path_counts,
+    table,
+    table_statistics,
+)
 from bayeszoo.families.mixtures.base import spread_out
+from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Additive, Enumerable, Symmetric, Variational
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
@@ -58,8 +73,8 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
     """What predicts rows that depend on those before."""
 
     @abstractmethod
-    def emissions(self, data: Values) -> Emissions:
-        """Return the prior of what the states emit."""
+    def emission_law(self, data: Values) -> Law[Any]:
+        """Return the law of a row ``y`` in each of K states, with a conjugate prior or known."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,10 +114,10 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         values = {name: getattr(self, name) for name in self.emitted}
         return {name: np.array(value) for name, value in values.items() if value is not None}
 
-    def or_known(self, emissions: Emissions) -> Emissions:
-        """Return the prior of what the states emit, or where all of that is known what has no prior."""
+    def or_known(self, block: Block[Any]) -> Law[Any]:
+        """Return the prior of what the states emit, or where all of that is known the law without a prior."""
         known = self.known_emitted
-        return KnownEmissions(emissions, known) if known and len(known) == len(self.emitted) else emissions
+        return Known(block, known) if known and len(known) == len(self.emitted) else block
 
     @property
     def _by_state(self) -> dict[str, Hyperparameter]:
@@ -114,13 +129,14 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         return {**super().sizes(data), "state": self.K}
 
     @cached_property
-    def chain(self) -> HiddenChain:
-        """The tables of the states."""
-        return HiddenChain.of(self.K, self.alpha, self.beta, self.sticky, self.initial, self.transition)
+    def tables(self) -> tuple[Law[Any], Law[Any]]:
+        """The laws of the first state and of the next one: Dirichlet priors, or known tables."""
+        initial = table("initial", np.full(self.K, self.alpha), self.initial)
+        return initial, table("transition", self.beta + self.sticky * np.eye(self.K), self.transition)
 
-    def _parts(self, of: OfParts) -> Iterator[tuple[Part, Any]]:
-        """Go through the parts, each with its own statistics or hyperparameters."""
-        return zip((*self.chain, of.emissions), of[:3], strict=True)
+    def prior(self, data: Values) -> HiddenChain:
+        """Return the prior of all parameters."""
+        return HiddenChain((*self.tables, self.emission_law(data)))
 
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the numbers of the states, for both axes of transitions, and the labels of the data."""
@@ -134,16 +150,17 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
 
     def draw_path(self, rng: np.random.Generator, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Draw the tables from their priors, and a path of ``size`` states: ``(parameters, states)``."""
-        tables = {table.name: table.rvs(rng) for table in self.chain}
+        tables = HiddenChain(self.tables)
+        drawn = tables.rvs((), rng)
+        initial, transition = tables.tables_at(drawn)
         path = np.zeros(size, dtype=np.int64)
         for t in range(size):
-            path[t] = rng.choice(self.K, p=tables["transition"][path[t - 1]] if t else tables["initial"])
-        return {table.name: tables[table.name] for table in self.chain if table.is_free}, path
+            path[t] = rng.choice(self.K, p=transition[path[t - 1]] if t else initial)
+        return drawn, path
 
     def require_rows(self, data: Values) -> None:
         """Refuse more states than observations, and a model without parameters."""
-        emissions = self.emissions(data)
-        if not any(part.own for part in (*self.chain, emissions)):
+        if not self.prior(data).blocks:
             hint = "bayeszoo.answers.decode.decode finds the states"
             raise InputError("every table is known: there is no parameter to be fitted", hint=hint)
         if (rows := int(emissions.seen(data["y"]).sum())) < self.K:
@@ -154,10 +171,9 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
 
     def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
-        q = self.vb_m_step(self.path_statistics(self.seeds(data, rng), data))
-        return {name: value for part, own in self._parts(q) for name, value in part.middle(own).items()}
+        return self.vb_m_step(self.path_statistics(self.seeds(data, rng), data)).q.typical()
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> OfParts:
+    def vb_start(self, data: Values, rng: np.random.Generator) -> Factors:
         """Return q(theta) to climb from, at random; every other one leaves states empty, whose q is the prior."""
         path = self.seeds(data, rng)
         for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
@@ -168,121 +184,135 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
     def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Return a path of states to start from: by the values of the rows, or runs of random lengths."""
         self.require_rows(data)
-        emissions, rows = self.emissions(data), len(data["y"])
+        law, rows = emissions.kind_of(self.emission_law(data)), len(data["y"])
         seen, path = emissions.seen(data["y"]), rng.integers(0, self.K, rows)
         if rng.random() < 0.5:
-            path[seen] = emissions.clusters(data["y"][seen], rng)
+            path[seen] = emissions.states_by_value(law, data["y"][seen], rng)
             return path
         leaves = rng.random(rows) < 10 ** -rng.uniform(0, math.log10(max(rows / self.K, 1)))
         leaves[0] = True
         return path[np.maximum.accumulate(np.where(leaves, np.arange(rows), 0))]
 
-    def path_statistics(self, path: np.ndarray, data: Values, count: float = 1.0) -> OfParts:
-        """Return the statistics of one path of states, (T,), of which a state and a transition count so much."""
+    def path_statistics(self, path: np.ndarray, data: Values, count: float = 1.0) -> ExpectedStates:
+        """Return the statistics of one path of states, (T,); a state and a transition count ``count`` times."""
         initial, transition = path_counts(path[None], starts(data["sequence"]), self.K)
-        emissions = self.emissions(data)
-        emitted = emissions.moments(count * np.eye(self.K)[path], data["y"])
-        return OfParts(count * initial[0], count * transition[0], emitted, emissions)
+        prior = self.prior(data)
+        emitted = prior.emission.statistics(data, count * np.eye(self.K)[path])
+        return ExpectedStates.of(prior, count * initial[0], count * transition[0], emitted)
 
     # EM
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
-        emissions = self.emissions(data)
-        sums = emissions.sums(self.chain.at(params), params, data["y"], starts(data["sequence"]))
-        return Expectation(OfParts(*sums[:3], emissions), sums.value)
+        prior = self.prior(data)
+        log_density = partial(prior.emission.log_density, params)
+        return self._expectation(prior, prior.emission, prior.tables_at(params), log_density, data)
 
-    def m_step(self, stats: OfParts, flat: bool = False) -> dict[str, Any]:
+    def _expectation(
+        self, prior: HiddenChain, law: Law[Any], tables: Pair, log_density: emissions.OfRows, data: Values
+    ) -> Expectation:
+        sums = emissions.smoothed(law, tables, log_density, data["y"], starts(data["sequence"]))
+        return Expectation(ExpectedStates.of(prior, *sums[:3]), sums.value)
+
+    def m_step(self, stats: ExpectedStates, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        return {name: value for part, own in self._parts(stats) for name, value in part.mode(own, flat).items()}
+        alone = not np.all(1 + stats.left > 1)  # less is lost beside the concentration 1 of a flat prior
+        if self.K > 1 and alone and is_flat(stats.prior.transition, flat):
+            raise NumericalError(never_left(int(np.argmin(stats.left))))
+        if not flat:
+            return stats.prior.updated(stats.stats).mode()
+        emissions.require_spread(stats.prior.emission, stats.stats.parts[2])
+        return stats.prior.mle(stats.stats)
 
-    def pooled(self, stats: OfParts, other: OfParts) -> OfParts:
+    def pooled(self, stats: ExpectedStates, other: ExpectedStates) -> ExpectedStates:
         """Return the expected statistics of two sets of sequences."""
-        emitted = stats.emissions.pooled(stats.emitted, other.emitted)
-        return OfParts(stats.initial + other.initial, stats.transition + other.transition, emitted, stats.emissions)
+        return stats._replace(stats=stats.stats + other.stats)
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of the tables and of the emissions; leading axes are draws."""
-        return np.asarray(sum(part.log_prior(params) for part in (*self.chain, self.emissions(data))))
+        return np.asarray(self.prior(data).logpdf(params))
 
     def free_parameters(self, stats: Any) -> int:
         """Return how many numbers the tables and the emissions have that are not known."""
-        return sum(part.free for part in (*self.chain, self.emissions(stats)))
+        return self.prior(stats).free_parameters
 
     def unbounded(self, data: Values) -> str:
-        """Say why the posterior density has no maximum; nothing where it has one."""
-        return next((why for part in (*self.chain, self.emissions(data)) if (why := part.unbounded)), "")
+        """Say why the posterior density has no maximum; nothing where it has one. Of one state nothing is hidden."""
+        prior = self.prior(data)
+        if self.K > 1:
+            return prior.unbounded
+        return prior.updated(self.path_statistics(np.zeros(len(data["y"]), dtype=np.int64), data).stats).unbounded
 
-    def degenerate(self, params: Values, stats: OfParts) -> str:
+    def degenerate(self, params: Values, stats: ExpectedStates) -> str:
         """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
-        return stats.emissions.degenerate(params, stats.emitted)
+        return emissions.collapsed(stats.prior.emission, params, stats.stats.parts[2])
 
-    def undetermined(self, params: Values, data: Values, stats: OfParts, flat: bool) -> str:
+    def undetermined(self, params: Values, data: Values, stats: ExpectedStates, flat: bool) -> str:
         """Say why a fitted point is one of many that are as high; nothing where it is not.
 
         Where the prior of a table is flat, or left out, its rows may be anything if no state can be told from another
         by what it emits, or if it is never left.
         """
-        chain, log_b = self.chain, self.emissions(data).log_density(params, data["y"])
-        if self.K == 1 or not any(table.is_flat(flat) for table in chain):
+        if self.K == 1 or not any(is_flat(law, flat) for law in self.tables):
             return ""
+        log_b = self.emission_law(data).log_density(params, data)
         with np.errstate(invalid="ignore"):
             apart = np.abs(log_b - log_b[:, :1])
         if np.nanmax(apart, initial=0.0) < ALIKE:
             return "all states emit alike, and their probabilities may be anything: use a smaller K"
-        left = stats.transition.sum(axis=1)
-        if chain.transition.is_flat(flat) and left.min() < ALIKE:
-            return never_left(int(np.argmin(left)))
+        if is_flat(stats.prior.transition, flat) and stats.left.min() < ALIKE:
+            return never_left(int(np.argmin(stats.left)))
         return ""
 
     # Variational Bayes
 
-    def vb_e_step(self, q: OfParts, data: Values) -> Expectation:
+    def vb_e_step(self, q: Factors, data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and its log normalizer."""
-        tables = self.chain.typical(q.initial, q.transition)
-        sums = q.emissions.expected_sums(tables, q.emitted, data["y"], starts(data["sequence"]))
-        return Expectation(OfParts(*sums[:3], q.emissions), sums.value)
+        law = q.q.emission
+        return self._expectation(q.prior, law, q.q.typical_tables(), law.expected_log_density, data)
 
-    def vb_m_step(self, stats: OfParts) -> OfParts:
+    def vb_m_step(self, stats: ExpectedStates) -> Factors:
         """Return q(theta), the posterior given expected statistics."""
-        initial, transition, emitted = (part.updated(own) for part, own in self._parts(stats))
-        return OfParts(initial, transition, emitted, stats.emissions)
+        return Factors(stats.prior.updated(stats.stats), stats.prior)
 
-    def divergence(self, q: OfParts) -> float:
+    def divergence(self, q: Factors) -> float:
         """Return KL(q(theta) || prior) in nats."""
-        return sum(part.divergence(own) for part, own in self._parts(q))
+        return q.q.divergence(q.prior)
 
-    def vb_posterior(self, q: OfParts) -> Posterior:
+    def vb_posterior(self, q: Factors) -> Posterior:
         """Return q(theta): rows of tables Dirichlet, and independent of the emissions."""
-        return Posterior.product(*(posterior for part, own in self._parts(q) for posterior in part.posterior(own)))
+        return q.q.posterior()
 
-    def vb_log_density(self, q: OfParts, params: Values) -> np.ndarray:
+    def vb_log_density(self, q: Factors, params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.
 
         Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
         k-hat judges, are of one copy of the posterior among K!.
         """
-        pairs = np.maximum(q.emissions.log_pairs(q.emitted, params), LEAST_LOG)
+        initial, transition, law = q.q.laws
+        pairs = np.maximum(law.log_pairs(params), LEAST_LOG) if isinstance(law, Block) else np.zeros((self.K, self.K))
         every = self.exchangeable() is not None and math.factorial(self.K) <= MOST_ORDERS
         orders = np.array(list(itertools.permutations(range(self.K))) if every else [range(self.K)])
         total = np.float64(-np.inf)
         for some in np.array_split(orders, math.ceil(len(orders) / 24)):  # all at once would take much memory
             logs = np.stack([pairs[..., order, np.arange(self.K)].sum(axis=-1) for order in some], axis=-1)
-            logs = logs + self.chain.initial.log_densities(q.initial[some], params)
-            logs = logs + self.chain.transition.log_densities(q.transition[some[:, :, None], some[:, None]], params)
+            if isinstance(initial, Categorical):
+                logs = logs + initial.log_of_several(initial.alpha[some], params)
+            if isinstance(transition, Categorical):
+                logs = logs + transition.log_of_several(transition.alpha[some[:, :, None], some[:, None]], params)
             total = np.logaddexp(total, np.logaddexp.reduce(logs, axis=-1))
         return np.asarray(total - math.log(len(orders)))
 
-    def vb_row_terms(self, q: OfParts, data: Values) -> np.ndarray:
+    def vb_row_terms(self, q: Factors, data: Values) -> np.ndarray:
         """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
-        log_b = q.emissions.expected_log_density(q.emitted, data["y"])
-        return passes.log_rows(*self.chain.typical(q.initial, q.transition), log_b, starts(data["sequence"]))
+        log_b = q.q.emission.expected_log_density(data)
+        return passes.log_rows(*q.q.typical_tables(), log_b, starts(data["sequence"]))
 
     def row_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log density of each row given those before, (..., T); leading axes of the parameters are draws."""
-        own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
-        log_b = self.emissions(data).log_density(own, data["y"])
-        return passes.log_rows(*self.chain.at(own), log_b, starts(data["sequence"]))
+        prior = self.prior(data)
+        log_b = prior.emission.log_density(params, data)
+        return passes.log_rows(*prior.tables_at(params), log_b, starts(data["sequence"]))
 
     # States
 
@@ -303,19 +333,20 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
 
     def _of_draws(self, function: Callable[[Pair, np.ndarray], Any], params: Values, data: Values) -> np.ndarray:
         """Call a function of tables and log densities (T, K) at each draw."""
-        emissions, chain = self.emissions(data), self.chain
+        prior = self.prior(data)
         own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
         leading = next((v.shape[: v.ndim - len(self.dims[name])] for name, v in own.items()), ())
         parts = []
         for i in np.ndindex(leading):
             at = {name: values[i] for name, values in own.items()}
-            parts.append(function(chain.at(at), emissions.log_density(at, data["y"])))
+            parts.append(function(prior.tables_at(at), prior.emission.log_density(at, data)))
         return np.reshape(parts, (*leading, *np.shape(parts[0])))
 
-    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> OfParts:
-        """Draw a path at one point; return the posterior given it, where a state and a transition count so much."""
-        log_b = self.emissions(data).log_density(params, data["y"])
-        paths = state_paths.sample_paths(*self.chain.at(params), log_b, starts(data["sequence"]), rng=rng)
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors:
+        """Draw a path at one point; return the posterior given it; its states and transitions count ``count`` times."""
+        prior = self.prior(data)
+        log_b = prior.emission.log_density(params, data)
+        paths = state_paths.sample_paths(*prior.tables_at(params), log_b, starts(data["sequence"]), rng=rng)
         return self.vb_m_step(self.path_statistics(paths[0], data, count))
 
     def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
@@ -327,15 +358,18 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
 
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, of shape (M,) for paths of states of shape (M, T)."""
-        counts = path_counts(assignments, starts(data["sequence"]), self.K)
-        of_states = [table.log_evidence_of(n) for table, n in zip(self.chain, counts, strict=True)]
-        return of_states[0] + of_states[1] + self.emissions(data).log_evidence(assignments, data["y"])
+        prior = self.prior(data)
+        initial, transition = path_counts(assignments, starts(data["sequence"]), self.K)
+        of_first = prior.initial.log_evidence(table_statistics(prior.initial, initial))
+        of_next = prior.transition.log_evidence(table_statistics(prior.transition, transition)).sum(axis=-1)
+        return of_first + of_next + log_evidence_of(prior.emission, {"y": data["y"]}, assignments)
 
     def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z | theta) at one point, of shape (M,) for paths of states of shape (M, T)."""
-        first, log_b = starts(data["sequence"]), self.emissions(data).log_density(params, data["y"])
+        prior, first = self.prior(data), starts(data["sequence"])
+        log_b = prior.emission.log_density(params, data)
         with np.errstate(divide="ignore"):
-            log_initial, log_transition = map(np.log, self.chain.at(params))
+            log_initial, log_transition = map(np.log, prior.tables_at(params))
         terms = log_b[np.arange(len(log_b)), assignments]
         steps = log_transition[assignments[:, :-1], assignments[:, 1:]]
         inside = np.setdiff1d(np.arange(1, len(log_b)), first)
@@ -359,7 +393,8 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         ``together`` says of up to 20 pairs of rows how alike the probabilities of their states are; ``next`` is the
         mean of the row after the last.
         """
-        transition, emissions, rows = self.chain.transition.of(params), self.emissions(data), len(data["y"])
+        prior, rows = self.prior(data), len(data["y"])
+        transition = prior.tables_at(params)[1]
         first = spread_out(rows, 20)
         pairs, begins = [*first, *(first + max(1, rows // 3)) % rows], starts(data["sequence"])
 
@@ -376,6 +411,6 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
             "together": np.sum(some[..., : len(first), :] * some[..., len(first) : -2, :], axis=-1),
             "sorted_occupancy": np.sort(some[..., -1, :], axis=-1),
             "sorted_stay": np.sort(np.broadcast_to(np.diagonal(transition, axis1=-2, axis2=-1), ahead.shape), axis=-1),
-            "next": emissions.next_mean(params, ahead),
-            **emissions.ordered(params),
+            "next": emissions.next_mean(prior.emission, params, ahead),
+            **emissions.ordered(prior.emission, params),
         }

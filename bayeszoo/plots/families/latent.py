@@ -14,6 +14,7 @@ from bayeszoo.answers.topics import topics
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
+from bayeszoo.families.hmm import emissions
 from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.base import Model
 from bayeszoo.plots.style import panels, short
@@ -171,9 +172,9 @@ def _draw_path(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
 
 def _draw_numbers(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
     """Draw the numbers, and the mean of the state that each row is in by the most probable path."""
-    y, K, emissions = whole.data["y"], whole.model.K, whole.model.emissions(whole.data)
+    y, K, law = whole.data["y"], whole.model.K, whole.model.emission_law(whole.data)
     seen, draws = emissions.seen(y), flat(whole.draws)
-    means = [emissions.next_mean(draws, state) for state in np.eye(K)]
+    means = [emissions.next_mean(law, draws, state) for state in np.eye(K)]
     each = np.stack([np.atleast_1d(mean) for mean in means], axis=1)  # known ones are of no draw
     path = frame["viterbi"].map({label: k for k, label in enumerate(whole.states)}).to_numpy()
     axes.plot(np.flatnonzero(seen) + 1, y[seen], "o", color="0.3", ms=3)
