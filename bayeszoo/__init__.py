@@ -39,6 +39,7 @@ from bayeszoo.comparison.parts.kitagawa import kitagawa
 from bayeszoo.comparison.select import select
 from bayeszoo.contract.check import check
 from bayeszoo.data.read import Data, Example, example, read
+from bayeszoo.distributions import priors
 from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.families.linear.design import identified
 from bayeszoo.families.linear.terms import polynomials, subsets
@@ -85,6 +86,7 @@ __all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates"
 __all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
+__all__ += ["priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "svm"]

@@ -11,7 +11,6 @@ that of Gelman et al., BDA3, section 5.3, (alpha + beta)^(-5/2), made proper. Ta
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,8 @@ import scipy
 from bayeszoo.data.inputs import GroupTrials
 from bayeszoo.distributions import discrete as distribution
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.priors import Beta, Pareto, Prior
+from bayeszoo.distributions.scale import POSITIVE, UNIT
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
 
@@ -46,7 +47,7 @@ class BetaBinomial(Conditional, Observable):
 
     inputs = GroupTrials("successes")
     dims = {"theta": ("group",)}  # noqa: RUF012
-    outer = {"mean": (0.0, 1.0), "size": (1.0, math.inf)}  # noqa: RUF012
+    outer = {"mean": UNIT, "size": POSITIVE}  # noqa: RUF012
     complements = {"mean": "mean_of_failures"}  # noqa: RUF012
     examples = (
         Example(
@@ -59,11 +60,11 @@ class BetaBinomial(Conditional, Observable):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw mean, size and chances from the prior, and successes of 5 to 49 trials of each group."""
-        mean, own_size = rng.beta(self.a, self.b), 1 + rng.pareto(self.shape)
+        mean, own_size = (outer := self.drawn_outer(rng)).values()
         theta, trials = rng.beta(mean * own_size, (1 - mean) * own_size, size), rng.integers(5, 50, size)
         theta = np.clip(theta, np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg)  # never 0 or 1 by rounding
         data = {"successes": rng.binomial(trials, theta), "trials": trials, "group": np.arange(1, size + 1).astype(str)}
-        return {"mean": mean, "size": own_size, "theta": theta}, data
+        return {**outer, "theta": theta}, data
 
     def declare(self, data: Values) -> Any:
         """Declare a chance and a binomial count for each group."""
@@ -82,8 +83,7 @@ class BetaBinomial(Conditional, Observable):
         return model
 
     def _population(self, data: Values) -> tuple[Any, Any, Any]:
-        mean = pm.Beta("mean", alpha=self.a, beta=self.b)
-        size = pm.Pareto("size", alpha=self.shape, m=np.float64(1))
+        mean, size = self.declared_outer().values()
         return mean * size, (1 - mean) * size, pm.Data("trials", data["trials"])
 
     def log_coefficient(self, data: Values) -> float:
@@ -91,16 +91,15 @@ class BetaBinomial(Conditional, Observable):
         y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
         return float(np.sum(-np.log1p(n) - scipy.special.betaln(n - y + 1, y + 1)))
 
+    @property
+    def textbook_priors(self) -> dict[str, Prior]:
+        """Beta(a, b) of the mean, and Pareto(shape, 1) of the size."""
+        return {"mean": Beta(self.a, self.b), "size": Pareto(self.shape, 1.0)}
+
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess the mean by the share of all trials, and a size of 10."""
         share = (np.sum(data["successes"]) + self.a) / (np.sum(data["trials"]) + self.a + self.b)
         return {"mean": (float(share), 0.5), "size": (11.0, 1.0)}
-
-    def log_outer_prior(self, outer: Values) -> Any:
-        """Return the log density of Beta(a, b) and Pareto(shape, 1)."""
-        powers = scipy.special.xlogy(self.a - 1, outer["mean"]) + scipy.special.xlogy(self.b - 1, _failures(outer))
-        of_size = math.log(self.shape) - (self.shape + 1) * np.log(outer["size"])
-        return powers - scipy.special.betaln(self.a, self.b) + np.where(np.asarray(outer["size"]) < 1, -np.inf, of_size)
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log probability of the ordered trials of all groups."""

@@ -11,7 +11,6 @@ hierarchical models.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,8 @@ import scipy
 
 from bayeszoo.data.inputs import GroupEvents
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.priors import Gamma, Prior
+from bayeszoo.distributions.scale import POSITIVE
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
 
@@ -45,7 +46,7 @@ class GammaPoissonGroups(Conditional, Observable):
 
     inputs = GroupEvents("y")
     dims = {"lam": ("group",)}  # noqa: RUF012
-    outer = {"shape": (0.0, math.inf), "rate": (0.0, math.inf)}  # noqa: RUF012
+    outer = {"shape": POSITIVE, "rate": POSITIVE}  # noqa: RUF012
     examples = (
         Example(
             file="pumps.csv",
@@ -62,11 +63,11 @@ class GammaPoissonGroups(Conditional, Observable):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw shape, rate and rates of the groups from the prior, and counts of exposures around the prior's mean."""
-        shape, rate = rng.exponential(self.a0), rng.gamma(self.b1, 1 / self.b2)
+        shape, rate = (outer := self.drawn_outer(rng)).values()
         lam = np.maximum(rng.gamma(shape, 1 / rate, size), np.finfo(np.float64).tiny)  # never 0 by rounding
         exposure = rng.uniform(0.5, 2.0, size) * self.b1 / self.b2
         data = {"y": rng.poisson(exposure * lam), "exposure": exposure, "group": np.arange(1, size + 1).astype(str)}
-        return {"shape": shape, "rate": rate, "lam": lam}, data
+        return {**outer, "lam": lam}, data
 
     def declare(self, data: Values) -> Any:
         """Declare a rate and a Poisson count for each group."""
@@ -85,18 +86,18 @@ class GammaPoissonGroups(Conditional, Observable):
         return model
 
     def _population(self, data: Values) -> tuple[Any, Any, Any]:
-        shape, rate = pm.Exponential("shape", scale=self.a0), pm.Gamma("rate", alpha=self.b1, beta=self.b2)
+        shape, rate = self.declared_outer().values()
         return shape, rate, pm.Data("exposure", data["exposure"])
+
+    @property
+    def textbook_priors(self) -> dict[str, Prior]:
+        """Exponential, of mean a0, which is Gamma(1, rate 1 / a0); and Gamma(b1, rate b2)."""
+        return {"shape": Gamma(1.0, 1 / self.a0), "rate": Gamma(self.b1, self.b2)}
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess a shape of 1, and the rate that gives the pooled rate of events."""
         events, exposure = np.sum(data["y"]) + 0.5, np.sum(data["exposure"])
         return {"shape": (1.0, 1.0), "rate": (float(exposure / events) if exposure else self.b1 / self.b2, 1.0)}
-
-    def log_outer_prior(self, outer: Values) -> Any:
-        """Return the log density of Exponential(mean a0) and Gamma(b1, rate b2)."""
-        of_rate = frozen.gamma(self.b1, scale=1 / self.b2).logpdf(outer["rate"])
-        return scipy.stats.expon.logpdf(outer["shape"], scale=self.a0) + of_rate
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log probability of the counts: negative binomial."""

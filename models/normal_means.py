@@ -10,7 +10,6 @@ Given tau all else is Gaussian, so all is exact by quadrature over tau alone. Ru
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,8 @@ import numpy as np
 
 from bayeszoo.data.inputs import GroupMeans
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.priors import HalfCauchy, Normal, Prior
+from bayeszoo.distributions.scale import POSITIVE, REAL
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive, real
 
 pm = lazy_loader.load("pymc")
@@ -45,7 +46,7 @@ class NormalMeans(Conditional, Observable):
 
     inputs = GroupMeans("y")
     dims = {"theta": ("group",)}  # noqa: RUF012
-    outer = {"mu": (-math.inf, math.inf), "tau": (0.0, math.inf)}  # noqa: RUF012
+    outer = {"mu": REAL, "tau": POSITIVE}  # noqa: RUF012
     quadrature = ("tau",)
     examples = (
         Example(
@@ -64,15 +65,15 @@ class NormalMeans(Conditional, Observable):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw mu, tau and effects from the prior, and estimates whose standard errors are near t0."""
-        mu, tau = rng.normal(self.m0, self.s0), self.t0 * abs(rng.standard_cauchy())
-        theta, se = rng.normal(mu, tau, size), self.t0 * rng.uniform(0.5, 2.0, size)
+        outer = self.drawn_outer(rng)
+        theta, se = rng.normal(outer["mu"], outer["tau"], size), self.t0 * rng.uniform(0.5, 2.0, size)
         data = {"y": rng.normal(theta, se), "se": se, "group": np.arange(1, size + 1).astype(str)}
-        return {"mu": mu, "tau": tau, "theta": theta}, data
+        return {**outer, "theta": theta}, data
 
     def declare(self, data: Values) -> Any:
         """Declare the effects, and a normal estimate of each."""
         with pm.Model(coords={"group": data["group"]}) as model:
-            mu, tau = self._outer()
+            mu, tau = self.declared_outer().values()
             if self.centred:
                 theta = pm.Normal("theta", mu=mu, sigma=tau, dims="group")
             else:
@@ -84,39 +85,36 @@ class NormalMeans(Conditional, Observable):
     def marginalized(self, data: Values) -> Any:
         """Declare the estimates about mu, their variances tau^2 + se^2."""
         with pm.Model() as model:
-            mu, tau = self._outer()
+            mu, tau = self.declared_outer().values()
             sigma = pm.math.sqrt(tau**2 + pm.Data("se", data["se"]) ** 2)
             pm.Normal("y", mu=mu, sigma=sigma, observed=pm.Data("y_data", data["y"]))
         return model
 
-    def _outer(self) -> tuple[Any, Any]:
-        # not pm.HalfCauchy, in whose density PyMC takes log 2 in single precision; at 0 itself no sampler can start
-        cauchy = pm.Cauchy.dist(alpha=np.float64(0), beta=self.t0)
-        tau = pm.Truncated("tau", cauchy, lower=np.finfo(np.float64).tiny)
-        return pm.Normal("mu", mu=self.m0, sigma=self.s0), tau
+    @property
+    def textbook_priors(self) -> dict[str, Prior]:
+        """N(m0, s0^2) of mu, and HalfCauchy(t0) of tau."""
+        return {"mu": Normal(self.m0, self.s0), "tau": HalfCauchy(self.t0)}
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess mu by the mean of the estimates and tau by their spread; without any by the prior."""
         mean, spread = _mean_and_spread(data) if len(data["y"]) else (self.m0, self.s0)
         return {"mu": (mean, spread), "tau": (spread, 1.0)}
 
-    def log_outer_prior(self, outer: Values) -> Any:
-        """Return the log density of HalfCauchy(t0), and where mu is among the outer parameters of N(m0, s0^2)."""
-        of_mu = frozen.norm(self.m0, self.s0).logpdf(outer["mu"]) if "mu" in outer else 0.0
-        return of_mu + math.log(2 / math.pi / self.t0) - 2 * np.log(np.hypot(1.0, np.asarray(outer["tau"]) / self.t0))
-
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""
+        if "mu" in outer:
+            return self.row_marginal(outer, data).logpdf(data["y"]).sum(axis=-1)
         mean, sd = self._mu(outer, data)
         given_mu = self.row_marginal({"mu": mean, **outer}, data).logpdf(data["y"])
-        at_mean = frozen.norm(self.m0, self.s0).logpdf(mean) - frozen.norm(mean, sd).logpdf(mean)  # Bayes' theorem
-        return given_mu.sum(axis=-1) + (0.0 if "mu" in outer else at_mean)
+        at_mean = self.log_outer_prior({"mu": mean}) - frozen.norm(mean, sd).logpdf(mean)  # Bayes' theorem
+        return given_mu.sum(axis=-1) + at_mean
 
     def _mu(self, outer: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and sd of mu given tau."""
-        weight, own = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"])), self.s0**-2
-        precision = weight.sum(axis=-1) + own
-        return (np.sum(weight * data["y"], axis=-1) + self.m0 * own) / precision, precision**-0.5
+        prior, weight = self.outer_priors["mu"], 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
+        assert isinstance(prior, Normal)  # else mu is among the outer parameters that are given
+        precision = weight.sum(axis=-1) + prior.sd**-2
+        return (np.sum(weight * data["y"], axis=-1) + prior.mean * prior.sd**-2) / precision, precision**-0.5
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j the shrinkage; without mu it adds B_j its sd."""

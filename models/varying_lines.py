@@ -13,7 +13,6 @@ Gelman and Hill 2007, section 13.1; W4400, hierarchical models.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,8 @@ import numpy as np
 
 from bayeszoo.data.inputs import GroupRows
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.priors import HalfNormal, Normal, Prior, Uniform
+from bayeszoo.distributions.scale import POSITIVE, REAL, Scale
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.lines.statistics import Lines, drawn_lines, guess, lines_given, log_marginal, said_of_lines
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive, real
@@ -29,8 +30,6 @@ from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.lines.declaration", suppress_warning=True)
 
 SIMULATED = 6  # groups of simulated data, however many rows
-REAL, POSITIVE = (-math.inf, math.inf), (0.0, math.inf)
-MINUS_ONE, ONE = np.float64(-1), np.float64(1)
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class VaryingLines(Conditional, Observable):
     inputs = GroupRows("y")
     dims = {"intercept": ("group",), "slope": ("group",)}  # noqa: RUF012
     outer = {"mean_intercept": REAL, "mean_slope": REAL, "sd_intercept": POSITIVE, "sd_slope": POSITIVE}  # noqa: RUF012
-    outer |= {"rho": (-1.0, 1.0), "sigma": POSITIVE}
+    outer |= {"rho": Scale(-1.0, 1.0), "sigma": POSITIVE}
     examples = (
         Example(
             "sleepstudy.csv",
@@ -83,16 +82,11 @@ class VaryingLines(Conditional, Observable):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw the parameters from the prior, lines of six groups, and rows of each in turn."""
-        params: dict[str, Any] = {"mean_intercept": rng.normal(self.m_intercept, self.s_intercept)}
-        params |= {"mean_slope": rng.normal(self.m_slope, self.s_slope), "rho": rng.uniform(-1.0, 1.0)}
-        params |= {name: abs(rng.normal(0.0, scale)) for name, scale in self._scales().items()}
+        params: dict[str, Any] = self.drawn_outer(rng)
         params |= drawn_lines(params, SIMULATED, rng)
         code, names = np.arange(size) % SIMULATED, np.arange(1, SIMULATED + 1).astype(str)
         data = {"x": self.center + rng.normal(size=size), "group_code": code, "group": names}
         return params, {"y": rng.normal(self._at_rows(params, data), params["sigma"]), **data}
-
-    def _scales(self) -> dict[str, Any]:
-        return {"sd_intercept": self.t_intercept, "sd_slope": self.t_slope, "sigma": self.t_sigma}
 
     def _at_rows(self, params: Values, data: Values) -> Any:
         """Return what its group's line is at each row."""
@@ -102,7 +96,7 @@ class VaryingLines(Conditional, Observable):
     def declare(self, data: Values) -> Any:
         """Declare a line of each group, the slope given the intercept, and a normal outcome of each row."""
         with pm.Model(coords={"group": data["group"]}) as model:
-            m_a, m_b, a, b, rho, sigma = self._outer()
+            m_a, m_b, a, b, rho, sigma = self.declared_outer().values()
             intercept = pm.Normal("intercept", mu=m_a, sigma=a, dims="group")
             by_intercept = m_b + rho * b * (intercept - m_a) / a
             slope = pm.Normal("slope", mu=by_intercept, sigma=b * pm.math.sqrt((1 - rho) * (1 + rho)), dims="group")
@@ -111,16 +105,18 @@ class VaryingLines(Conditional, Observable):
             pm.Normal("y", mu=intercept[code] + slope[code] * u, sigma=sigma, observed=observed, dims="row")
         return model
 
-    def _outer(self) -> tuple[Any, ...]:
-        m_a = pm.Normal("mean_intercept", mu=self.m_intercept, sigma=self.s_intercept)
-        m_b = pm.Normal("mean_slope", mu=self.m_slope, sigma=self.s_slope)
-        a, b, sigma = (pm.HalfNormal(name, sigma=scale) for name, scale in self._scales().items())
-        return m_a, m_b, a, b, pm.Uniform("rho", lower=MINUS_ONE, upper=ONE), sigma
+    @property
+    def textbook_priors(self) -> dict[str, Prior]:
+        """Normal of the means, half-normal of the standard deviations, uniform of rho."""
+        priors: dict[str, Prior] = {"mean_intercept": Normal(self.m_intercept, self.s_intercept)}
+        priors |= {"mean_slope": Normal(self.m_slope, self.s_slope), "rho": Uniform(-1.0, 1.0)}
+        scales = {"sd_intercept": self.t_intercept, "sd_slope": self.t_slope, "sigma": self.t_sigma}
+        return priors | {name: HalfNormal(scale) for name, scale in scales.items()}
 
     def marginalized(self, data: Values) -> Any:
         """Declare the density of the rows with the lines integrated out, from the statistics of each group."""
         with pm.Model() as model:
-            pm.Potential("y", ours.marginal(self._lines(data), *self._outer()))
+            pm.Potential("y", ours.marginal(self._lines(data), *self.declared_outer().values()))
         return model
 
     def _lines(self, data: Values) -> Lines:
@@ -129,12 +125,6 @@ class VaryingLines(Conditional, Observable):
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess the mean line by least squares of all rows, and the spreads by those of outcome and feature."""
         return guess(data["x"] - self.center, data["y"])
-
-    def log_outer_prior(self, outer: Values) -> Any:
-        """Return the log density of the normal, half-normal and uniform priors."""
-        means = frozen.norm(self.m_intercept, self.s_intercept).logpdf(outer["mean_intercept"])
-        means = means + frozen.norm(self.m_slope, self.s_slope).logpdf(outer["mean_slope"])
-        return sum((frozen.halfnorm(scale=s).logpdf(outer[k]) for k, s in self._scales().items()), means - math.log(2))
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the rows, from the statistics of each group."""

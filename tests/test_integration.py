@@ -17,10 +17,11 @@ from bayeszoo.contract.conditional import conditional_candidate, marginalized_de
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.integrated import InnerMarginal, Moments
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.scale import Scale
 from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures, passed
 from bayeszoo.inference.engine.density import Density
-from bayeszoo.model.integration import Support, integrate
+from bayeszoo.model.integration import integrate
 from bayeszoo.results.summary import document
 
 SCHOOLS = NormalMeans(m0=0, s0=5, t0=5)
@@ -249,15 +250,15 @@ def test_a_seeded_bug_of_the_grid_is_caught(monkeypatch, schools):
     assert not quadrature(case_of(SCHOOLS, schools)).passed
 
 
-@pytest.mark.parametrize("ends", [(-math.inf, math.inf), (1.0, math.inf), (2.0, 5.0), (-3.0, 0.0)])
-def test_coordinates_of_a_support_are_one_to_one_and_their_slope_is_that_of_differences(ends):
-    support, places = Support(*ends), np.linspace(-4, 4, 9)
-    values = support.value(places)
+@pytest.mark.parametrize("ends", [(-math.inf, math.inf), (1.0, math.inf), (2.0, 5.0), (-3.0, 0.0), (1e-3, 1e3, True)])
+def test_coordinates_of_a_number_are_one_to_one_and_their_slope_is_that_of_differences(ends):
+    scale, places = Scale(*ends), np.linspace(-4, 4, 9)
+    values = scale.value(places)
     assert (values > ends[0]).all()
     assert (values < ends[1]).all()
-    np.testing.assert_allclose(support.place(values), places, atol=1e-12)
-    slopes = (support.value(places + 1e-5) - support.value(places - 1e-5)) / 2e-5
-    np.testing.assert_allclose(support.log_slope(places), np.log(slopes), atol=1e-8)
+    np.testing.assert_allclose(scale.place(values), places, atol=1e-12)
+    slopes = (scale.value(places + 1e-5) - scale.value(places - 1e-5)) / 2e-5
+    np.testing.assert_allclose(scale.log_slope(places), np.log(slopes), atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
-from bayeszoo.model.capabilities import Sufficient
+from bayeszoo.model.capabilities import Conditional, Sufficient
 from bayeszoo.model.chunks import ROWS, first_chunk
 from bayeszoo.model.reduction import cluster
 from bayeszoo.model.reduction.accumulate import accumulate
@@ -228,10 +228,33 @@ def _from_json(text: str) -> Any:
 class PriorOptions(FieldOptions):
     """The prior."""
 
-    prior: Annotated[
-        Literal["weak", "textbook"],
-        _help("The fields not set: weakly informative, scaled to the data; or the textbook's."),
-    ] = "weak"
+    priors: Annotated[
+        list[str] | None,
+        Parameter(
+            "--prior",
+            negative=(),
+            consume_multiple=False,
+            help="The fields not set: weak, scaled to the data, or textbook. Of a number that groups share its prior: "
+            "'tau=HalfNormal(10)'; repeated.",
+        ),
+    ] = None
+
+    @property
+    def prior(self) -> str:
+        """What the fields are that were not set: ``weak`` or ``textbook``."""
+        chosen = [item for item in self.priors or [] if "=" not in item]
+        for item in chosen:
+            if item not in ("weak", "textbook"):
+                raise InputError(f'Invalid value "{item}" for --prior.', hint="weak, textbook, or tau=HalfNormal(10)")
+        return chosen[-1] if chosen else "weak"
+
+    def fields(self, model: type[Model]) -> dict[str, Any]:
+        """Parse the fields that were set, and the priors."""
+        laws = [item.split("=", 1) for item in self.priors or [] if "=" in item]
+        if laws and not issubclass(model, Conditional):
+            raise InputError(f"--prior {'='.join(laws[0])}: {model.name} has no outer parameters", hint="use --set")
+        priors = {"priors": {name.strip(): law for name, law in laws}} if laws else {}
+        return {**super().fields(model), **priors}
 
     def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
         """Make the model for the data, or for a file that begins with them; ``which`` names them."""

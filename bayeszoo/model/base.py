@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bayeszoo.data.inputs.labels import labels_of
+from bayeszoo.distributions.priors import Priors
 from bayeszoo.errors import InputError, NoSimulator
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 
@@ -217,15 +218,21 @@ def label_of(model: type[Model], values: Mapping[str, Any]) -> str:
 
 
 def fields_of(model: Model) -> dict[str, Any]:
-    """Return the model's hyperparameters as plain numbers and lists, ready for JSON."""
+    """Return the model's hyperparameters as plain numbers, lists and text for JSON, and priors if there are any."""
     values = {f.name: getattr(model, f.name) for f in fields(model)}
-    return {name: np.asarray(v).tolist() if isinstance(v, np.generic | tuple) else v for name, v in values.items()}
+    return {name: _plain(value) for name, value in values.items() if not isinstance(value, Priors) or value}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Priors):
+        return value.as_text()
+    return np.asarray(value).tolist() if isinstance(value, np.generic | tuple) else value
 
 
 def chosen_by_data(model: Model, given: Collection[str]) -> bool:
     """Say whether `weak_given` has shaped a model: whether a field that was not given is not the textbook's."""
     own = fields_of(type(model)())  # == of dataclasses fails where one has numbers and the other a number
-    return any(value != own[name] for name, value in fields_of(model).items() if name not in given)
+    return any(value != own.get(name) for name, value in fields_of(model).items() if name not in given)
 
 
 def number_of_parameters(model: Model, data: Values) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, Profiled, over
+from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, Profiled
 from bayeszoo.model.observable import Classifies, Observable
 from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
@@ -369,7 +369,7 @@ def is_integrated(model: type[Model]) -> bool:
     """Say whether the exact posterior and evidence of a class are by quadrature."""
     if issubclass(model, LogConcave):
         return model.integrated
-    return issubclass(model, Conditional) and len(over(model)) <= MOST_OUTER
+    return issubclass(model, Conditional) and len(model.quadrature or model.outer) <= MOST_OUTER
 
 
 def is_exact(model: type[Model]) -> bool:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Groups
+from bayeszoo.distributions.priors import Prior, Priors
+from bayeszoo.distributions.scale import Scale
+from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.steps import ConcaveLikelihood
 
@@ -17,19 +22,29 @@ if TYPE_CHECKING:
 
     from bayeszoo.distributions.posterior import Posterior
 
+in_pymc = lazy_loader.load("bayeszoo.model.declared_priors", suppress_warning=True)
+
 MOST_OUTER = 3
 """Outer parameters up to which a `Conditional` model is integrated over them."""
 
 
+@dataclass(frozen=True)
 class Conditional(Model, family=True):
     """Given a few outer parameters all others, the inner ones, have a closed form: they are integrated out.
 
     Every method works on the outer parameters alone, and the inner ones are then drawn. Up to three outer parameters
     are integrated over by quadrature, which gives exact answers.
+
+    Parameters
+    ----------
+    priors : mapping of str to Prior
+        Of outer parameters whose prior is another than the textbook's: ``{"tau": HalfNormal(10)}``.
     """
 
-    outer: ClassVar[Mapping[str, tuple[float, float]]]
-    """The outer parameters, each one number, and between which numbers each lies."""
+    priors: Priors = field(default=Priors(), kw_only=True)
+
+    outer: ClassVar[Mapping[str, Scale]]
+    """The outer parameters, each one number, and where each may lie."""
 
     quadrature: ClassVar[tuple[str, ...]] = ()
     """The outer parameters that are integrated over by quadrature, where the others too have a closed form given these:
@@ -39,13 +54,56 @@ class Conditional(Model, family=True):
     """For outer parameters between two ends: the name under which the steps and `derived` may also be given the
     distance to the upper end, which is known where the parameter itself rounds to it."""
 
+    @property
+    @abstractmethod
+    def textbook_priors(self) -> Mapping[str, Prior]:
+        """The prior of each outer parameter as the textbook has it, by the model's fields."""
+
+    @property
+    def outer_priors(self) -> dict[str, Prior]:
+        """The prior of each outer parameter, in their order."""
+        chosen = {**self.textbook_priors, **self.priors}
+        return {name: chosen[name] for name in self.outer}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "priors", priors := Priors(self.priors))
+        for name, prior in priors.items():
+            if name not in self.outer:
+                raise InputError(f"prior of {name}: {self.name} has {', '.join(self.outer)}")
+            if not self.outer[name].holds(prior.scale):
+                ends = f"between {self.outer[name].low:g} and {self.outer[name].high:g}"
+                raise InputError(f"{name} ~ {prior}: {name} lies {ends}, and this prior does not")
+
+    @property
+    def integrated_over(self) -> tuple[str, ...]:
+        """The outer parameters that are integrated over by quadrature.
+
+        Those of ``quadrature`` alone while the priors of the others are of the textbook's kind: so they have a closed
+        form given these.
+        """
+        textbook, others = self.textbook_priors, self.priors.keys() - {*self.quadrature}
+        if self.quadrature and all(type(self.priors[name]) is type(textbook[name]) for name in others):
+            return self.quadrature
+        return tuple(self.outer)
+
+    def drawn_outer(self, rng: np.random.Generator) -> dict[str, float]:
+        """Draw the outer parameters from their prior."""
+        return {name: prior.rvs(rng) for name, prior in self.outer_priors.items()}
+
+    def declared_outer(self) -> dict[str, Any]:
+        """Declare the outer parameters in the PyMC model that is open."""
+        return {name: in_pymc.declared(prior, name) for name, prior in self.outer_priors.items()}
+
     @abstractmethod
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Return about where the posterior of each outer parameter is, and how wide: of positive ones in their logs."""
 
-    @abstractmethod
     def log_outer_prior(self, outer: Values) -> Any:
-        """Return the log prior density of the outer parameters; leading axes are points."""
+        """Return the log prior density of those of the outer parameters that are given; leading axes are points."""
+        priors = {name: prior for name, prior in self.outer_priors.items() if name in outer}
+        complements = {name: outer.get(self.complements.get(name, "")) for name in priors}
+        return sum(prior.logpdf(outer[name], complements[name]) for name, prior in priors.items())
 
     @abstractmethod
     def log_marginal(self, outer: Values, data: Values) -> Any:
@@ -125,8 +183,3 @@ class Profiled(Model, family=True):
     @abstractmethod
     def profile_runs_away(self, is_above: bool) -> str:
         """Say in one line what it means that the profile rises to the upper end of the grid, or to the lower one."""
-
-
-def over(model: type[Conditional]) -> tuple[str, ...]:
-    """Name the outer parameters that are integrated over by quadrature."""
-    return model.quadrature or tuple(model.outer)

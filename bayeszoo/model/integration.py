@@ -10,7 +10,6 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy
 
 from bayeszoo.distributions.about_mode import AboutMode, FirstMarginal, VectorMarginal
 from bayeszoo.distributions.grid_moments import MAX_MOVED as MAX_MOMENT_MOVED
@@ -24,7 +23,7 @@ from bayeszoo.foundation.quadrature import peak
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm, LogConcave
-from bayeszoo.model.conditional import Conditional, over
+from bayeszoo.model.conditional import Conditional
 
 MAX_ERROR, MAX_MOVED, MAX_INNER_MOVED = 1e-6, 1e-5, 1e-4
 """Nats by which halving the grid may change the log evidence; probability by which it may move quantiles, of the outer
@@ -45,11 +44,8 @@ TIMES_FINER = {1: 32, 2: 8}
 """How many times as many intervals of each axis as `refined` begins with the finer grid has, by the axes."""
 NEGLIGIBLE = 1e-20
 """Probability of a point of the grid below which it is left out of averages over the posterior."""
-LARGEST = 345.0
-"""Log of the largest numbers whose moments are looked at, 1e150: their squares are numbers still."""
-FAR, LEAST_FALL = 200.0, 1.0
-"""Nats from the centre that are far, and by how many what is integrated for a moment that exists falls from half of it.
-"""
+LEAST_FALL = 1.0
+"""Nats by which what is integrated for a moment that exists falls from halfway to far from the centre."""
 MOST_NUMBERS = 2_000_000
 """Entries, points times rows, that are computed at a time."""
 
@@ -73,67 +69,18 @@ class Integrated:
     finer: Callable[[], tuple[dict[str, np.ndarray], np.ndarray]] | None = None
 
 
-class Support:
-    """Coordinates of numbers between two ends: their logarithms, logits, or themselves."""
-
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
-
-    def place(self, value: Any) -> Any:
-        """Return the coordinate of a value."""
-        if math.isinf(self.low):
-            return np.asarray(value)
-        if math.isinf(self.high):
-            return np.log(np.subtract(value, self.low))
-        return scipy.special.logit(np.subtract(value, self.low) / (self.high - self.low))
-
-    def value(self, place: Any) -> Any:
-        """Return the value at a coordinate."""
-        if math.isinf(self.low):
-            return np.asarray(place)
-        if math.isinf(self.high):
-            return self.low + np.exp(place)
-        return self.low + (self.high - self.low) * scipy.special.expit(place)
-
-    def complement(self, place: Any) -> Any:
-        """Return the distance to the upper end of the value at a coordinate."""
-        return (self.high - self.low) * scipy.special.expit(-np.asarray(place))
-
-    def limits(self) -> tuple[float, float]:
-        """Return the coordinates between which the value, and its distance to an end, is a number."""
-        largest = math.exp(LARGEST) if math.isinf(self.low) else 2 * LARGEST
-        return -largest, largest
-
-    def far(self, centre: float, side: int) -> tuple[list[float], list[float]]:
-        """Return two coordinates far from a centre towards an end, the second twice as far, and du/dt in this log.
-
-        They are at the largest numbers whose moments are looked at, or where the centre is near these beyond them.
-        """
-        if math.isinf(self.low):
-            return [side * math.exp(LARGEST / 2), side * math.exp(LARGEST)], [LARGEST / 2, LARGEST]
-        distance = max(LARGEST - side * centre, FAR)
-        return [centre + side * distance / 2, centre + side * distance], [0.0, 0.0]
-
-    def log_slope(self, place: Any) -> Any:
-        """Return the log derivative of the value with respect to its coordinate."""
-        if math.isinf(self.low):
-            return np.zeros(np.shape(place))
-        if math.isinf(self.high):
-            return np.asarray(place)
-        return math.log(self.high - self.low) + scipy.special.log_expit(place) + scipy.special.log_expit(-place)
-
-
 class OuterIntegrand(Integrand):
     """Evidence times prior over coordinates of a model's outer parameters, inner ones integrated out."""
 
     def __init__(self, model: Conditional, data: Values) -> None:
         self._model, self._data = model, data
-        self.names = over(type(model))
-        self._supports = [Support(*model.outer[name]) for name in self.names]
-        guesses = model.outer_guess(data)
-        start = np.array([s.place(guesses[name][0]) for name, s in zip(self.names, self._supports, strict=True)])
+        self.names = model.integrated_over
+        priors, guesses = model.outer_priors, model.outer_guess(data)
+        self._scales = [priors[name].scale for name in self.names]
+        pairs = zip(self.names, self._scales, strict=True)
+        start = np.array([scale.place(scale.inside(guesses[name][0])) for name, scale in pairs])
         reach = 64 * np.array([guesses[name][1] for name in self.names])
-        limits = np.array([support.limits() for support in self._supports]).T
+        limits = np.array([scale.limits() for scale in self._scales]).T
         self._climbed, scale = peak(self.log_density, start - reach, start + reach, start)
         bounds = [enclosing(self.log_density, self._climbed, scale, reach, DEPTH, (limits[0], limits[1]))]
         self._centre, self._scale = peak(self.log_density, bounds[0].low, bounds[0].high, bounds[0].highest)
@@ -154,7 +101,7 @@ class OuterIntegrand(Integrand):
     @cached_property
     def tilts(self) -> list[Tilt]:
         """Logs of outer parameters without bounds, in units of their spread, and of their squares, if moments exist."""
-        sizes = {i: self._log_size(i) for i, support in enumerate(self._supports) if math.isinf(support.high)}
+        sizes = {i: self._log_size(i) for i, scale in enumerate(self._scales) if not scale.has_ends}
         places, _ = self.far()
         return [
             partial(lambda size, order, points: order * size(points), size, order)
@@ -171,9 +118,9 @@ class OuterIntegrand(Integrand):
     def far(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two points far out along each axis in both directions, (F, 2, D), and log slopes."""
         places, slopes = [], []
-        for i, support in enumerate(self._supports):
+        for i, scale in enumerate(self._scales):
             for side in (-1, 1):
-                ends, log_slopes = support.far(float(self._centre[i]), side)
+                ends, log_slopes = scale.far(float(self._centre[i]), side)
                 each = np.tile(self._centre, (2, 1))
                 each[:, i] = ends
                 places.append(each)
@@ -195,7 +142,7 @@ class OuterIntegrand(Integrand):
 
     def _of_few(self, points: np.ndarray) -> np.ndarray:
         quantities = self.quantities(points)
-        slopes = sum(s.log_slope(column) for s, column in zip(self._supports, points.T, strict=True))
+        slopes = sum(s.log_slope(column) for s, column in zip(self._scales, points.T, strict=True))
         with np.errstate(all="ignore"):  # far out numbers overflow where the density is 0
             heights = self.log_joint(quantities) + slopes
         return np.where(np.isfinite(heights), heights, -math.inf)
@@ -203,15 +150,15 @@ class OuterIntegrand(Integrand):
     def quantities(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return the outer parameters at points (P, D), and their complements where the model has names for them."""
         more = {
-            self._model.complements[name]: support.complement(column)
-            for name, support, column in zip(self.names, self._supports, points.T, strict=True)
+            self._model.complements[name]: self._model.outer[name].high - scale.high + scale.complement(column)
+            for name, scale, column in zip(self.names, self._scales, points.T, strict=True)
             if name in self._model.complements
         }
         return super().quantities(points) | more
 
     def values(self, i: int, places: Any) -> np.ndarray:
         """Return the i-th outer parameter at its coordinates."""
-        return np.asarray(self._supports[i].value(places))
+        return np.asarray(self._scales[i].value(places))
 
     def log_joint(self, quantities: Mapping[str, Any]) -> Any:
         """Return the log of evidence times prior in the outer parameters themselves."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.inference.methods.em import SPACE
@@ -70,7 +71,8 @@ class _Scale:
 
     def __init__(self, model: Conditional, problem: Problem) -> None:
         self._model, self._data = model, problem.data
-        columns = [_axis(*ends, *model.outer_guess(problem.data)[name]) for name, ends in model.outer.items()]
+        guesses = model.outer_guess(problem.data)
+        columns = [_axis(prior.scale, *guesses[name]) for name, prior in model.outer_priors.items()]
         self._origin, self._unit, self._begin, self.bounds = zip(*columns, strict=True)
 
     def values(self, place: np.ndarray) -> dict[str, float]:
@@ -96,8 +98,9 @@ class _Scale:
         yield from (np.where(is_positive, factor, self._begin) for factor in STARTS)
 
 
-def _axis(low: float, high: float, value: float, width: float) -> tuple[float, float, float, Bounds]:
-    """Return origin, unit, beginning and bounds of the places of a number between two ends."""
+def _axis(scale: Scale, value: float, width: float) -> tuple[float, float, float, Bounds]:
+    """Return origin, unit, beginning and bounds of the places of a number about a guess."""
+    low, high, value = scale.low, scale.high, scale.inside(value)
     if math.isinf(low):
         return value, width, 0.0, (-math.inf, math.inf)
     if math.isinf(high):

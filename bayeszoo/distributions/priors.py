@@ -1,0 +1,289 @@
+"""Priors of single numbers as values: compared, written into saved fits, and read from text."""
+
+from __future__ import annotations
+
+import ast
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.scale import POSITIVE, REAL, UNIT, Scale
+from bayeszoo.errors import InputError
+
+
+@dataclass(frozen=True, repr=False)
+class Prior(ABC):
+    """The distribution of one number. Its fields are finite, and positive but for those in `Normal` and `Uniform`."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+                raise InputError(f"{type(self).__name__}: {each.name} must be a number, got {value!r}")
+            if not math.isfinite(value) or (self._is_positive(each.name) and value <= 0):
+                kind = "> 0" if self._is_positive(each.name) else "finite"
+                raise InputError(f"{type(self).__name__}: {each.name} must be {kind}, got {value:g}")
+            object.__setattr__(self, each.name, np.float64(value))
+
+    def _is_positive(self, field: str) -> bool:
+        return True
+
+    @property
+    @abstractmethod
+    def scale(self) -> Scale:
+        """Where the number lies, and its coordinates."""
+
+    @abstractmethod
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density, -inf outside; ``complement`` is the distance to the upper end, if it is known."""
+
+    @abstractmethod
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+
+    def __repr__(self) -> str:
+        """Write it as `prior_of` reads it: ``HalfNormal(10)``."""
+        values = (repr(float(getattr(self, each.name))).removesuffix(".0") for each in fields(self))
+        return f"{type(self).__name__}({', '.join(values)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Normal(Prior):
+    """Any number, by its mean and standard deviation."""
+
+    mean: float
+    sd: float
+    scale = REAL
+
+    def _is_positive(self, field: str) -> bool:
+        return field == "sd"
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density."""
+        return frozen.norm(self.mean, self.sd).logpdf(x)
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return rng.normal(self.mean, self.sd)
+
+
+@dataclass(frozen=True, repr=False)
+class HalfNormal(Prior):
+    """A positive number: the size of a normal one of mean 0 and standard deviation ``sd``."""
+
+    sd: float
+    scale = POSITIVE
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density."""
+        return frozen.halfnorm(scale=self.sd).logpdf(x)
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return abs(rng.normal(0.0, self.sd))
+
+
+@dataclass(frozen=True, repr=False)
+class HalfCauchy(Prior):
+    """A positive number whose median is ``median``, and which has no mean."""
+
+    median: float
+    scale = POSITIVE
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density, also where squares overflow."""
+        x = np.asarray(x)
+        inside = math.log(2 / math.pi / self.median) - 2 * np.log(np.hypot(1.0, x / self.median))
+        return np.where(x < 0, -np.inf, inside)[()]
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return self.median * abs(rng.standard_cauchy())
+
+
+@dataclass(frozen=True, repr=False)
+class Gamma(Prior):
+    """A positive number of mean shape / rate; with shape 1 it is exponential."""
+
+    shape: float
+    rate: float
+    scale = POSITIVE
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density."""
+        return frozen.gamma(self.shape, scale=1 / self.rate).logpdf(x)
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return rng.gamma(self.shape, 1 / self.rate)
+
+
+@dataclass(frozen=True, repr=False)
+class InvGamma(Prior):
+    """A positive number whose inverse is Gamma of this shape and rate: its mode is scale / (shape + 1)."""
+
+    shape: float
+    spread: float
+    scale = POSITIVE
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density."""
+        return frozen.invgamma(self.shape, scale=self.spread).logpdf(x)
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return self.spread / rng.standard_gamma(self.shape)
+
+
+@dataclass(frozen=True, repr=False)
+class Pareto(Prior):
+    """A number above ``low``: P(number > x) = (low / x)^shape."""
+
+    shape: float
+    low: float
+
+    @property
+    def scale(self) -> Scale:
+        """The numbers above ``low``."""
+        return Scale(float(self.low))
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density."""
+        x = np.asarray(x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = math.log(self.shape) + self.shape * math.log(self.low) - (self.shape + 1) * np.log(x)
+        return np.where(x < self.low, -np.inf, inside)[()]
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return self.low * (1 + rng.pareto(self.shape))
+
+
+@dataclass(frozen=True, repr=False)
+class Beta(Prior):
+    """A number between 0 and 1, as after a - 1 successes and b - 1 failures."""
+
+    a: float
+    b: float
+    scale = UNIT
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density, which near 1 hangs on the distance from it."""
+        failures = 1 - np.asarray(x) if complement is None else complement
+        powers = scipy.special.xlogy(self.a - 1, x) + scipy.special.xlogy(self.b - 1, failures)
+        return powers - scipy.special.betaln(self.a, self.b)
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return rng.beta(self.a, self.b)
+
+
+@dataclass(frozen=True, repr=False)
+class Uniform(Prior):
+    """A number between two ends, all alike."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.low < self.high:
+            raise InputError(f"{self}: the ends must increase")
+
+    def _is_positive(self, field: str) -> bool:
+        return False
+
+    @property
+    def scale(self) -> Scale:
+        """The numbers between the ends."""
+        return Scale(float(self.low), float(self.high))
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density."""
+        x = np.asarray(x)
+        return np.where((x < self.low) | (x > self.high), -np.inf, -math.log(self.high - self.low))[()]
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return rng.uniform(self.low, self.high)
+
+
+@dataclass(frozen=True, repr=False)
+class LogUniform(Uniform):
+    """A positive number between two ends, whose logarithm is uniform."""
+
+    def _is_positive(self, field: str) -> bool:
+        return True
+
+    @property
+    def scale(self) -> Scale:
+        """The numbers between the ends, by their logarithms."""
+        return Scale(float(self.low), float(self.high), logarithmic=True)
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return the log density."""
+        x = np.asarray(x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = -np.log(x) - math.log(math.log(self.high / self.low))
+        return np.where((x < self.low) | (x > self.high), -np.inf, inside)[()]
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Draw the number."""
+        return math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
+
+
+PRIORS: Mapping[str, type[Prior]] = {
+    kind.__name__: kind for kind in (Normal, HalfNormal, HalfCauchy, Gamma, InvGamma, Pareto, Beta, Uniform, LogUniform)
+}
+
+
+def prior_of(text: Any) -> Prior:
+    """Return a prior, or read one as it is written: ``HalfNormal(10)``, ``Gamma(shape=2, rate=0.1)``."""
+    if isinstance(text, Prior):
+        return text
+    hint = f"write HalfNormal(10); known are {', '.join(PRIORS)}"
+    try:
+        call = ast.parse(str(text).strip(), mode="eval").body
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in PRIORS):
+            raise InputError(f"{text} is no prior", hint=hint)
+        values = [ast.literal_eval(each) for each in call.args]
+        return PRIORS[call.func.id](*values, **{str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise InputError(f"{text} is no prior", hint=hint) from None
+
+
+class Priors(Mapping[str, Prior]):
+    """Priors by the names of their numbers, hashable; made of values or of text."""
+
+    def __init__(self, priors: Any = ()) -> None:
+        try:
+            each = dict(priors)
+        except (TypeError, ValueError):
+            raise InputError(f"priors must be a mapping of names to priors, got {priors!r}") from None
+        self._priors = {str(name): prior_of(prior) for name, prior in each.items()}
+
+    def __getitem__(self, name: str) -> Prior:
+        return self._priors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._priors)
+
+    def __len__(self) -> int:
+        return len(self._priors)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._priors.items()))
+
+    def __repr__(self) -> str:
+        """Write them as a model does: ``tau ~ HalfNormal(10)``."""
+        return ", ".join(f"{name} ~ {prior}" for name, prior in self.items())
+
+    def as_text(self) -> dict[str, str]:
+        """Return them as text that is read back."""
+        return {name: str(prior) for name, prior in self.items()}

@@ -1,0 +1,103 @@
+"""Coordinates of a number between two ends: itself, its logarithm, or a logit, as the ends allow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+
+LARGEST = 345.0
+"""Log of the largest numbers whose moments are looked at, 1e150: their squares are numbers still."""
+FAR = 200.0
+"""Nats from the centre that are far."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where a number may lie, and coordinates of it that may be any number.
+
+    The coordinate is the number itself where it has no ends, its log above a lower end, and between two ends its logit;
+    with ``logarithmic`` the logit of its log between those of the ends, which are positive.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    logarithmic: bool = False
+
+    @cached_property
+    def _of_log(self) -> Scale:
+        return Scale(math.log(self.low), math.log(self.high))
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether the number lies between two ends."""
+        return math.isfinite(self.high)
+
+    def place(self, value: Any) -> Any:
+        """Return the coordinate of a value."""
+        if self.logarithmic:
+            return self._of_log.place(np.log(value))
+        if math.isinf(self.low):
+            return np.asarray(value)
+        if math.isinf(self.high):
+            return np.log(np.subtract(value, self.low))
+        return scipy.special.logit(np.subtract(value, self.low) / (self.high - self.low))
+
+    def value(self, place: Any) -> Any:
+        """Return the value at a coordinate."""
+        if self.logarithmic:
+            return np.clip(np.exp(self._of_log.value(place)), self.low, self.high)
+        if math.isinf(self.low):
+            return np.asarray(place)
+        if math.isinf(self.high):
+            return self.low + np.exp(place)
+        inside = self.low + (self.high - self.low) * scipy.special.expit(place)
+        return np.clip(inside, self.low, self.high)  # not beyond an end by rounding
+
+    def complement(self, place: Any) -> Any:
+        """Return the distance to the upper end of the value at a coordinate."""
+        if self.logarithmic:
+            return -self.high * np.expm1(-self._of_log.complement(place))
+        return (self.high - self.low) * scipy.special.expit(-np.asarray(place))
+
+    def log_slope(self, place: Any) -> Any:
+        """Return the log derivative of the value with respect to its coordinate."""
+        if self.logarithmic:
+            return self._of_log.log_slope(place) + self._of_log.value(place)
+        if math.isinf(self.low):
+            return np.zeros(np.shape(place))
+        if math.isinf(self.high):
+            return np.asarray(place)
+        return math.log(self.high - self.low) + scipy.special.log_expit(place) + scipy.special.log_expit(-place)
+
+    def limits(self) -> tuple[float, float]:
+        """Return the coordinates between which the value, and its distance to an end, is a number."""
+        largest = math.exp(LARGEST) if math.isinf(self.low) else 2 * LARGEST
+        return -largest, largest
+
+    def far(self, centre: float, side: int) -> tuple[list[float], list[float]]:
+        """Return two coordinates far from a centre towards an end, the second twice as far, and du/dt in this log.
+
+        They are at the largest numbers whose moments are looked at, or where the centre is near these beyond them.
+        """
+        if math.isinf(self.low):
+            return [side * math.exp(LARGEST / 2), side * math.exp(LARGEST)], [LARGEST / 2, LARGEST]
+        distance = max(LARGEST - side * centre, FAR)
+        return [centre + side * distance / 2, centre + side * distance], [0.0, 0.0]
+
+    def holds(self, other: Scale) -> bool:
+        """Say whether every number that may lie on another scale may lie on this one."""
+        return self.low <= other.low and other.high <= self.high
+
+    def inside(self, value: float) -> float:
+        """Return a value that lies between the ends: the one given where it does."""
+        if self.low < value < self.high:
+            return value
+        return float(self.value(0.0)) if self.has_ends else self.low + (abs(value - self.low) or 1.0)
+
+
+REAL, POSITIVE, UNIT = Scale(), Scale(0.0), Scale(0.0, 1.0)
