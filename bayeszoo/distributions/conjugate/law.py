@@ -199,7 +199,11 @@ class Block[S: Stats](Law[S]):
         places share is spread evenly over them.
         """
         places = {name: -2 - own + (name in self.shared) for name, own in self._shapes()}
-        return self[..., :, None].log_each({name: np.expand_dims(params[name], at) for name, at in places.items()})
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name in self.shared}
+        shared = {name: np.expand_dims(values, len(self.axes) - 1) for name, values in arrays.items()}
+        return replace(self[..., :, None], **shared).log_each(
+            {name: np.expand_dims(params[name], at) for name, at in places.items()}
+        )
 
     def _shapes(self) -> zip[tuple[str, int]]:
         return zip(self.names, self.own, strict=True)

@@ -145,6 +145,17 @@ class MultivariateNormal(Block[Moments]):
         ratio = self.structure.log_ratio(self.nu, self.psi, n, growth)
         return np.asarray(of_means + (ratio[..., None] / self.axes[-1] if self.tied else ratio))
 
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log density of each row by itself under each law, (n, *axes): of a tied covariance no other has a row."""
+        if not self.tied:
+            return super().log_predictive(rows)
+        each, places = self.each(rows), np.eye(self.axes[-1])  # a further axis: which of the last has the row
+        moments = Moments(
+            each.n[..., None] * places, *(x[..., None, :, :] for x in (each.mean, each.scatter, each.rest))
+        )
+        arrays = {name: np.expand_dims(getattr(self, name), len(self.axes) - 1) for name in ("m", "kappa", "nu", "psi")}
+        return replace(self, **arrays).log_evidence(moments).sum(axis=-1)
+
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the means, (..., *axes, D)."""
         return np.asarray(params[self.names[0]])

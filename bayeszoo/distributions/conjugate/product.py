@@ -105,6 +105,10 @@ class Features(Product, Law[Several]):
         """The shape of the laws that stand side by side."""
         return self.laws[0].axes
 
+    def at(self, params: Values) -> Values:
+        """Return the values of all parameters, known ones among them."""
+        return {name: value for law in self.laws for name, value in law.at(params).items()}
+
     def statistics(self, rows: Values, weights: np.ndarray) -> Several:
         """Return the statistics of each column."""
         return Several(tuple(law.statistics(rows, weights) for law in self.laws))

@@ -67,7 +67,7 @@ class Moments(Stats):
         else:
             each = [structure.scatter(own, rows - s) for own, s in zip(flat.T, shift, strict=True)]
         shape = structure.shape if structure is not None else ()
-        mean, rest = two_sum(centre, shift.reshape(*axes, *y.shape[1:]))
+        mean, rest = two_sum(centre, shift.reshape((*axes, *y.shape[1:])))
         return cls(n, mean, np.reshape(each, (*axes, *shape)), rest)
 
     def __add__(self, other: Self) -> Self:
