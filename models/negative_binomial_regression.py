@@ -20,21 +20,21 @@ import numpy as np
 
 from bayeszoo.data.inputs import CountRegression
 from bayeszoo.data.table.table import LARGEST_COUNT
-from bayeszoo.distributions import frozen
 from bayeszoo.distributions.discrete import LogMeanNegativeBinomial
+from bayeszoo.distributions.priors import Gamma, Prior
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.model import LinkedTerms
 from bayeszoo.families.glm.negative_binomial import NegativeBinomial
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.foundation.newton import climb
-from bayeszoo.model import Example, Profiled, Values, positive
+from bayeszoo.model import Example, LogConcave, Values, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
-class NegativeBinomialRegression(LinkedTerms, Profiled):
+class NegativeBinomialRegression(LinkedTerms, LogConcave):
     """Overdispersed counts, whose log mean is linear in terms with Gaussian weights.
 
     Parameters
@@ -53,8 +53,7 @@ class NegativeBinomialRegression(LinkedTerms, Profiled):
     s0: float = positive(1.0, "prior sd of the intercept s0", kw_only=True)
 
     inputs = CountRegression("y")
-    profiled = "phi"
-    profile_grid = np.logspace(-4, 8, 49)
+    integrated = False
     predicted_quantity, mean_quantity, ratio_of = "log mean", "mean count", "mean"
     examples = (
         Example(
@@ -92,13 +91,14 @@ class NegativeBinomialRegression(LinkedTerms, Profiled):
             raise NumericalError("the prior allows counts of 2**53 and more: make tau and s0 smaller")
         return {"w": w, "phi": phi}, {"y": rng.poisson(mean), **data}
 
-    def concave_given(self, value: float, data: Values) -> LinkedRows:
-        """Return the log likelihood of the rows given phi, in units of the prior."""
-        return self.linked(NegativeBinomial(value), data)
+    @property
+    def given(self) -> dict[str, Prior]:
+        """Gamma(a0, rate b0) of phi, given which the log joint is concave in the weights."""
+        return {"phi": Gamma(self.a0, self.b0)}
 
-    def log_profiled_prior(self, value: float) -> float:
-        """Return the log density of Gamma(a0, rate b0)."""
-        return float(frozen.gamma(self.a0, scale=1 / self.b0).logpdf(value))
+    def concave(self, data: Values, **given: float) -> LinkedRows:
+        """Return the log likelihood of the rows given phi, in units of the prior."""
+        return self.linked(NegativeBinomial(given["phi"]), data)
 
     def profile_runs_away(self, is_above: bool) -> str:
         """Say that there is no overdispersion, or no end of it."""
@@ -109,10 +109,10 @@ class NegativeBinomialRegression(LinkedTerms, Profiled):
 
     def laplace_solution(self, data: Values) -> Solution:
         """Return the Gaussian at the mode given about the phi that the squared errors ask for."""
-        rows = self.concave_given(1.0, data)
+        rows = self.concave(data, phi=1.0)
         mean = rows.sizes * np.exp(rows.eta(climb(rows.joint, rows.start()).x))
         excess = np.sum((rows.outcome - mean) ** 2 - mean) / max(np.sum(mean**2), 1e-300)
-        rows = self.concave_given(float(1 / np.clip(excess, 1e-4, 1e2)), data)
+        rows = self.concave(data, phi=float(1 / np.clip(excess, 1e-4, 1e2)))
         return self.solution_about(rows, climb(rows.joint, rows.start()).x)
 
     def declare(self, data: Values) -> Any:

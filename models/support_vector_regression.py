@@ -86,7 +86,7 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
         w, data = self.simulate_weights(rng, size)
         return {"w": w}, {"y": self.likelihood({"w": w}, data).rvs(random_state=rng), **data}
 
-    def concave(self, data: Values) -> InsensitiveRows:
+    def concave(self, data: Values, **given: float) -> InsensitiveRows:
         """Return the log likelihood of the rows in units of the prior."""
         linked = self.linked(Insensitive(self.eps, self.rate), data)
         return InsensitiveRows(**vars(linked))

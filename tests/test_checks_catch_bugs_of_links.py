@@ -8,6 +8,7 @@ import pytest
 import bayeszoo as bz
 from bayeszoo.contract import concave
 from bayeszoo.contract.case import Case
+from bayeszoo.distributions.priors import Gamma
 from bayeszoo.families.glm.links import Logit, Terms
 from bayeszoo.families.glm.negative_binomial import NegativeBinomial
 from bayeszoo.model import integration
@@ -106,12 +107,12 @@ def test_every_identity_holds_given_the_dispersion(check):
     ],
 )
 def test_wrong_derivatives_and_densities_given_the_dispersion_are_caught(monkeypatch, link, check):
-    monkeypatch.setattr(COUNTS, "concave_given", lambda self, value, data: self.linked(link(value), data))
+    monkeypatch.setattr(COUNTS, "concave", lambda self, data, phi: self.linked(link(phi), data))
     assert not getattr(concave, check)(dispersed()).passed
 
 
 def test_a_prior_of_the_dispersion_that_is_not_the_declared_is_caught(monkeypatch):
-    monkeypatch.setattr(COUNTS, "log_profiled_prior", lambda self, value: -1.001 * self.b0 * value)
+    monkeypatch.setattr(COUNTS, "given", property(lambda self: {"phi": Gamma(self.a0, 1.001 * self.b0)}))
     assert not concave.concave_density(dispersed()).passed
 
 

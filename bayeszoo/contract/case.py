@@ -19,12 +19,12 @@ from bayeszoo.model.capabilities import (
     EM,
     Atoms,
     ClosedForm,
-    LogConcave,
     Sufficient,
     Variational,
     exchangeable_axis,
     is_exact,
     is_integrated,
+    is_log_concave,
     rows_have_parameters,
 )
 from bayeszoo.model.density import prior
@@ -99,7 +99,7 @@ class Case:
     def latent_points(self) -> list[dict[str, Any]]:
         """Parameter values of a model with latent variables: from the prior, and from where the posterior is."""
         rng = np.random.default_rng(self.seed)
-        if isinstance(self.model, LogConcave):
+        if is_log_concave(self.model):
             return self._about_the_one_mode(rng)
         rows = self.size if rows_have_parameters(self.model) else 1
         prior = [self.model.simulate(rng, rows)[0] for _ in range(POINTS)] if self._suits_its_simulator else []

@@ -19,9 +19,8 @@ from bayeszoo.foundation.newton import Peak
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import vb
-from bayeszoo.inference.methods.modes.profiled import highest
+from bayeszoo.inference.methods.modes.concave import highest
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Profiled
 from bayeszoo.model.density import log_density
 from bayeszoo.model.steps import ConcaveLikelihood
 
@@ -51,10 +50,9 @@ def _heights(case: Case, point: Values) -> tuple[float, float]:
 def _concave_at(case: Case, point: Values) -> tuple[ConcaveLikelihood, float]:
     """Return the concave log likelihood, and the log prior density of the number that it is given, if any."""
     model = case.model
-    if not isinstance(model, Profiled):
-        return model.concave(case.data), 0.0
-    value = float(point[model.profiled])
-    return model.concave_given(value, case.data), model.log_profiled_prior(value)
+    given = {name: float(point[name]) for name in model.given}
+    log_prior = sum(float(prior.logpdf(given[name])) for name, prior in model.given.items())
+    return model.concave(case.data, **given), log_prior
 
 
 def concave_derivatives(case: Case) -> Check:
@@ -82,16 +80,11 @@ def certified_mode(case: Case) -> Check:
 
     Where that has corners small steps from the mode gain no nats.
     """
-    if isinstance(case.model, Profiled):
-        mode = highest(case.model, case.data, flat=False)
-        params, checks = mode.params, mode.checks
-    else:
-        rows = case.model.concave(case.data)
-        peak = rows.highest()
-        params, checks = rows.params(peak.x), peak.certificate()
-        if rows.has_corners:
-            return _certified(checks, _gain(case, rows, peak))
-    return _certified(checks, describe(case.declared.constrained_joint, case.declared.unconstrain(params)).distance)
+    mode = highest(case.model, case.data, flat=False)
+    if mode.rows.has_corners:
+        return _certified(mode.checks, _gain(case, mode.rows, mode.peak))
+    there = case.declared.unconstrain(mode.params)
+    return _certified(mode.checks, describe(case.declared.constrained_joint, there).distance)
 
 
 def _certified(checks: list[Check], distance: float) -> Check:

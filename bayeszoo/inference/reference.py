@@ -28,9 +28,9 @@ from bayeszoo.model.base import number_of_parameters
 from bayeszoo.model.capabilities import (
     ClosedForm,
     Conditional,
-    LogConcave,
     Sufficient,
     is_integrated,
+    is_log_concave,
 )
 from bayeszoo.model.reduction.rows import FileRows
 
@@ -135,7 +135,7 @@ def _weighted(problem: Problem) -> Reference:
 
 
 def _target(problem: Problem) -> _Target:
-    if isinstance(problem.model, LogConcave):
+    if is_log_concave(problem.model):
         rows = problem.model.concave(problem.data)
         peak = climb(rows.joint, rows.start())
         mode = Start(peak.x, np.linalg.cholesky(np.linalg.inv(peak.there.curvature)))

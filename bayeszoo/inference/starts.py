@@ -25,7 +25,7 @@ from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.labels.symmetry import is_symmetric
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import EM, ClosedForm, LogConcave, Variational, simulates
+from bayeszoo.model.capabilities import EM, ClosedForm, Variational, is_log_concave, simulates
 from bayeszoo.model.fields import plain, text
 
 MOST = 5  # maxima of EM that are looked at
@@ -130,7 +130,7 @@ def _first_answer(problem: Problem) -> str:
 
 def _searched(problem: Problem) -> list[Start]:
     density = problem.density
-    if isinstance(problem.model, LogConcave):  # of one mode, about which its coordinates are centred
+    if is_log_concave(problem.model):  # of one mode, about which its coordinates are centred
         return [Start(density.start)]
     if not isinstance(problem.model, EM):
         return _from_the_prior(problem)

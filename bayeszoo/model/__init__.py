@@ -20,7 +20,6 @@ from bayeszoo.model.capabilities import (
     Observable,
     PointEstimates,
     Predictive,
-    Profiled,
     Stochastic,
     Sufficient,
     Symmetric,
@@ -34,5 +33,5 @@ from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, Gi
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Gibbs"]
 __all__ += ["Atoms", "ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "Predictive"]
-__all__ += ["Additive", "BlockModel", "Profiled", "Stochastic", "Sufficient", "Symmetric", "Variational"]
+__all__ += ["Additive", "BlockModel", "Stochastic", "Sufficient", "Symmetric", "Variational"]
 __all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

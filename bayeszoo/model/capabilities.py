@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave, Profiled
+from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
 from bayeszoo.model.observable import Classifies, Observable
 from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
@@ -359,7 +359,7 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable, Classifies),
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
-    **_named(LogConcave, Profiled, EM, Variational, Stochastic, Latent, Enumerable, Gibbs, Collapsed, FoldIn),
+    **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Gibbs, Collapsed, FoldIn),
     **_named(Conditional, Symmetric, Atoms, Additive),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
@@ -370,6 +370,11 @@ def is_integrated(model: type[Model]) -> bool:
     if issubclass(model, LogConcave):
         return model.integrated
     return issubclass(model, Conditional) and len(model.quadrature or model.outer) <= MOST_OUTER
+
+
+def is_log_concave(model: Model) -> TypeGuard[LogConcave]:
+    """Say whether the log joint density is concave in all parameters, given none of them."""
+    return isinstance(model, LogConcave) and not model.given
 
 
 def is_exact(model: type[Model]) -> bool:

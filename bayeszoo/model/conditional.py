@@ -150,36 +150,25 @@ class Conditional(Model, family=True):
 class LogConcave(Model, family=True):
     """The log joint density is concave, under a Gaussian prior: its mode is the only one, and Newton's method finds it.
 
-    Where there are one or two weights ``w`` they are integrated over by quadrature, which gives exact answers.
+    Where there are one or two weights ``w`` they are integrated over by quadrature, which gives exact answers. Of a
+    model that is so only ``given`` a positive number, MAP and MLE are the highest point of the profile: Newton's method
+    at each value of the number.
     """
 
     integrated: ClassVar[bool] = True
     """Whether its parameters are weights ``w``, and so few of some data that they are integrated over."""
+    profile_grid: ClassVar[np.ndarray] = np.logspace(-4, 8, 49)
+    """Values of the number between which the maximum is looked for, ascending: beyond them nothing changes any more."""
+
+    @property
+    def given(self) -> Mapping[str, Prior]:
+        """The positive number given which the log joint is concave in all others, and its prior; by default none."""
+        return {}
 
     @abstractmethod
-    def concave(self, data: Values) -> ConcaveLikelihood:
+    def concave(self, data: Values, **given: float) -> ConcaveLikelihood:
         """Return the log likelihood in coordinates that are independent and N(0, 1) a priori."""
 
-
-class Profiled(Model, family=True):
-    """Given one positive number the log joint density is concave in the other parameters, under a Gaussian prior.
-
-    MAP and MLE are the highest point of the profile: Newton's method at each value of the number.
-    """
-
-    profiled: ClassVar[str]
-    """The name of the positive parameter, one number."""
-    profile_grid: ClassVar[np.ndarray]
-    """Its values between which the maximum is looked for, ascending; beyond them nothing changes any more."""
-
-    @abstractmethod
-    def concave_given(self, value: float, data: Values) -> ConcaveLikelihood:
-        """Return the log likelihood of the others, in coordinates that are independent and N(0, 1) a priori."""
-
-    @abstractmethod
-    def log_profiled_prior(self, value: float) -> float:
-        """Return the log prior density of the number."""
-
-    @abstractmethod
     def profile_runs_away(self, is_above: bool) -> str:
         """Say in one line what it means that the profile rises to the upper end of the grid, or to the lower one."""
+        return f"no mode: the density rises as {', '.join(self.given)} runs to {'infinity' if is_above else '0'}"

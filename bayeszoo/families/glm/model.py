@@ -149,7 +149,7 @@ class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
         """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
         return self.link.mean(self.predictor(params, data))
 
-    def concave(self, data: Values) -> LinkedRows:
+    def concave(self, data: Values, **given: float) -> LinkedRows:
         """Return the log likelihood of the rows in units of the prior."""
         return self.linked(self.link, data)
 

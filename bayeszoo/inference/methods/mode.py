@@ -19,11 +19,19 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, describe, distance_checks, maximize, require_few
 from bayeszoo.inference.engine import approximation
 from bayeszoo.inference.methods import em
-from bayeszoo.inference.methods.modes import concave, outer, profiled
+from bayeszoo.inference.methods.modes import concave, outer
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, ClosedForm, Conditional, LogConcave, PointEstimates, Profiled, Sufficient
+from bayeszoo.model.capabilities import (
+    EM,
+    ClosedForm,
+    Conditional,
+    LogConcave,
+    PointEstimates,
+    Sufficient,
+    is_log_concave,
+)
 from bayeszoo.model.density import log_likelihood, prior
 from bayeszoo.model.reduction.rows import some_of
 
@@ -36,8 +44,6 @@ def run_map(problem: Problem) -> Outcome:
     model = problem.model
     if isinstance(model, LogConcave):
         return concave.run(problem, flat=False)
-    if isinstance(model, Profiled):
-        return profiled.run(problem, flat=False)
     if isinstance(model, EM):
         return em.run(problem)
     if isinstance(model, Conditional):
@@ -57,8 +63,6 @@ def run_mle(problem: Problem) -> Outcome:
     model = problem.model
     if isinstance(model, LogConcave):
         return concave.run(problem, flat=True)
-    if isinstance(model, Profiled):
-        return profiled.run(problem, flat=True)
     if isinstance(model, EM):
         params = model.closed_mle(some_of(problem.sample))
         if params is None:
@@ -163,7 +167,7 @@ def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
 
     Its log evidence is log p(y, mode) + D/2 log(2 pi) - log det(precision)/2: an approximation, not a bound.
     """
-    if isinstance(problem.model, LogConcave) and problem.model.concave(problem.data).has_corners:
+    if is_log_concave(problem.model) and problem.model.concave(problem.data).has_corners:
         raise NumericalError("laplace: the log density has corners, and no curvature at a mode on one; nuts samples it")
     density = problem.density
     require_few(density.size, "laplace")

@@ -1,13 +1,29 @@
-"""MAP and MLE of a log-concave model by Newton's method, which certifies that the maximum is the only one."""
+"""MAP and MLE of a log-concave model by Newton's method, which certifies that the maximum is the only one.
+
+Of one that is log-concave given a positive number they are the highest point of its profile, the maximum over the other
+parameters as a function of the number. It need not have one maximum: it is computed on a grid that spans all that can
+matter, and refined about the highest point.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+import scipy
+
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.newton import Peak, climb
 from bayeszoo.foundation.optimize import require_few
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import LogConcave
+from bayeszoo.model.steps import ConcaveLikelihood
+
+STEP = 1e-3
+"""The step in the log of the number by which the maximum of the profile is tried."""
 
 
 def run(problem: Problem, flat: bool) -> Outcome:
@@ -20,15 +36,91 @@ def run(problem: Problem, flat: bool) -> Outcome:
     """
     model = problem.model_as(LogConcave)
     with problem.clock.phase("run"):
-        rows = model.concave(problem.data)
-        require_few(rows.size, "Newton's method")
-        if flat:
-            rows.refuse_unbounded()
-        peak = rows.highest(flat)
-        params = rows.params(peak.x)
-        likelihood = float(rows.values(peak.x[None])[0])
-        heights = {"log_likelihood": likelihood, "log_joint": likelihood + float(rows.log_prior(params))}
-        checks = peak.certificate()
-    facts = {"mode_space": SPACE, **heights, "gradient_norm": float(np.max(np.abs(peak.there.gradient), initial=0.0))}
-    draws = {name: np.asarray(value)[None, None] for name, value in params.items()}
-    return Outcome(draws, peak.method, checks, facts, optimization={"objective": peak.trace})
+        mode = highest(model, problem.data, flat)
+        likelihood = float(mode.rows.values(mode.peak.x[None])[0])
+        log_prior = float(mode.rows.log_prior(mode.params)) + _log_prior_of_given(model, mode.params)
+    slope = float(np.max(np.abs(mode.peak.there.gradient), initial=0.0))
+    facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": likelihood + log_prior}
+    draws = {name: np.asarray(each)[None, None] for name, each in mode.params.items()}
+    sampler = "profile by Newton's method" if model.given else mode.peak.method
+    trace = {} if model.given else {"objective": mode.peak.trace}
+    return Outcome(draws, sampler, mode.checks, {**facts, "gradient_norm": slope}, optimization=trace)
+
+
+class Mode(NamedTuple):
+    """The highest point: what is concave, given a number if any, its maximum, all parameters there, and the checks."""
+
+    rows: ConcaveLikelihood
+    peak: Peak
+    params: dict[str, np.ndarray]
+    checks: list[Check]
+
+
+def highest(model: LogConcave, data: Values, flat: bool) -> Mode:
+    """Find the highest point of the log joint density, or with ``flat`` of the likelihood.
+
+    Raises
+    ------
+    NumericalError
+        When there is none, or none at a single point.
+    """
+    if model.given:
+        return _Profile(model, data, flat).mode()
+    rows = _bounded(model.concave(data), flat)
+    peak = rows.highest(flat)
+    return Mode(rows, peak, rows.params(peak.x), peak.certificate())
+
+
+def _bounded(rows: ConcaveLikelihood, flat: bool) -> ConcaveLikelihood:
+    """Refuse what has too many parameters, and a likelihood without a maximum."""
+    require_few(rows.size, "Newton's method")
+    if flat:
+        rows.refuse_unbounded()
+    return rows
+
+
+def _log_prior_of_given(model: LogConcave, params: Values) -> float:
+    return sum(float(prior.logpdf(params[name])) for name, prior in model.given.items())
+
+
+class _Profile:
+    """The maximum over the other parameters at each log of the number; each climb begins where the last one ended."""
+
+    def __init__(self, model: LogConcave, data: Values, flat: bool) -> None:
+        self._data, self._model, self._flat = data, model, flat
+        (self._name,) = model.given
+        self._start = _bounded(self.rows(0.0), flat).start()
+
+    def rows(self, place: float) -> ConcaveLikelihood:
+        """Return the log likelihood of the other parameters."""
+        return self._model.concave(self._data, **{self._name: float(np.exp(place))})
+
+    def peak(self, place: float) -> Peak:
+        """Climb to the maximum."""
+        rows = self.rows(place)
+        peak = climb(rows.derivatives if self._flat else rows.joint, self._start)
+        self._start = peak.x
+        return peak
+
+    def height(self, place: float) -> float:
+        """Return the height of the maximum."""
+        own = 0.0 if self._flat else _log_prior_of_given(self._model, {self._name: np.exp(place)})
+        return self.peak(place).there.value + own
+
+    def mode(self) -> Mode:
+        """Return the highest point, which no small step along the profile improves."""
+        place = self._highest()
+        rows, peak = self.rows(place), self.peak(place)
+        gain = max(self.height(place + step) for step in (-STEP, STEP)) - self.height(place)
+        checks = [*peak.certificate(), at_most(f"nats gained by a small step of {self._name}", max(gain, 0.0), 0.0)]
+        return Mode(rows, peak, {**rows.params(peak.x), self._name: np.asarray(np.exp(place))}, checks)
+
+    def _highest(self) -> float:
+        """Return where the profile is highest; refuse one that rises to an end of the grid."""
+        grid = np.log(self._model.profile_grid)
+        heights = [self.height(place) for place in grid]
+        best = int(np.argmax(heights))
+        if best in (0, len(grid) - 1):
+            raise NumericalError(self._model.profile_runs_away(best > 0))
+        about = {"bounds": (grid[best - 1], grid[best + 1]), "method": "bounded", "options": {"xatol": 1e-9}}
+        return float(scipy.optimize.minimize_scalar(lambda place: -self.height(place), **about).x)
