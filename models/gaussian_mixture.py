@@ -21,11 +21,10 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.distributions import dirichlet
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
-from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, ComponentMoments, GaussianComponents
+from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
 from bayeszoo.model import Example, Values, plain, positive, real, whole
 from bayeszoo.model import covariance as scale_matrix
 
@@ -94,13 +93,13 @@ class GaussianMixture(GaussianMixtureModel):
         """Return the prior of the components of rows with D columns, which the fields must suit."""
         psi = self.entries("Psi0", (columns, columns)) if np.ndim(self.Psi0) else self.Psi0 * np.eye(columns)
         m0 = self.entries("m0", columns)
-        return GaussianComponents(self.covariance, self.K, m0, self.kappa0, self.nu0, psi)
+        return GaussianComponents.of(self.covariance, self.K, m0, self.kappa0, self.nu0, psi)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior (of two columns where numbers stand for all) and rows given them."""
         columns = next((len(np.array(value)) for value in (self.m0, self.Psi0) if np.ndim(value)), 2)
         prior = self.components(columns)
-        params = {"weights": rng.dirichlet(np.full(self.K, self.alpha)), **prior.rvs(prior.prior, (), rng)}
+        params = {"weights": rng.dirichlet(np.full(self.K, self.alpha)), **prior.rvs((), rng)}
         matrices, which = prior.matrices(params["covariances"]), rng.choice(self.K, size, p=params["weights"])
         rows = [rng.multivariate_normal(params["means"][k], matrices[k], method="cholesky") for k in which]
         names = np.array([f"x{j + 1}" for j in range(columns)])
@@ -108,11 +107,11 @@ class GaussianMixture(GaussianMixtureModel):
 
     def declare(self, data: Values) -> Any:
         """Declare one row of a mixture of K Gaussians a row."""
-        prior = self.components_of(data)
+        prior = self.component_law(data)
         with pm.Model(coords=self.coords(data)) as model:
             weights = pm.Dirichlet("weights", a=np.full(self.K, self.alpha), dims="component")
             covariances = prior.declared(self.dims["covariances"])
-            means = pm.MvNormal("means", mu=prior.m, cov=covariances / self.kappa0, dims=self.dims["means"])
+            means = pm.MvNormal("means", mu=prior.m[0], cov=covariances / self.kappa0, dims=self.dims["means"])
             each = pm.MvNormal.dist(mu=means, cov=covariances)
             rows = pm.Data("Y_data", data["Y"], dims=("row", "column"))
             pm.Mixture("Y", w=weights, comp_dists=each, observed=rows, dims=("row", "column"))
@@ -121,22 +120,11 @@ class GaussianMixture(GaussianMixtureModel):
     def compiled(self, data: Values) -> Any:
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
-        prior = self.components_of(data)
+        prior = self.component_law(data)
         with pm.Model() as model:
             weights = pm.Dirichlet("weights", a=pm.Data("alpha", np.full(self.K, self.alpha)))
             covariances = prior.declared()
-            means = inverse_wishart.ScaledNormal("means", prior.m, self.kappa0, covariances, count=self.K)
+            means = inverse_wishart.ScaledNormal("means", prior.m[0], self.kappa0, covariances, count=self.K)
             rows = pm.Data("Y_data", data["Y"])
             pm.Potential("Y", likelihoods.gaussian_mixture_log_likelihood(weights, means, covariances, rows))
         return model
-
-    def m_step(self, stats: ComponentMoments, flat: bool = False) -> dict[str, Any]:
-        """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        prior = self.components_of_columns(stats.mean.shape[1])
-        of_components = prior.flat_mode(stats) if flat else prior.mode(prior.updated(stats))
-        return {"weights": dirichlet.mode(stats.n, 1.0 if flat else self.alpha, "the mixture"), **of_components}
-
-    def vb_m_step(self, stats: ComponentMoments) -> dict[str, Any]:
-        """Return q(theta), the posterior given expected statistics."""
-        components = self.components_of_columns(stats.mean.shape[1]).updated(stats)
-        return {"weights": self.alpha + stats.n, "components": components}

@@ -18,7 +18,6 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Documents
-from bayeszoo.distributions import dirichlet
 from bayeszoo.families.documents.model import DocumentMixtureModel
 from bayeszoo.model import Axes, Example, Values, positive, whole
 
@@ -87,17 +86,3 @@ class MultinomialMixture(DocumentMixtureModel):
             parts = [pm.Data(name, getattr(cells, name)) for name in ("data", "indices", "indptr")]
             pm.Potential("counts", ours.multinomial_mixture_log_likelihood(weights, topics, parts))
         return model
-
-    def m_step(self, stats: Any, flat: bool = False) -> dict[str, Any]:
-        """Return shares of the expected counts and, unless ``flat``, pseudo-counts alpha - 1 and eta - 1."""
-        alpha, eta = (1.0, 1.0) if flat else (self.alpha, stats["eta"])
-        topics = dirichlet.mode(stats["words"], eta, "a topic")
-        return {"weights": dirichlet.mode(stats["documents"], alpha, "the mixture"), "topics": topics}
-
-    def vb_m_step(self, stats: Any) -> dict[str, np.ndarray]:
-        """Return q(theta): Dirichlet concentrations of weights and topics."""
-        return {
-            "weights": self.alpha + stats["documents"],
-            "topics": stats["eta"] + stats["words"],
-            "eta": stats["eta"],
-        }

@@ -8,6 +8,7 @@ import scipy
 import sklearn.mixture
 
 import bayeszoo as bz
+from bayeszoo.distributions.conjugate.product import Several
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import base as mixture
 from bayeszoo.foundation.gate import MAX_K_HAT
@@ -268,11 +269,11 @@ def test_bound_by_its_definition_with_scipys_densities():
     terms = model.expected_log_terms(q, DOCUMENTS)
     of_z = scipy.special.softmax(terms, axis=1)
     entropy = -np.sum(scipy.special.xlogy(of_z, of_z))
-    found = []
+    found, (of_weights, of_topics) = [], (law.alpha for law in q.q.laws)
     for _ in range(4000):
-        weights, topics = rng.dirichlet(q["weights"]), np.array([rng.dirichlet(a) for a in q["topics"]])
-        joint = scipy.stats.dirichlet.logpdf(weights, [1.3] * 2) - scipy.stats.dirichlet.logpdf(weights, q["weights"])
-        for topic, a in zip(topics, q["topics"], strict=True):
+        weights, topics = rng.dirichlet(of_weights), np.array([rng.dirichlet(a) for a in of_topics])
+        joint = scipy.stats.dirichlet.logpdf(weights, [1.3] * 2) - scipy.stats.dirichlet.logpdf(weights, of_weights)
+        for topic, a in zip(topics, of_topics, strict=True):
             joint += scipy.stats.dirichlet.logpdf(topic, [0.7] * 3) - scipy.stats.dirichlet.logpdf(topic, a)
         found.append(joint + np.sum(of_z * (np.log(weights) + DOCUMENTS["counts"] @ np.log(topics).T)))
     error = np.std(found) / np.sqrt(len(found))
@@ -287,9 +288,10 @@ def test_means_are_those_of_scikit_learn():
     options = {"reg_covar": 0.0, "tol": 1e-12, "max_iter": 2000, "random_state": 0, "degrees_of_freedom_prior": 4.0}
     theirs = sklearn.mixture.BayesianGaussianMixture(n_components=2, **prior, **options).fit(FAITHFUL["Y"])
     q = vb_climbs(model, FAITHFUL).best.state
-    order, other = np.argsort(q["weights"]), np.argsort(theirs.weight_concentration_)
-    assert q["weights"][order] == pytest.approx(theirs.weight_concentration_[other], rel=1e-5)
-    assert q["components"].m[order] == pytest.approx(theirs.means_[other], rel=1e-5)
+    weights = q.q.weights.alpha
+    order, other = np.argsort(weights), np.argsort(theirs.weight_concentration_)
+    assert weights[order] == pytest.approx(theirs.weight_concentration_[other], rel=1e-5)
+    assert q.q.law.m[order] == pytest.approx(theirs.means_[other], rel=1e-5)
 
 
 def test_k_hat_sees_what_q_does_not_cover():
@@ -333,7 +335,8 @@ class CountsTwice(UNIGRAMS):
     name = "multinomial_mixture"
 
     def vb_m_step(self, stats):
-        return super().vb_m_step({**stats, "words": 2 * stats["words"]})
+        documents, words = stats.stats.parts
+        return super().vb_m_step(stats._replace(stats=Several((documents, words.discounted(2)))))
 
 
 def test_a_wrong_step_is_seen():

@@ -11,7 +11,8 @@ from scipy import stats
 from bayeszoo.distributions.statistics.base import along
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures.base import clusters
-from bayeszoo.families.mixtures.gaussian_components import GaussianComponents, Hyper
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
+from bayeszoo.families.statistics.assignments import log_evidence_of
 from tests.gaussian_oracles import KINDS, Chain, dense, scipys_log_density_of_parameters
 
 K, D, KAPPA, NU = 3, 2, 0.7, 4.5
@@ -21,8 +22,15 @@ Y = np.random.default_rng(0).normal(size=(30, D)) @ [[1.0, 0.3], [0.0, 2.0]] + [
 RESP = np.random.default_rng(1).dirichlet(np.ones(K), len(Y))
 
 
+ROWS = {"Y": Y}
+
+
+def evidence(it, rows, assignments):
+    return log_evidence_of(it, {"Y": rows}, assignments)
+
+
 def components(kind, count=K):
-    return GaussianComponents(kind, count, M, KAPPA, NU, PSI)
+    return GaussianComponents.of(kind, count, M, KAPPA, NU, PSI)
 
 
 # Each check is a function, so that the seeded bugs below can be shown to fail it.
@@ -30,8 +38,8 @@ def components(kind, count=K):
 
 def check_density(kind):
     it = components(kind)
-    draws = it.rvs(it.prior, (2, 4), np.random.default_rng(2))
-    found = it.log_density(Y, draws["means"], draws["covariances"])
+    draws = it.rvs((2, 4), np.random.default_rng(2))
+    found = it.log_density(draws, ROWS)
     assert found.shape == (2, 4, len(Y), K)
     for i, k in itertools.product(range(4), range(K)):
         sigma = dense(kind, draws["covariances"][1, i], K)[k]
@@ -41,15 +49,15 @@ def check_density(kind):
 
 def check_prior_and_posterior_density(kind):
     it = components(kind)
-    for hyper in (it.prior, it.updated(it.moments(RESP, Y))):
-        draws = it.rvs(hyper, (2, 3), np.random.default_rng(3))
-        found = it.log_posterior(hyper, draws["means"], draws["covariances"])
+    for hyper in (it, it.updated(it.statistics(ROWS, RESP))):
+        draws = hyper.rvs((2, 3), np.random.default_rng(3))
+        found = hyper.logpdf(draws)
         for i, j in itertools.product(range(2), range(3)):
             expected = scipys_log_density_of_parameters(kind, hyper, draws["means"][i, j], draws["covariances"][i, j])
             assert found[i, j] == pytest.approx(expected, rel=1e-11, abs=1e-11)
-    draws = it.rvs(it.prior, (), np.random.default_rng(4))
-    expected = scipys_log_density_of_parameters(kind, it.prior, **draws)
-    assert it.log_prior(**draws) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+    draws = it.rvs((), np.random.default_rng(4))
+    expected = scipys_log_density_of_parameters(kind, it, **draws)
+    assert it.logpdf(draws) == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
 def check_evidence(kind):
@@ -57,18 +65,18 @@ def check_evidence(kind):
     assignments = np.random.default_rng(5).integers(0, K, (6, 7))
     assignments[0] = 0
     expected = [Chain(kind, M, KAPPA, NU, PSI).log_evidence(rows, z) for z in assignments]
-    assert np.allclose(it.log_evidence(rows, assignments), expected, rtol=1e-12)
-    assert np.array_equal(it.log_evidence(rows[:0], assignments[:, :0]), np.zeros(6))
+    assert np.allclose(evidence(it, rows, assignments), expected, rtol=1e-12)
+    assert np.array_equal(evidence(it, rows[:0], assignments[:, :0]), np.zeros(6))
     many, z = np.tile(Y, (3, 1)), np.tile(assignments, 13)[:, : 3 * len(Y)]
     expected = [Chain(kind, M, KAPPA, NU, PSI).log_evidence(many, one) for one in z[:2]]
-    assert np.allclose(it.log_evidence(many, z)[:2], expected, rtol=1e-11)
+    assert np.allclose(evidence(it, many, z)[:2], expected, rtol=1e-11)
 
 
 def check_mode(kind):
     """No step in any direction, of means or of covariances within the cone, gains to first order."""
     it = components(kind)
-    hyper = it.updated(it.moments(RESP, Y))
-    top, rng = it.mode(hyper), np.random.default_rng(7)
+    hyper = it.updated(it.statistics(ROWS, RESP))
+    top, rng = hyper.mode(), np.random.default_rng(7)
 
     def height(step, direction):
         means = top["means"] + step * direction["means"]
@@ -88,22 +96,23 @@ def check_mode(kind):
 def check_bound(kind):
     """Given the components of the rows nothing is left to factorize: the bound is the evidence."""
     it, z = components(kind), np.random.default_rng(8).integers(0, K, len(Y))
-    hyper = it.updated(it.moments(np.eye(K)[z], Y))
-    expected = it.expected_log_density(hyper, Y)[np.arange(len(Y)), z].sum()
-    assert expected - it.divergence(hyper) == pytest.approx(it.log_evidence(Y, z[None])[0], rel=1e-11)
-    assert it.divergence(it.prior) == pytest.approx(0, abs=1e-12)
+    hyper = it.updated(it.statistics(ROWS, np.eye(K)[z]))
+    expected = hyper.expected_log_density(ROWS)[np.arange(len(Y)), z].sum()
+    assert expected - hyper.divergence(it) == pytest.approx(evidence(it, Y, z[None])[0], rel=1e-11)
+    assert it.divergence(it) == pytest.approx(0, abs=1e-12)
 
 
 def check_pairs(kind):
     it = components(kind)
-    hyper = it.updated(it.moments(RESP, Y))
-    draws = it.rvs(hyper, (5,), np.random.default_rng(10))
-    pairs = it.log_pairs(hyper, **draws)
+    hyper = it.updated(it.statistics(ROWS, RESP))
+    draws = hyper.rvs((5,), np.random.default_rng(10))
+    pairs = hyper.log_pairs(draws)
     assert pairs.shape == (5, K, K)
+    assert np.allclose(hyper.log_pairs_of([hyper, it], draws), [pairs, it.log_pairs(draws)], rtol=1e-9)
     for order in itertools.permutations(range(K)):
         s = list(order)
         own = () if kind == "tied" else (s,)
-        other = Hyper(hyper.m[s], hyper.kappa[s], hyper.nu[own], hyper.psi[own])
+        other = replace(hyper, m=hyper.m[s], kappa=hyper.kappa[s], nu=hyper.nu[own], psi=hyper.psi[own])
         found = sum(pairs[:, j, k] for k, j in enumerate(s))
         each = zip(draws["means"], draws["covariances"], strict=True)
         assert np.allclose(found, [scipys_log_density_of_parameters(kind, other, *one) for one in each], rtol=1e-11)
@@ -111,7 +120,7 @@ def check_pairs(kind):
 
 def check_moments(kind):
     it = components(kind)
-    found = it.moments(RESP, Y)
+    found = it.statistics(ROWS, RESP)
     for k in range(K):
         mean = np.average(Y, axis=0, weights=RESP[:, k])
         matrix = np.cov(Y.T, aweights=RESP[:, k], ddof=0) * RESP[:, k].sum()
@@ -134,23 +143,30 @@ def sample_divisor(it, found, *_):
     return replace(found, scatter=found.scatter * along(found.n / (found.n - 1), found.scatter))
 
 
-def power_of_one_less(it, mode, hyper):
-    power = hyper.nu + it.structure.block + 1 + it.structure.repeat * (it.count if it.tied else 1)
-    return {**mode, "covariances": mode["covariances"] * along(power / (power - 1), hyper.psi)}
+def power_of_one_less(it, mode):
+    return {**mode, "covariances": mode["covariances"] * along(it.power / (it.power - 1), it.psi)}
 
 
-def constant_dropped(it, found, hyper):
-    return found + np.sum(np.log(it.kappa / hyper.kappa)) * it.columns / 2
+def constant_dropped(it, found, prior):
+    return found + np.sum(np.log(prior.kappa / it.kappa)) * it.columns / 2
 
 
-def without_kappa(it, found, hyper, rows):
-    return found + it.columns / hyper.kappa / 2
+def without_kappa(it, found, rows):
+    return found + it.columns / it.kappa / 2
+
+
+def scatter_alone(it, found, stats):
+    return it.together(stats.scatter, stats.n)
 
 
 BUGS = {
-    "the sample divisor n - 1": ("moments", sample_divisor, check_moments),
+    "the sample divisor n - 1": ("statistics", sample_divisor, check_moments),
     "kappa of the rows alone": ("updated", lambda it, found, stats: replace(found, kappa=stats.n), check_bound),
-    "no shrinkage of the scatter": ("growth", lambda it, found, stats: stats.scatter, check_evidence),
+    "no shrinkage of the scatter": (
+        "_growth",
+        lambda it, found, stats: it.together(stats.scatter, stats.n),
+        check_evidence,
+    ),
     "nu + D + 1 for nu + D + 2": ("mode", power_of_one_less, check_mode),
     "a constant dropped from the divergence": ("divergence", constant_dropped, check_bound),
     "D / kappa left out": ("expected_log_density", without_kappa, check_bound),
@@ -181,10 +197,10 @@ def test_a_scale_matrix_for_its_inverse_is_seen(kind, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_draws_follow_the_marginals(kind):
     it = components(kind)
-    hyper = it.updated(it.moments(RESP, Y))
-    draws = it.rvs(hyper, (4000,), np.random.default_rng(11))
-    marginals = it.marginals(hyper)
-    posterior = it.posterior(hyper)
+    hyper = it.updated(it.statistics(ROWS, RESP))
+    draws = hyper.rvs((4000,), np.random.default_rng(11))
+    marginals = hyper.marginals()
+    posterior = hyper.posterior()
     for name in ("means", "covariances"):
         assert marginals[name].mean().shape == draws[name].shape[1:]
         z = (draws[name].mean(axis=0) - marginals[name].mean()) / (marginals[name].std() / np.sqrt(4000))
@@ -204,13 +220,14 @@ def test_draws_follow_the_marginals(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_near_a_billion_lose_nothing(kind):
-    far = GaussianComponents(kind, K, M + 2.0**30, KAPPA, NU, PSI)
+    far = GaussianComponents.of(kind, K, M + 2.0**30, KAPPA, NU, PSI)
     rows = np.round(Y * 2**10) / 2**10  # which adding 2^30 does not round
     near = components(kind)
-    one, other = near.updated(near.moments(RESP, rows)), far.updated(far.moments(RESP, rows + 2.0**30))
+    moments, moved = (near.statistics({"Y": values}, RESP) for values in (rows, rows + 2.0**30))
+    one, other = near.updated(moments), far.updated(moved)
     assert np.allclose(other.m - 2.0**30, one.m, atol=1e-6)
     assert np.allclose(other.psi, one.psi, rtol=1e-6)
-    assert np.allclose(far.moments(RESP, rows + 2.0**30).scatter, near.moments(RESP, rows).scatter, rtol=1e-12)
+    assert np.allclose(moved.scatter, moments.scatter, rtol=1e-12)
 
 
 def refused(is_refused, message, error=NumericalError):
@@ -222,20 +239,20 @@ def test_the_likelihood_has_no_maximum_without_rows_or_spread(kind):
     it = components(kind)
     empty = np.eye(K)[np.zeros(len(Y), dtype=int)]
     with pytest.raises(NumericalError, match="component 2 is empty"):
-        it.flat_mode(it.moments(empty, Y))
+        it.mle(it.statistics(ROWS, empty))
     flat = np.column_stack([Y[:, 0], np.full(len(Y), 1e9)])
     with refused(kind != "spherical", r"do not fill 2 dimensions|is singular"):
-        it.flat_mode(it.moments(RESP, flat))
+        it.mle(it.statistics({"Y": flat}, RESP))
     single = np.eye(K)[np.r_[0, 1, np.full(len(Y) - 2, 2)]]
     with refused(kind != "tied", "component 1 is singular"):
-        it.flat_mode(it.moments(single, Y))
+        it.mle(it.statistics(ROWS, single))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_collapse_is_seen_in_any_units(kind):
     it = components(kind)
-    top = {"weights": np.full(K, 1 / K), **it.flat_mode(it.moments(RESP, Y))}
-    stats = it.moments(RESP, Y)
+    top = {"weights": np.full(K, 1 / K), **it.mle(it.statistics(ROWS, RESP))}
+    stats = it.statistics(ROWS, RESP)
     assert it.degenerate(top, stats) == ""
     thin = {**top, "covariances": top["covariances"].copy()}
     one = () if kind == "tied" else (1,)
@@ -245,7 +262,7 @@ def test_collapse_is_seen_in_any_units(kind):
     assert "holds 0.3 rows" in it.degenerate({**top, "weights": np.array([0.01, 0.49, 0.5])}, stats)
     if kind == "full":
         units = np.array([[1e6, 2e5], [0.0, 1e-3]])  # not only other units: columns are mixed
-        turned = it.moments(RESP, Y @ units.T)
+        turned = it.statistics({"Y": Y @ units.T}, RESP)
         same = units @ top["covariances"] @ units.T
         assert it.degenerate({**top, "covariances": same}, turned) == ""
         same[1] = units @ thin["covariances"][1] @ units.T
@@ -256,12 +273,12 @@ def test_collapse_is_seen_in_any_units(kind):
 def test_bad_input_is_refused(kind):
     it, of_matrices = components(kind), kind in ("full", "tied")
     with refused(of_matrices, r"must be > D - 1 = 1|must be > 0", InputError):
-        GaussianComponents(kind, K, M, KAPPA, 1.0, PSI)
+        GaussianComponents.of(kind, K, M, KAPPA, 1.0, PSI)
     with pytest.raises(NumericalError, match="not positive"):
-        it.log_density(Y, np.tile(M, (K, 1)), np.zeros_like(it.prior.psi))
-    few = Hyper(np.tile(M, (K, 1)), np.ones(K), it.prior.nu * 0 + D - 1 + 1e-6, it.prior.psi)
+        it.log_density({"means": it.m, "covariances": np.zeros_like(it.psi)}, ROWS)
+    few = replace(it, kappa=np.ones(K), nu=it.nu * 0 + D - 1 + 1e-6)
     with refused(of_matrices, "cannot be drawn"):
-        it.rvs(few, (50,), np.random.default_rng(0))
+        few.rvs((50,), np.random.default_rng(0))
 
 
 def test_seeds_are_far_from_each_other():

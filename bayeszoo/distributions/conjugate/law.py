@@ -200,7 +200,7 @@ class Block[S: Stats](Law[S]):
         """
         places = {name: -2 - own + (name in self.shared) for name, own in self._shapes()}
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name in self.shared}
-        shared = {name: np.expand_dims(values, len(self.axes) - 1) for name, values in arrays.items()}
+        shared: dict[str, Any] = {name: np.expand_dims(values, len(self.axes) - 1) for name, values in arrays.items()}
         return replace(self[..., :, None], **shared).log_each(
             {name: np.expand_dims(params[name], at) for name, at in places.items()}
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -153,7 +153,8 @@ class MultivariateNormal(Block[Moments]):
         moments = Moments(
             each.n[..., None] * places, *(x[..., None, :, :] for x in (each.mean, each.scatter, each.rest))
         )
-        arrays = {name: np.expand_dims(getattr(self, name), len(self.axes) - 1) for name in ("m", "kappa", "nu", "psi")}
+        names, at = ("m", "kappa", "nu", "psi"), len(self.axes) - 1
+        arrays: dict[str, Any] = {name: np.expand_dims(getattr(self, name), at) for name in names}
         return replace(self, **arrays).log_evidence(moments).sum(axis=-1)
 
     def row_mean(self, params: Values) -> np.ndarray:
@@ -196,6 +197,23 @@ class MultivariateNormal(Block[Moments]):
         of_mean = (self.columns * np.log(self.kappa / (2 * math.pi)) - log_det - self.kappa * squares) / 2
         of_covariance = self.structure.log_inverse_wishart(factor, self.nu_each, self.psi_each)
         return np.asarray(of_mean + of_covariance / (mean.shape[-2] if self.tied else 1))
+
+    def log_pairs_of(self, several: Sequence[Self], params: Values) -> np.ndarray:
+        """Return `log_pairs` of each of several priors of K laws, (Q, draws, K, K), at draws with one leading axis.
+
+        One product of matrices: numbers are rounded to the size of its terms, nu and distances from the common centre.
+        """
+        centre, K = np.mean([each.m.mean(axis=0) for each in several], axis=0), self.axes[-1]
+        mean, covariance = (np.asarray(params[name], dtype=np.float64) for name in self.names)
+        statistics = self.structure.natural(self.spread_out(covariance), mean - centre)
+        each = np.stack([own._natural(centre) for own in several])
+        flat = each.reshape(-1, each.shape[-1]) @ statistics.reshape(-1, each.shape[-1]).T
+        return np.moveaxis(flat.reshape(len(several), K, -1, K), 1, 2)
+
+    def _natural(self, centre: np.ndarray) -> np.ndarray:
+        of_covariances = self.structure.natural_of_wishart(self.nu_each, self.psi_each)
+        of_means = self.structure.natural_of_means(self.kappa, self.m - centre)
+        return np.asarray(of_means + of_covariances / (self.axes[-1] if self.tied else 1))
 
     def logpdf(self, params: Values) -> Any:
         """Joint log density of all means and covariances; -inf where a covariance is not positive definite."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -94,6 +94,33 @@ class Product:
     def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw all parameters, (*size, *axes, *own)."""
         return {name: value for block in self.blocks for name, value in block.rvs(size, rng).items()}
+
+
+class Expected[P: Product](NamedTuple):
+    """Expected statistics of an E-step, and the prior that they update: what M-steps ask for."""
+
+    stats: Several
+    prior: P
+
+    def posterior(self) -> P:
+        """Return the posterior given the statistics."""
+        return self.prior.updated(self.stats)
+
+    def pooled(self, other: Self) -> Self:
+        """Return the statistics of both sets of rows."""
+        return self._replace(stats=self.stats + other.stats)
+
+
+class Factors[P: Product](NamedTuple):
+    """q(theta) of variational Bayes, and the prior."""
+
+    q: P
+    prior: P
+
+    @property
+    def divergence(self) -> float:
+        """KL(q || prior) in nats."""
+        return self.q.divergence(self.prior)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ import numpy as np
 from bayeszoo.data.inputs import starts
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Block, Known, Law
+from bayeszoo.distributions.conjugate.product import Factors
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import emissions, passes
@@ -25,9 +26,9 @@ from bayeszoo.families.hmm.tables import (
     ALIKE,
     LEAST_LOG,
     ExpectedStates,
-    Factors,
     HiddenChain,
     Pair,
+    expected_states,
     is_flat,
     known_numbers,
     known_table,
@@ -35,6 +36,7 @@ from bayeszoo.families.hmm.tables import (
     path_counts,
     table,
     table_statistics,
+    times_left,
 )
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.families.statistics.assignments import log_evidence_of
@@ -173,7 +175,7 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         """Return parameters to climb from, at random."""
         return self.vb_m_step(self.path_statistics(self.seeds(data, rng), data)).q.typical()
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> Factors:
+    def vb_start(self, data: Values, rng: np.random.Generator) -> Factors[HiddenChain]:
         """Return q(theta) to climb from, at random; every other one leaves states empty, whose q is the prior."""
         path = self.seeds(data, rng)
         for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
@@ -198,7 +200,7 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         initial, transition = path_counts(path[None], starts(data["sequence"]), self.K)
         prior = self.prior(data)
         emitted = prior.emission.statistics(data, count * np.eye(self.K)[path])
-        return ExpectedStates.of(prior, count * initial[0], count * transition[0], emitted)
+        return expected_states(prior, count * initial[0], count * transition[0], emitted)
 
     # EM
 
@@ -212,21 +214,21 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         self, prior: HiddenChain, law: Law[Any], tables: Pair, log_density: emissions.OfRows, data: Values
     ) -> Expectation:
         sums = emissions.smoothed(law, tables, log_density, data["y"], starts(data["sequence"]))
-        return Expectation(ExpectedStates.of(prior, *sums[:3]), sums.value)
+        return Expectation(expected_states(prior, *sums[:3]), sums.value)
 
     def m_step(self, stats: ExpectedStates, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        alone = not np.all(1 + stats.left > 1)  # less is lost beside the concentration 1 of a flat prior
+        alone = not np.all(1 + times_left(stats) > 1)  # less is lost beside the concentration 1 of a flat prior
         if self.K > 1 and alone and is_flat(stats.prior.transition, flat):
-            raise NumericalError(never_left(int(np.argmin(stats.left))))
+            raise NumericalError(never_left(int(np.argmin(times_left(stats)))))
         if not flat:
-            return stats.prior.updated(stats.stats).mode()
+            return stats.posterior().mode()
         emissions.require_spread(stats.prior.emission, stats.stats.parts[2])
         return stats.prior.mle(stats.stats)
 
     def pooled(self, stats: ExpectedStates, other: ExpectedStates) -> ExpectedStates:
         """Return the expected statistics of two sets of sequences."""
-        return stats._replace(stats=stats.stats + other.stats)
+        return stats.pooled(other)
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of the tables and of the emissions; leading axes are draws."""
@@ -241,7 +243,7 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         prior = self.prior(data)
         if self.K > 1:
             return prior.unbounded
-        return prior.updated(self.path_statistics(np.zeros(len(data["y"]), dtype=np.int64), data).stats).unbounded
+        return self.path_statistics(np.zeros(len(data["y"]), dtype=np.int64), data).posterior().unbounded
 
     def degenerate(self, params: Values, stats: ExpectedStates) -> str:
         """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
@@ -260,30 +262,30 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
             apart = np.abs(log_b - log_b[:, :1])
         if np.nanmax(apart, initial=0.0) < ALIKE:
             return "all states emit alike, and their probabilities may be anything: use a smaller K"
-        if is_flat(stats.prior.transition, flat) and stats.left.min() < ALIKE:
-            return never_left(int(np.argmin(stats.left)))
+        if is_flat(stats.prior.transition, flat) and times_left(stats).min() < ALIKE:
+            return never_left(int(np.argmin(times_left(stats))))
         return ""
 
     # Variational Bayes
 
-    def vb_e_step(self, q: Factors, data: Values) -> Expectation:
+    def vb_e_step(self, q: Factors[HiddenChain], data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and its log normalizer."""
         law = q.q.emission
         return self._expectation(q.prior, law, q.q.typical_tables(), law.expected_log_density, data)
 
-    def vb_m_step(self, stats: ExpectedStates) -> Factors:
+    def vb_m_step(self, stats: ExpectedStates) -> Factors[HiddenChain]:
         """Return q(theta), the posterior given expected statistics."""
-        return Factors(stats.prior.updated(stats.stats), stats.prior)
+        return Factors(stats.posterior(), stats.prior)
 
-    def divergence(self, q: Factors) -> float:
+    def divergence(self, q: Factors[HiddenChain]) -> float:
         """Return KL(q(theta) || prior) in nats."""
-        return q.q.divergence(q.prior)
+        return q.divergence
 
-    def vb_posterior(self, q: Factors) -> Posterior:
+    def vb_posterior(self, q: Factors[HiddenChain]) -> Posterior:
         """Return q(theta): rows of tables Dirichlet, and independent of the emissions."""
         return q.q.posterior()
 
-    def vb_log_density(self, q: Factors, params: Values) -> np.ndarray:
+    def vb_log_density(self, q: Factors[HiddenChain], params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.
 
         Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
@@ -303,7 +305,7 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
             total = np.logaddexp(total, np.logaddexp.reduce(logs, axis=-1))
         return np.asarray(total - math.log(len(orders)))
 
-    def vb_row_terms(self, q: Factors, data: Values) -> np.ndarray:
+    def vb_row_terms(self, q: Factors[HiddenChain], data: Values) -> np.ndarray:
         """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
         log_b = q.q.emission.expected_log_density(data)
         return passes.log_rows(*q.q.typical_tables(), log_b, starts(data["sequence"]))
@@ -342,7 +344,7 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
             parts.append(function(prior.tables_at(at), prior.emission.log_density(at, data)))
         return np.reshape(parts, (*leading, *np.shape(parts[0])))
 
-    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors:
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[HiddenChain]:
         """Draw a path at one point; return the posterior given it; its states and transitions count ``count`` times."""
         prior = self.prior(data)
         log_b = prior.emission.log_density(params, data)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Block, Known, Law, Values
-from bayeszoo.distributions.conjugate.product import Product, Several
+from bayeszoo.distributions.conjugate.product import Expected, Product, Several
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 
@@ -120,30 +120,19 @@ class HiddenChain(Product):
         return np.exp(expected_log_table(self.initial)), np.exp(expected_log_table(self.transition))
 
 
-class ExpectedStates(NamedTuple):
-    """Expected statistics of first states, transitions and rows by state, and the prior that they are to update."""
-
-    stats: Several
-    prior: HiddenChain
-
-    @classmethod
-    def of(cls, prior: HiddenChain, initial: np.ndarray, transition: np.ndarray, emitted: Any) -> Self:
-        """Put counts (..., K) and (..., K, K) and the statistics of the rows together."""
-        tables = table_statistics(prior.initial, initial), table_statistics(prior.transition, transition)
-        return cls(Several((*tables, emitted)), prior)
-
-    @property
-    def left(self) -> np.ndarray:
-        """How often each state was left, (K,); 0 where the transitions are known."""
-        counts = self.stats.parts[1]
-        return counts.counts.sum(axis=-1) if isinstance(counts, Counts) else np.zeros(self.prior.transition.axes)
+type ExpectedStates = Expected[HiddenChain]
 
 
-class Factors(NamedTuple):
-    """q(theta) of variational Bayes, and the prior."""
+def expected_states(prior: HiddenChain, initial: np.ndarray, transition: np.ndarray, emitted: Any) -> ExpectedStates:
+    """Put counts of first states (K,), of transitions (K, K) and the statistics of the rows together."""
+    tables = table_statistics(prior.initial, initial), table_statistics(prior.transition, transition)
+    return Expected(Several((*tables, emitted)), prior)
 
-    q: HiddenChain
-    prior: HiddenChain
+
+def times_left(stats: ExpectedStates) -> np.ndarray:
+    """Return how often each state was left, (K,); 0 where the transitions are known."""
+    counts = stats.stats.parts[1]
+    return counts.counts.sum(axis=-1) if isinstance(counts, Counts) else np.zeros(stats.prior.transition.axes)
 
 
 def is_flat(law: Law[Any], flat: bool) -> bool:

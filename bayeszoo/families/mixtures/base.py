@@ -11,10 +11,15 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.dirichlet import log_constant, log_dirichlet_ratio
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.law import Block
+from bayeszoo.distributions.conjugate.product import Expected, Factors, Product, Several
+from bayeszoo.distributions.dirichlet import log_constant
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
+from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Additive, Enumerable, Symmetric, Variational
 from bayeszoo.model.steps import Expectation
@@ -22,25 +27,91 @@ from bayeszoo.model.steps import Expectation
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.permanents", suppress_warning=True)
 
 
+class MixturePrior(Product):
+    """The prior, or q(theta), of a mixture: of the weights of K components, and of the law of a row in each."""
+
+    @property
+    def weights(self) -> Categorical:
+        """Of the weights, (K,)."""
+        weights = self.laws[0]
+        assert isinstance(weights, Categorical)
+        return weights
+
+    @property
+    def law(self) -> Any:
+        """Of a row, one for each of K components."""
+        return self.laws[1]
+
+
 class MixtureModel(EM, Variational, Additive, Enumerable, Symmetric, family=True):
     """A mixture of K components with weights ~ Dirichlet(alpha), the same alpha for all, so that labels mean nothing.
 
-    A subclass gives the log densities, their expectations, and the steps for the parameters of its components.
+    A subclass gives the conjugate law of a row in each component. Parameters are ``weights`` (K,) and those of the law.
     """
 
     alpha: float
 
     @abstractmethod
+    def component_law(self, data: Values) -> Block[Any]:
+        """Return the law of a row in each of K components, with its conjugate prior."""
+
+    def prior(self, data: Values) -> MixturePrior:
+        """Return the prior of all parameters."""
+        weights = Categorical(("weights",), "component", np.full(self.K, self.alpha))
+        return MixturePrior((weights, self.component_law(data)))
+
     def log_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
+        with np.errstate(divide="ignore"):  # of a weight of 0
+            log_weights = np.log(np.asarray(params["weights"], dtype=np.float64))
+        return log_weights[..., None, :] + self.component_law(data).log_density(params, data)
 
-    @abstractmethod
-    def expected_log_terms(self, q: Any, data: Values) -> np.ndarray:
+    def expected_log_terms(self, q: Factors[MixturePrior], data: Values) -> np.ndarray:
         """Return the expectation of `log_terms` under q(theta), of shape (rows, K)."""
+        return q.q.weights.expected_log() + q.q.law.expected_log_density(data)
 
-    @abstractmethod
-    def moments(self, each: np.ndarray, data: Values) -> Any:
+    def moments(self, each: np.ndarray, data: Values) -> Expected[MixturePrior]:
         """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
+        prior = self.prior(data)
+        return Expected(Several((Counts(each.sum(axis=0)), prior.law.statistics(data, each))), prior)
+
+    def m_step(self, stats: Expected[MixturePrior], flat: bool = False) -> dict[str, Any]:
+        """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
+        return stats.prior.mle(stats.stats) if flat else stats.posterior().mode()
+
+    def pooled(self, stats: Expected[MixturePrior], other: Expected[MixturePrior]) -> Expected[MixturePrior]:
+        """Return the expected statistics of both parts of the rows."""
+        return stats.pooled(other)
+
+    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+        """Log density of weights and components; leading axes are draws."""
+        return np.asarray(self.prior(data).logpdf(params))
+
+    def free_parameters(self, stats: Any) -> int:
+        """Return K - 1 weights and the numbers of the components."""
+        return self.prior(stats).free_parameters
+
+    def vb_m_step(self, stats: Expected[MixturePrior]) -> Factors[MixturePrior]:
+        """Return q(theta), the posterior given expected statistics."""
+        return Factors(stats.posterior(), stats.prior)
+
+    def divergence(self, q: Factors[MixturePrior]) -> float:
+        """Return KL(q(theta) || prior) in nats."""
+        return q.divergence
+
+    def vb_posterior(self, q: Factors[MixturePrior]) -> Posterior:
+        """Return q(theta): weights Dirichlet, and independent of the components."""
+        return q.q.posterior()
+
+    def vb_log_density(self, q: Factors[MixturePrior], params: Values) -> np.ndarray:
+        """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""
+        return symmetrized(q.q.weights.alpha, np.asarray(params["weights"]), q.q.law.log_pairs(params))
+
+    def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
+        """Return log p(y, z), parameters integrated out, of shape (M,) for assignments of shape (M, rows)."""
+        prior = self.prior(data)
+        counts = np.stack([np.sum(assignments == k, axis=1) for k in range(self.K)], axis=1)
+        return prior.weights.log_evidence(Counts(counts)) + log_evidence_of(prior.law, data, assignments)
 
     def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Return responsibilities to start from: each row mostly of one component, at random."""
@@ -74,9 +145,9 @@ class MixtureModel(EM, Variational, Additive, Enumerable, Symmetric, family=True
         """Return the log likelihood at each draw."""
         return np.asarray(self.row_terms(params, data).sum(axis=-1))
 
-    def occupied(self, q: Any) -> int:
+    def occupied(self, q: Factors[MixturePrior]) -> int:
         """Return how many components hold a row or more, in expectation under q(z)."""
-        return int(np.sum(q["weights"] - self.alpha >= 1))
+        return int(np.sum(q.q.weights.alpha - self.alpha >= 1))
 
     def require_rows(self, data: Values) -> None:
         """Refuse more components than rows."""
@@ -116,7 +187,9 @@ class MixtureModel(EM, Variational, Additive, Enumerable, Symmetric, family=True
 
     def unbounded(self, data: Values) -> str:
         """Say why the posterior density has no maximum; nothing where it has one."""
-        return "alpha < 1: it grows without bound as a weight goes to 0" if self.alpha < 1 and self.K > 1 else ""
+        if self.alpha < 1 and self.K > 1:
+            return "alpha < 1: it grows without bound as a weight goes to 0"
+        return self.component_law(data).unbounded
 
 
 def responsibilities(log_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,12 +217,6 @@ def symmetrized(q_weights: np.ndarray, weights: np.ndarray, log_pairwise: np.nda
     constant = log_constant(q_weights)
     terms = (q_weights[:, None] - 1) * np.log(weights)[..., None, :] + log_pairwise
     return constant + log_permanent(terms) - math.lgamma(len(q_weights) + 1)
-
-
-def log_count_probability(assignments: np.ndarray, K: int, alpha: float) -> np.ndarray:
-    """Log probability of each assignment, its weights integrated out: of shape (M,) for assignments (M, rows)."""
-    counts = np.stack([np.sum(assignments == k, axis=1) for k in range(K)], axis=1)
-    return log_dirichlet_ratio(np.full(K, alpha), counts)
 
 
 def clusters(Y: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayeszoo.distributions.statistics.base import along
-from bayeszoo.families.mixtures.gaussian_components import GaussianComponents, Hyper
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from bayeszoo.model.base import Values
 
 
@@ -20,7 +20,9 @@ class MixtureChart:
     ``counts`` (K,) and ``target``, a `GaussianComponents.target`, are what the M-step at the point maximizes.
     """
 
-    def __init__(self, components: GaussianComponents, params: Values, counts: np.ndarray, target: Hyper) -> None:
+    def __init__(
+        self, components: GaussianComponents, params: Values, counts: np.ndarray, target: GaussianComponents
+    ) -> None:
         self._components, self._weights, self._means = components, params["weights"], params["means"]
         self._factor, b = components.factors(params["covariances"]), components.structure.block
         self._triangle, self._diagonal = np.tril_indices(b), np.arange(b)
@@ -51,7 +53,7 @@ class MixtureChart:
             "covariances": covariances[0] if components.tied else covariances,
         }
 
-    def slope(self, x: np.ndarray, params: Values, counts: np.ndarray, target: Hyper) -> np.ndarray:
+    def slope(self, x: np.ndarray, params: Values, counts: np.ndarray, target: GaussianComponents) -> np.ndarray:
         """Return the gradient of the objective at coordinates, that of what the M-step there maximizes (Fisher)."""
         structure, turn = self._components.structure, self._parts(x)[2]
         back, white = np.linalg.inv(turn), np.linalg.inv(self._factor @ turn)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy
 
-from bayeszoo.distributions import dirichlet
-from bayeszoo.distributions.dirichlet import Dirichlet
+from bayeszoo.distributions.conjugate.product import Expected, Factors, Several
 from bayeszoo.distributions.discrete import ByVariance
-from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.families.mixtures.base import MixtureModel, clusters, log_count_probability, symmetrized
+from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.families.mixtures.base import MixtureModel, MixturePrior, clusters, symmetrized
 from bayeszoo.families.mixtures.charts import MixtureChart
-from bayeszoo.families.mixtures.gaussian_components import ComponentMoments, GaussianComponents, Hyper
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from bayeszoo.model.base import Axes, Values
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.steps import Chart, Coordinates, Expectation
@@ -41,8 +42,7 @@ _HALVINGS = 64
 class GaussianMixtureModel(MixtureModel, Observable, family=True):
     """A mixture of Gaussian rows; a subclass gives the prior of its components, and the steps of EM and VB.
 
-    Parameters are ``weights`` (K,), ``means`` (K, D) and ``covariances``; q(theta) is a mapping with ``weights``, the
-    concentrations of a Dirichlet distribution, and ``components``, a `Hyper`.
+    Parameters are ``weights`` (K,), ``means`` (K, D) and ``covariances``.
     """
 
     covariance: str
@@ -63,12 +63,12 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
     def components(self, columns: int) -> GaussianComponents:
         """Return the prior of the components of rows with so many columns, which the fields must suit."""
 
-    def components_of(self, data: Values) -> GaussianComponents:
+    def component_law(self, data: Values) -> GaussianComponents:
         """Return the prior of the components of the data."""
-        return self.components_of_columns(data["Y"].shape[1])
+        return self._law_of_columns(data["Y"].shape[1])
 
-    def components_of_columns(self, columns: int) -> GaussianComponents:
-        """Return the prior of the components of rows with so many columns, which every step of a climb asks for."""
+    def _law_of_columns(self, columns: int) -> GaussianComponents:
+        """Return the prior of rows with so many columns, which every step of a climb asks for."""
         kept: dict[int, GaussianComponents] = self.__dict__.setdefault(
             "_kept", {}
         )  # beside the fields, which are fixed
@@ -92,109 +92,72 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
             params = self.m_step(self.e_step(params, some).stats)
         return params
 
-    def log_terms(self, params: Values, data: Values) -> np.ndarray:
-        """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
-        return log_terms(self.components_of(data), params, data["Y"])
-
-    def expected_log_terms(self, q: Any, data: Values) -> np.ndarray:
-        """Return the expectation of `log_terms` under q(theta), of shape (rows, K)."""
-        expected = self.components_of(data).expected_log_density(q["components"], data["Y"])
-        return dirichlet.expected_log(q["weights"]) + expected
-
-    def moments(self, each: np.ndarray, data: Values) -> ComponentMoments:
-        """Return expected counts, means and scatters under responsibilities ``each``, of shape (rows, K)."""
-        return self.components_of(data).moments(each, data["Y"])
-
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
-        components = self.components_of(data)
-        value, stats = components.sums(params["weights"], params["means"], params["covariances"], data["Y"])
-        return Expectation(stats, value)
+        law = self.component_law(data)
+        value, moments = law.sums(params["weights"], params["means"], params["covariances"], data["Y"])
+        return Expectation(self._expected(moments, data), value)
 
-    def vb_e_step(self, q: Any, data: Values) -> Expectation:
+    def vb_e_step(self, q: Factors[MixturePrior], data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
-        components, hyper = self.components_of(data), q["components"]
-        covariances, constants = components.typical(hyper)
-        log_weights = dirichlet.expected_log(q["weights"]) + constants
+        law: GaussianComponents = q.q.law
+        log_weights = q.q.weights.expected_log() + law.expected_gap()
+        means, covariances = law.typical().values()
         largest = log_weights.max()  # of few rows all would underflow
-        value, stats = components.sums(np.exp(log_weights - largest), hyper.m, covariances, data["Y"])
-        return Expectation(stats, value + len(data["Y"]) * float(largest))
+        value, moments = law.sums(np.exp(log_weights - largest), means, covariances, data["Y"])
+        return Expectation(self._expected(moments, data), value + len(data["Y"]) * float(largest))
 
-    def chart(self, params: Values, stats: ComponentMoments, flat: bool) -> Chart:
+    def _expected(self, moments: Moments, data: Values) -> Expected[MixturePrior]:
+        return Expected(Several((Counts(moments.n), moments)), self.prior(data))
+
+    def chart(self, params: Values, stats: Expected[MixturePrior], flat: bool) -> Chart:
         """Return coordinates about parameters, in units of what they would be known by if the components were."""
-        components = self.components_of_columns(stats.mean.shape[1])
+        law: GaussianComponents = stats.prior.law
 
-        def target(stats: ComponentMoments) -> tuple[np.ndarray, Hyper]:
-            return stats.n + (0.0 if flat else self.alpha - 1), components.target(stats, flat)
+        def target(stats: Expected[MixturePrior]) -> tuple[np.ndarray, GaussianComponents]:
+            moments = stats.stats.parts[1]
+            return moments.n + (0.0 if flat else self.alpha - 1), law.target(moments, flat)
 
-        chart = MixtureChart(components, params, *target(stats))
+        chart = MixtureChart(law, params, *target(stats))
         return Chart(chart.size, chart.params, lambda x, there, stats: chart.slope(x, there, *target(stats)))
 
     def vb_coordinates(self, data: Values) -> Coordinates:
         """Return logarithms of the weights and of the counts of q(theta), its means, and factors of its matrices."""
-        components, K = self.components_of(data), self.K
-        least = components.structure.block - 1  # degrees of freedom
+        prior, K = self.prior(data), self.K
+        law: GaussianComponents = prior.law
+        least = law.structure.block - 1  # degrees of freedom
 
-        def to_vector(q: Any) -> np.ndarray:
-            own = q["components"]
+        def to_vector(q: Factors[MixturePrior]) -> np.ndarray:
+            own: GaussianComponents = q.q.law
             logs = np.log(own.kappa), np.log(np.atleast_1d(own.nu - least))
-            return np.concatenate([*logs, components.to_vector(q["weights"], own.m, own.psi)])
+            return np.concatenate([*logs, law.to_vector(q.q.weights.alpha, own.m, own.psi)])
 
-        def from_vector(x: np.ndarray) -> dict[str, Any]:
-            size = 1 if components.tied else K
+        def from_vector(x: np.ndarray) -> Factors[MixturePrior]:
+            size = 1 if law.tied else K
             kappa, nu = np.exp(x[:K]), least + np.exp(x[K : K + size])
-            weights, m, psi = components.from_vector(x[K + size :])
-            return {"weights": weights, "components": Hyper(m, kappa, nu[0] if components.tied else nu, psi)}
+            alpha, m, psi = law.from_vector(x[K + size :])
+            own = replace(law, m=m, kappa=kappa, nu=nu[0] if law.tied else nu, psi=psi)
+            return Factors(MixturePrior((replace(prior.weights, alpha=alpha), own)), prior)
 
         return Coordinates(to_vector, from_vector)
 
-    def log_prior(self, params: Values, data: Values) -> np.ndarray:
-        """Log density of weights, means and covariances; leading axes are draws."""
-        of_components = self.components_of(data).log_prior(params["means"], params["covariances"])
-        return dirichlet.log_density(params["weights"], np.full(self.K, self.alpha)) + of_components
-
-    def free_parameters(self, stats: Any) -> int:
-        """Return K - 1 weights, K D means and the entries of the covariances."""
-        return self.K - 1 + self.components_of(stats).free
-
-    def divergence(self, q: Any) -> float:
-        """Return KL(q(theta) || prior) in nats."""
-        components = self.components_of_columns(q["components"].m.shape[1])
-        return dirichlet.divergence(q["weights"], self.alpha) + components.divergence(q["components"])
-
-    def vb_posterior(self, q: Any) -> Posterior:
-        """Return q(theta): weights Dirichlet, and independent of means and covariances."""
-        components = self.components_of_columns(q["components"].m.shape[1])
-        return Posterior.product(Dirichlet(q["weights"]).posterior("weights"), components.posterior(q["components"]))
-
-    def vb_log_density(self, q: Any, params: Values) -> np.ndarray:
-        """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""
-        components = self.components_of_columns(q["components"].m.shape[1])
-        pairs = components.log_pairs(q["components"], params["means"], params["covariances"])
-        return symmetrized(q["weights"], np.asarray(params["weights"]), pairs)
-
-    def vb_log_densities(self, qs: Sequence[Any], params: Values) -> np.ndarray:
+    def vb_log_densities(self, qs: Sequence[Factors[MixturePrior]], params: Values) -> np.ndarray:
         """Return `vb_log_density` of each of several q(theta), (Q, draws), at draws with one leading axis."""
-        components, weights = self.components_of_columns(qs[0]["components"].m.shape[1]), np.asarray(params["weights"])
+        weights = np.asarray(params["weights"])
         some, parts = max(1, _CELLS // weights.size // self.K), []
         for first in range(0, len(qs), some):
-            own = qs[first : first + some]
-            pairs = components.log_pairs_of([q["components"] for q in own], params["means"], params["covariances"])
-            parts += [symmetrized(q["weights"], weights, of_q) for q, of_q in zip(own, pairs, strict=True)]
+            own = [each.q for each in qs[first : first + some]]
+            pairs = own[0].law.log_pairs_of([q.law for q in own], params)
+            parts += [symmetrized(q.weights.alpha, weights, of_q) for q, of_q in zip(own, pairs, strict=True)]
         return np.array(parts)
-
-    def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
-        """Return log p(y, z), parameters integrated out, of shape (M,) for assignments of shape (M, rows)."""
-        of_rows = self.components_of(data).log_evidence(data["Y"], assignments)
-        return log_count_probability(assignments, self.K, self.alpha) + of_rows
 
     def likelihood(self, params: Values, data: Values) -> MixtureRows:
         """Return each row's distribution; parameters of shape (..., own shape) give (..., rows)."""
-        return MixtureRows(self.components_of(data), params, len(data["Y"]))
+        return MixtureRows(self.component_law(data), params, len(data["Y"]))
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return mean and standard deviation of a row, and 1 / sum(weights^2), which do not depend on labels."""
-        rows = MixtureRows(self.components_of_columns(np.shape(params["means"])[-1]), params, 1)
+        rows = MixtureRows(self._law_of_columns(np.shape(params["means"])[-1]), params, 1)
         effective = 1 / np.sum(np.square(params["weights"]), axis=-1)
         mean, sd = rows.mean()[..., 0, :], rows.std()[..., 0, :]
         return {"mixture_mean": mean, "mixture_sd": sd, **({"effective_components": effective} if self.K > 1 else {})}
@@ -205,13 +168,10 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         invariants = piecewise(lambda some: of_some(some, data), params, data["Y"].size * self.K)
         return {**invariants, **self.derived(params)}
 
-    def pooled(self, stats: ComponentMoments, other: ComponentMoments) -> ComponentMoments:
-        """Return the expected statistics of both parts of the rows."""
-        return stats + other
-
-    def degenerate(self, params: Values, stats: ComponentMoments) -> str:
+    def degenerate(self, params: Values, stats: Expected[MixturePrior]) -> str:
         """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
-        return self.components_of_columns(stats.mean.shape[1]).degenerate(params, stats)
+        law: GaussianComponents = stats.prior.law
+        return law.degenerate(params, stats.stats.parts[1])
 
     def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
         """Say so where there are fewer different rows than components."""
@@ -282,7 +242,10 @@ class MixtureRows(ByVariance):
         rows = np.asarray(Y, dtype=np.float64)
 
         def log_density(params: Values) -> dict[str, np.ndarray]:
-            return {"rows": np.logaddexp.reduce(log_terms(self._components, params, rows), axis=-1)}
+            with np.errstate(divide="ignore"):  # of a weight of 0
+                log_weights = np.log(params["weights"])[..., None, :]
+            terms = log_weights + self._components.log_density(params, {"Y": rows})
+            return {"rows": np.logaddexp.reduce(terms, axis=-1)}
 
         return piecewise(log_density, self._params, self._means.shape[-2] * rows.size)["rows"]
 
@@ -297,10 +260,3 @@ class MixtureRows(ByVariance):
             of_k = self._means[..., k, None, :] + z @ factors[..., k, :, :].mT
             drawn = np.where((which == k)[..., None], of_k, drawn)
         return drawn
-
-
-def log_terms(components: GaussianComponents, params: Values, Y: np.ndarray) -> np.ndarray:
-    """Log of weight times density of rows (N, D), of shape (..., N, K)."""
-    with np.errstate(divide="ignore"):  # of a weight of 0
-        log_weights = np.log(np.asarray(params["weights"], dtype=np.float64))
-    return log_weights[..., None, :] + components.log_density(Y, params["means"], params["covariances"])
