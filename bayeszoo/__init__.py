@@ -51,6 +51,7 @@ from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.chunks import read_chunks
 from bayeszoo.model.find import find, names
+from bayeszoo.model.over import over
 from bayeszoo.model.reduction.accumulate import accumulate
 from bayeszoo.model.reduction.read_files import read_files
 from bayeszoo.model.reduction.rows import FileRows
@@ -74,7 +75,7 @@ from bayeszoo.results.summary import summarize
 
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and what families offer beside them.
-__all__ += ["Accumulated", "Data", "Example", "FileRows", "accumulate", "example", "find", "names", "read"]
+__all__ += ["Accumulated", "Data", "Example", "FileRows", "accumulate", "example", "find", "names", "over", "read"]
 __all__ += ["read_chunks", "read_files"]
 __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
 # Fits: made, judged, read and stored.

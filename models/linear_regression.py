@@ -46,6 +46,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
     a0: float = positive(1.0, "prior shape a0")
     b0: float = positive(1.0, "prior scale b0", units=2)
     examples = (DIABETES,)
+    along_points = ("a0", "b0")
 
     @classmethod
     def weak(cls, data: Values) -> LinearRegression:
@@ -112,8 +113,8 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
     def log_evidence(self, stats: FactoredMoments) -> float:
         """Return the log density of the outcomes, NaN where rounding could change it."""
         (weights, _, scale), half = self._learned(stats), stats.n / 2
-        powers = self.a0 * math.log1p(weights.misfit / (2 * self.b0)) + half * math.log(2 * math.pi * scale)
-        return float(log_rising(self.a0, half)) - powers - weights.safe_log_det / 2
+        powers = self.a0 * np.log1p(weights.misfit / (2 * self.b0)) + half * np.log(2 * math.pi * scale)
+        return log_rising(self.a0, half) - powers - weights.safe_log_det / 2
 
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""

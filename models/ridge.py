@@ -46,6 +46,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
     s0: float = positive(10.0, "prior sd of the intercept s0", units=1)
 
     examples = (DIABETES,)
+    along_points = ("tau", "sigma", "s0")
 
     @classmethod
     def weak(cls, data: Values) -> Ridge:
@@ -66,7 +67,8 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         return np.square(self.sigma)
 
     def _prior_sd(self, terms: int) -> np.ndarray:
-        return np.array([self.s0] * self.intercept + [self.tau] * (terms - self.intercept))
+        each = [self.s0] * self.intercept + [self.tau] * (terms - self.intercept)
+        return np.stack(np.broadcast_arrays(*each), axis=-1) if each else np.empty(0)
 
     def _prior(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return prior means and standard deviations of the weights in the user's units."""
@@ -97,7 +99,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
     def standardized_weights(self, stats: FactoredMoments) -> Solution:
         """Return the posterior of the standardized weights about their prior mean, of rows in units of sigma."""
         (design, outcome), sd = self.equations(stats), self._prior_sd(len(self.units(stats)))
-        return solve(design / self.sigma, outcome / self.sigma, 0 * sd, np.diag(sd))
+        return solve(design, outcome, 0 * sd, sd[..., None] * np.eye(sd.shape[-1]), self.sigma)
 
     def _solution(self, stats: FactoredMoments) -> Solution:
         return self.in_units(stats, self.standardized_weights(stats))
@@ -109,7 +111,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
     def log_evidence(self, stats: FactoredMoments) -> float:
         """Return the log density of the outcomes, NaN where rounding could change it."""
         weights = self.standardized_weights(stats)
-        constant = -stats.n * math.log(ROOT_2_PI * self.sigma)
+        constant = -stats.n * np.log(ROOT_2_PI * self.sigma)
         return constant - (weights.misfit + weights.safe_log_det) / 2
 
     def figures(self, stats: FactoredMoments) -> dict[str, float]:

@@ -15,12 +15,15 @@ from bayeszoo.models.normal_inverse_wishart import NormalInverseWishart
 from bayeszoo.models.ridge import Ridge
 
 import bayeszoo as bz
+from bayeszoo.distributions.priors import LogUniform
 from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures
 from bayeszoo.foundation.quadrature import Rule
+from bayeszoo.model.integration import integrate
+from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.results.stored import Fit
 
 full = sys.modules["bayeszoo.comparison.evidence.full_bayes"]
-grid = sys.modules["bayeszoo.comparison.evidence.grid"]
 
 Y = np.random.default_rng(0).normal(3, 2, 8)
 SMALL = (
@@ -116,7 +119,7 @@ def test_a_forgotten_variance_between_or_jacobian_is_seen(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(full, "total", within_only)
         assert not weight_is_scipy_s(bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma"))
-    monkeypatch.setattr(grid.FieldCoordinates, "slopes", lambda self, x: np.ones_like(x))
+    monkeypatch.setattr(OuterCoordinates, "log_slope", lambda self, points: np.zeros(points.shape[:-1]))
     assert not evidence_is_student_t(integrated())
 
 
@@ -277,7 +280,7 @@ def test_a_hard_edge_of_the_prior_is_integrated_or_shows():
 def test_a_prior_that_is_none_is_seen():
     found = bz.full_bayes(Scaled(m0=M0), Y, "sigma", log_prior=lambda sigma: 1 + log_precision_prior(sigma))
     assert "prior probability within the bounds 2.718" in failures(found.checks)
-    with pytest.raises(bz.InputError, match=r"log_prior must be a number below infinity, got nan at sigma=0\.\d+"):
+    with pytest.raises(bz.InputError, match=r"log_prior must be a number below infinity, got nan at sigma=1\.\d+"):
         bz.full_bayes(GaussianMean(), Y, "sigma", log_prior=lambda sigma: math.nan)
 
 
@@ -373,3 +376,79 @@ def test_the_command_withholds_what_the_bounds_decide(run, monkeypatch):
     _, out, _ = run(*MICHELSON, "--json")
     found = json.loads(out)
     assert (found["status"], found["full_bayes"]["log_evidence"], found["full_bayes"]["fields"]) == ("ok", None, None)
+
+
+# The same as fits
+
+
+def test_full_bayes_is_the_exact_fit_of_over():
+    model, data = Ridge(s0=3), bz.read(Ridge, SMALL)
+    found = bz.full_bayes(model, data, bounds={"tau": (0.05, 500.0), "sigma": (0.02, 200.0)})
+    own = bz.over(model, {"tau": LogUniform(0.05, 500), "sigma": "LogUniform(0.02, 200)"})
+    fitted = integrate(own, data)
+    assert fitted.log_evidence == pytest.approx(found.log_evidence, abs=1e-10)
+    assert fitted.posterior["w"].mean() == pytest.approx(found.parameters["w"]["mean"], rel=1e-9)
+    assert fitted.posterior["sigma"].ppf(0.5) == pytest.approx(found.fields["sigma"]["median"], rel=1e-6)
+
+
+def test_fields_at_once_are_fields_one_by_one(monkeypatch):
+    model, data = Ridge(s0=3), bz.read(Ridge, SMALL)
+    own = bz.over(model, {"tau": LogUniform(0.05, 500), "sigma": LogUniform(0.02, 200)})
+    outer = {"tau": np.array([0.1, 1.0, 30.0]), "sigma": np.array([0.5, 5.0, 0.1])}
+    at_once, law = own.log_marginal(outer, data), own.posterior_given(outer, data)
+    drawn = law.rvs((), np.random.default_rng(1))
+    heights = law.logpdf(drawn)
+    monkeypatch.setattr(Ridge, "along_points", ())
+    slowly = own.posterior_given(outer, data)
+    assert at_once == pytest.approx(own.log_marginal(outer, data), abs=1e-12)
+    assert law["w"].mean() == pytest.approx(slowly["w"].mean(), rel=1e-12)
+    assert law["w"].std() == pytest.approx(slowly["w"].std(), rel=1e-12)
+    assert heights == pytest.approx(slowly.logpdf(drawn), rel=1e-10)
+
+
+def test_a_field_of_several_entries_is_several_numbers():
+    """Two rates of a category each: by SciPy's integral over log alpha of the ratio of beta functions."""
+    counts = bz.read(DirichletMultinomial, ["a"] * 3 + ["b"] * 7)
+    own = bz.over(DirichletMultinomial(alpha=(1.0, 1.0)), {"alpha": LogUniform(0.1, 10)})
+    fitted = integrate(own, counts)
+
+    def height(v, u):
+        a, b = math.exp(u), math.exp(v)
+        return math.exp(scipy.special.betaln(a + 3, b + 7) - scipy.special.betaln(a, b))
+
+    ends = math.log(0.1), math.log(10)
+    whole = scipy.integrate.dblquad(height, *ends, *ends, epsabs=0, epsrel=1e-9)[0]
+    assert fitted.log_evidence == pytest.approx(math.log(whole / (ends[1] - ends[0]) ** 2), abs=1e-7)
+    alpha = scipy.integrate.dblquad(lambda v, u: math.exp(u) * height(v, u), *ends, *ends, epsrel=1e-9)[0] / whole
+    assert fitted.posterior["alpha"].mean()[0] == pytest.approx(alpha, rel=1e-6)
+    wide = DirichletMultinomial(alpha=(1.0,) * 4)
+    with pytest.raises(bz.NumericalError, match="4 numbers, and it is of at most 3"):
+        integrate(bz.over(wide, {"alpha": LogUniform(0.1, 10)}), bz.read(DirichletMultinomial, ["a", "b", "c", "d"]))
+
+
+def test_priors_of_fields_are_values():
+    found = bz.full_bayes(GaussianMean(m0=0, s0=2), Y, priors={"sigma": "HalfNormal(4)"})
+
+    def height(sigma):
+        return normal(Y, 0, 2, sigma) * scipy.stats.halfnorm(scale=4).pdf(sigma)
+
+    whole = scipy.integrate.quad(height, 0, np.inf, epsabs=0, epsrel=1e-11, limit=200)[0]
+    assert ok(found).log_evidence == pytest.approx(math.log(whole), abs=1e-8)
+    assert found.prior == "sigma ~ HalfNormal(4)"
+    with pytest.raises(bz.InputError, match="both bounds and a prior"):
+        bz.full_bayes(GaussianMean(), Y, bounds={"sigma": (1, 2)}, priors={"sigma": "HalfNormal(4)"})
+
+
+def test_a_model_over_its_fields_is_fitted_saved_and_read_again(tmp_path):
+    own = bz.over(GaussianMean(m0=850, s0=50), {"sigma": LogUniform(1, 1000)})
+    tree = bz.fit(own, None, "exact", seed=1)
+    assert tree.attrs["status"] == "ok"
+    found = bz.full_bayes(GaussianMean(m0=850, s0=50), None, bounds={"sigma": (1.0, 1000.0)})
+    assert bz.summarize(tree)["mu"]["mean"] == pytest.approx(float(found.parameters["mu"]["mean"]), rel=1e-9)
+    assert Fit(tree).fact("log_evidence") == pytest.approx(found.log_evidence, abs=1e-9)
+    bz.save(tree, tmp_path / "fit.nc")
+    again = bz.load(tmp_path / "fit.nc")
+    assert Fit(again).model == own
+    assert str(Fit(again).model) == "over(gaussian_mean(m0=850, s0=50, sigma=1), sigma ~ LogUniform(1, 1000))"
+    with pytest.raises(bz.InputError):
+        bz.fit(own, None, "nuts", seed=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,11 +53,25 @@ class _Mixed:
 
 
 class OuterMarginal(_Mixed):
-    """The marginal of an outer parameter, whose distribution function is tabulated."""
+    """The marginal of an outer parameter, a tabulated distribution function for each of its entries."""
 
-    def __init__(self, moments: Moments, distribution: Distribution) -> None:
+    def __init__(self, moments: Moments, entries: Sequence[Distribution]) -> None:
         super().__init__(moments)
-        self.cdf, self.ppf = distribution.cdf, distribution.quantile
+        self._entries, self._shape = entries, np.shape(moments.mean)
+
+    def cdf(self, x: Any) -> Any:
+        """Return the probability below ``x``, of the own shape, with leading axes or without."""
+        if not self._shape:
+            return self._entries[0].cdf(x)
+        columns = np.reshape(x, (-1, len(self._entries))).T
+        below = [entry.cdf(column) for entry, column in zip(self._entries, columns, strict=True)]
+        return np.reshape(np.transpose(below), np.shape(x))
+
+    def ppf(self, q: Any) -> Any:
+        """Return the quantile of a level."""
+        if not self._shape:
+            return self._entries[0].quantile(q)
+        return np.reshape([entry.quantile(q) for entry in self._entries], self._shape)
 
 
 class InnerMarginal(_Mixed):
@@ -156,14 +170,16 @@ def integrated(
         return {name: np.reshape(values, (*size, *values.shape[1:])) for name, values in both.items()}
 
     def log_density(params: Values) -> Any:
-        outer = {name: np.asarray(params[name]) for name in integrand.names}
+        outer = {name: np.asarray(params[name]) for name in integrand.axes_of}
         return log_joint(outer) - grid.log_integral + inner(outer).logpdf(params)
 
     marginals: dict[str, Any] = {}
-    for i, name in enumerate(integrand.names):
-        tabulated = grid.distribution(i)
-        distribution = Distribution(integrand.values(i, tabulated.points), tabulated.below)
-        marginals[name] = OuterMarginal(moments[name], distribution)
+    for name, axes in integrand.axes_of.items():
+        tabulated = [grid.distribution(i) for i in axes]
+        pairs = zip(axes, tabulated, strict=True)
+        marginals[name] = OuterMarginal(
+            moments[name], [Distribution(integrand.values(i, of.points), of.below) for i, of in pairs]
+        )
     coarse = _inner_marginals(integrand, grid.halved, inner, moments)
     marginals |= _inner_marginals(integrand, grid, inner, moments, coarse)
     return Posterior(marginals, draw, log_density, covariance=lambda: _covariance(integrand, grid, inner, rows))
@@ -203,7 +219,7 @@ def _inner_marginals(
 
 def _named(integrand: Integrand, quantities: Values) -> dict[str, Any]:
     """Return the outer parameters alone."""
-    return {name: quantities[name] for name in integrand.names}
+    return {name: quantities[name] for name in integrand.axes_of}
 
 
 def parts_at(integrand: Integrand, places: np.ndarray, inner: Inner, derived: Derived) -> Parts:

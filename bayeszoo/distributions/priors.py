@@ -49,7 +49,8 @@ class Prior(ABC):
 
     def __repr__(self) -> str:
         """Write it as `prior_of` reads it: ``HalfNormal(10)``."""
-        values = (repr(float(getattr(self, each.name))).removesuffix(".0") for each in fields(self))
+        shown = [(getattr(self, each.name), each.default) for each in fields(self)]
+        values = (repr(float(value)).removesuffix(".0") for value, default in shown if value != default)
         return f"{type(self).__name__}({', '.join(values)})"
 
 
@@ -209,33 +210,46 @@ class Uniform(Prior):
         x = np.asarray(x)
         return np.where((x < self.low) | (x > self.high), -np.inf, -math.log(self.high - self.low))[()]
 
+    def ppf(self, probability: Any) -> Any:
+        """Return the number below which a probability lies."""
+        return self.low + (self.high - self.low) * np.asarray(probability)
+
     def rvs(self, rng: np.random.Generator) -> float:
         """Draw the number."""
-        return rng.uniform(self.low, self.high)
+        return self.ppf(rng.uniform())
 
 
 @dataclass(frozen=True, repr=False)
 class LogUniform(Uniform):
-    """A positive number between two ends, whose logarithm is uniform."""
+    """A number between two ends, the logarithm of what it is ``above`` uniform; by default a positive one's own."""
 
-    def _is_positive(self, field: str) -> bool:
-        return True
+    above: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.above < self.low:
+            raise InputError(f"{type(self).__name__}: low must be > {self.above:g}, got {self.low:g}")
 
     @property
     def scale(self) -> Scale:
         """The numbers between the ends, by their logarithms."""
-        return Scale(float(self.low), float(self.high), logarithmic=True)
+        return Scale(float(self.low), float(self.high), logarithmic=True, above=float(self.above))
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
         """Return the log density."""
-        x = np.asarray(x)
+        x, (low, high) = np.asarray(x), self._logs
         with np.errstate(divide="ignore", invalid="ignore"):
-            inside = -np.log(x) - math.log(math.log(self.high / self.low))
+            inside = -np.log(x - self.above) - math.log(high - low)
         return np.where((x < self.low) | (x > self.high), -np.inf, inside)[()]
 
-    def rvs(self, rng: np.random.Generator) -> float:
-        """Draw the number."""
-        return math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
+    def ppf(self, probability: Any) -> Any:
+        """Return the number below which a probability lies."""
+        low, high = self._logs
+        return np.clip(self.above + np.exp(low + (high - low) * np.asarray(probability)), self.low, self.high)
+
+    @property
+    def _logs(self) -> tuple[float, float]:
+        return math.log(self.low - self.above), math.log(self.high - self.above)
 
 
 PRIORS: Mapping[str, type[Prior]] = {

@@ -21,16 +21,17 @@ class Scale:
     """Where a number may lie, and coordinates of it that may be any number.
 
     The coordinate is the number itself where it has no ends, its log above a lower end, and between two ends its logit;
-    with ``logarithmic`` the logit of its log between those of the ends, which are positive.
+    with ``logarithmic`` the logit of the log of what it is ``above``, between those of the ends.
     """
 
     low: float = -math.inf
     high: float = math.inf
     logarithmic: bool = False
+    above: float = 0.0
 
     @cached_property
     def _of_log(self) -> Scale:
-        return Scale(math.log(self.low), math.log(self.high))
+        return Scale(math.log(self.low - self.above), math.log(self.high - self.above))
 
     @property
     def has_ends(self) -> bool:
@@ -40,7 +41,7 @@ class Scale:
     def place(self, value: Any) -> Any:
         """Return the coordinate of a value."""
         if self.logarithmic:
-            return self._of_log.place(np.log(value))
+            return self._of_log.place(np.log(np.subtract(value, self.above)))
         if math.isinf(self.low):
             return np.asarray(value)
         if math.isinf(self.high):
@@ -50,7 +51,7 @@ class Scale:
     def value(self, place: Any) -> Any:
         """Return the value at a coordinate."""
         if self.logarithmic:
-            return np.clip(np.exp(self._of_log.value(place)), self.low, self.high)
+            return np.clip(self.above + np.exp(self._of_log.value(place)), self.low, self.high)
         if math.isinf(self.low):
             return np.asarray(place)
         if math.isinf(self.high):
@@ -61,7 +62,7 @@ class Scale:
     def complement(self, place: Any) -> Any:
         """Return the distance to the upper end of the value at a coordinate."""
         if self.logarithmic:
-            return -self.high * np.expm1(-self._of_log.complement(place))
+            return -(self.high - self.above) * np.expm1(-self._of_log.complement(place))
         return (self.high - self.low) * scipy.special.expit(-np.asarray(place))
 
     def log_slope(self, place: Any) -> Any:

@@ -56,6 +56,11 @@ class Integrand(ABC):
     def values(self, i: int, places: Any) -> np.ndarray:
         """Return the i-th quantity, which grows with its coordinate, at its coordinates."""
 
+    @property
+    def axes_of(self) -> Mapping[str, tuple[int, ...]]:
+        """The axes that each quantity is along: one of a number, of a vector one for each entry."""
+        return {name: (i,) for i, name in enumerate(self.names)}
+
     def quantities(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return all quantities at points (P, D)."""
         return {name: self.values(i, points[:, i]) for i, name in enumerate(self.names)}

@@ -226,6 +226,8 @@ def fields_of(model: Model) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Priors):
         return value.as_text()
+    if isinstance(value, Model):
+        return fields_of(value)
     return np.asarray(value).tolist() if isinstance(value, np.generic | tuple) else value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
@@ -48,6 +49,16 @@ class ClosedForm[S: Stats](Sufficient[S]):
 
     A model whose closed form holds for some data only raises `NumericalError` for the others.
     """
+
+    along_points: ClassVar[tuple[str, ...]] = ()
+    """Fields, single numbers, that `at_points` may set to many at once in `posterior` and `log_evidence`."""
+
+    def at_points(self, fields: Values) -> Self:
+        """Return the model with fields of shape (P,): its evidence has that shape, its posterior (P, *own shape)."""
+        model = copy(self)
+        for name, values in fields.items():
+            object.__setattr__(model, name, np.asarray(values, dtype=np.float64))
+        return model
 
     @abstractmethod
     def posterior(self, stats: S) -> Posterior:

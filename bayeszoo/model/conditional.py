@@ -11,6 +11,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Groups
+from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Prior, Priors
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError
@@ -19,8 +20,6 @@ from bayeszoo.model.steps import ConcaveLikelihood
 
 if TYPE_CHECKING:
     import pymc as pm
-
-    from bayeszoo.distributions.posterior import Posterior
 
 in_pymc = lazy_loader.load("bayeszoo.model.declared_priors", suppress_warning=True)
 
@@ -50,6 +49,9 @@ class Conditional(Model, family=True):
     """The outer parameters that are integrated over by quadrature, where the others too have a closed form given these:
     the steps are then also called without the others, as inner ones. By default all."""
 
+    inner_are_of_rows: ClassVar[bool] = True
+    """Whether inner parameters given the outer ones are of single rows: of some rows they are had from these."""
+
     complements: ClassVar[Mapping[str, str]] = {}
     """For outer parameters between two ends: the name under which the steps and `derived` may also be given the
     distance to the upper end, which is known where the parameter itself rounds to it."""
@@ -74,6 +76,11 @@ class Conditional(Model, family=True):
             if not self.outer[name].holds(prior.scale):
                 ends = f"between {self.outer[name].low:g} and {self.outer[name].high:g}"
                 raise InputError(f"{name} ~ {prior}: {name} lies {ends}, and this prior does not")
+
+    @property
+    def outer_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shapes of outer parameters that have any; each entry has the prior."""
+        return {}
 
     @property
     def integrated_over(self) -> tuple[str, ...]:
@@ -103,7 +110,8 @@ class Conditional(Model, family=True):
         """Return the log prior density of those of the outer parameters that are given; leading axes are points."""
         priors = {name: prior for name, prior in self.outer_priors.items() if name in outer}
         complements = {name: outer.get(self.complements.get(name, "")) for name in priors}
-        return sum(prior.logpdf(outer[name], complements[name]) for name, prior in priors.items())
+        each = {name: prior.logpdf(outer[name], complements[name]) for name, prior in priors.items()}
+        return sum(sum_over(heights, len(self.outer_shapes.get(name, ()))) for name, heights in each.items())
 
     @abstractmethod
     def log_marginal(self, outer: Values, data: Values) -> Any:

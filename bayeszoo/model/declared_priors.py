@@ -64,10 +64,10 @@ def _(prior: priors.Uniform, name: str) -> Any:
 
 @declared.register
 def _(prior: priors.LogUniform, name: str) -> Any:
-    ends = np.log(prior.low), np.log(prior.high)
+    ends = (np.log(end - prior.above) for end in (prior.low, prior.high))
     interval = Interval(float(prior.low), float(prior.high))
-    return pm.CustomDist(name, *ends, dist=_log_uniform, transform=interval, class_name="LogUniform")
+    return pm.CustomDist(name, prior.above, *ends, dist=_log_uniform, transform=interval, class_name="LogUniform")
 
 
-def _log_uniform(low: Any, high: Any, size: Any) -> Any:
-    return pt.exp(pm.Uniform.dist(low, high, size=size))
+def _log_uniform(above: Any, low: Any, high: Any, size: Any) -> Any:
+    return above + pt.exp(pm.Uniform.dist(low, high, size=size))

@@ -23,7 +23,8 @@ from bayeszoo.foundation.quadrature import peak
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm, LogConcave
-from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.conditional import MOST_OUTER, Conditional
+from bayeszoo.model.outer import OuterCoordinates
 
 MAX_ERROR, MAX_MOVED, MAX_INNER_MOVED = 1e-6, 1e-5, 1e-4
 """Nats by which halving the grid may change the log evidence; probability by which it may move quantiles, of the outer
@@ -67,6 +68,7 @@ class Integrated:
     mass: np.ndarray = field(default_factory=lambda: np.empty(0))
     halved: np.ndarray = field(default_factory=lambda: np.empty(0))
     finer: Callable[[], tuple[dict[str, np.ndarray], np.ndarray]] | None = None
+    grid: Grid | None = None
 
 
 class OuterIntegrand(Integrand):
@@ -74,13 +76,14 @@ class OuterIntegrand(Integrand):
 
     def __init__(self, model: Conditional, data: Values) -> None:
         self._model, self._data = model, data
-        self.names = model.integrated_over
-        priors, guesses = model.outer_priors, model.outer_guess(data)
-        self._scales = [priors[name].scale for name in self.names]
-        pairs = zip(self.names, self._scales, strict=True)
-        start = np.array([scale.place(scale.inside(guesses[name][0])) for name, scale in pairs])
-        reach = 64 * np.array([guesses[name][1] for name in self.names])
-        limits = np.array([scale.limits() for scale in self._scales]).T
+        self._coordinates = at = OuterCoordinates.of(model, model.integrated_over)
+        if len(at.labels) > MOST_OUTER:
+            many = f"{len(at.labels)} numbers, and it is of at most {MOST_OUTER}"
+            raise NumericalError(f"{model}: the quadrature is over {many}; map and mle take any number")
+        self.names = at.labels
+        start, reach = at.about(model.outer_guess(data))
+        reach = 64 * reach
+        limits = np.array([scale.limits() for scale in at.scales]).T
         self._climbed, scale = peak(self.log_density, start - reach, start + reach, start)
         bounds = [enclosing(self.log_density, self._climbed, scale, reach, DEPTH, (limits[0], limits[1]))]
         self._centre, self._scale = peak(self.log_density, bounds[0].low, bounds[0].high, bounds[0].highest)
@@ -89,6 +92,11 @@ class OuterIntegrand(Integrand):
             bounds.append(enclosing(tilted, self._centre, self._scale, reach, DEPTH, (limits[0], limits[1])))
         self.low = np.min([each.low for each in bounds], axis=0)
         self.high = np.max([each.high for each in bounds], axis=0)
+
+    @property
+    def axes_of(self) -> dict[str, tuple[int, ...]]:
+        """The axes of each outer parameter."""
+        return self._coordinates.axes
 
     def _tilted(self, tilt: Tilt, points: np.ndarray) -> np.ndarray:
         return self.log_density(points) + tilt(points)
@@ -101,7 +109,7 @@ class OuterIntegrand(Integrand):
     @cached_property
     def tilts(self) -> list[Tilt]:
         """Logs of outer parameters without bounds, in units of their spread, and of their squares, if moments exist."""
-        sizes = {i: self._log_size(i) for i, scale in enumerate(self._scales) if not scale.has_ends}
+        sizes = {i: self._log_size(i) for i, scale in enumerate(self._coordinates.scales) if not scale.has_ends}
         places, _ = self.far()
         return [
             partial(lambda size, order, points: order * size(points), size, order)
@@ -118,7 +126,7 @@ class OuterIntegrand(Integrand):
     def far(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two points far out along each axis in both directions, (F, 2, D), and log slopes."""
         places, slopes = [], []
-        for i, scale in enumerate(self._scales):
+        for i, scale in enumerate(self._coordinates.scales):
             for side in (-1, 1):
                 ends, log_slopes = scale.far(float(self._centre[i]), side)
                 each = np.tile(self._centre, (2, 1))
@@ -142,23 +150,23 @@ class OuterIntegrand(Integrand):
 
     def _of_few(self, points: np.ndarray) -> np.ndarray:
         quantities = self.quantities(points)
-        slopes = sum(s.log_slope(column) for s, column in zip(self._scales, points.T, strict=True))
+        slopes = self._coordinates.log_slope(points)
         with np.errstate(all="ignore"):  # far out numbers overflow where the density is 0
             heights = self.log_joint(quantities) + slopes
         return np.where(np.isfinite(heights), heights, -math.inf)
 
     def quantities(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return the outer parameters at points (P, D), and their complements where the model has names for them."""
-        more = {
-            self._model.complements[name]: self._model.outer[name].high - scale.high + scale.complement(column)
-            for name, scale, column in zip(self.names, self._scales, points.T, strict=True)
-            if name in self._model.complements
-        }
-        return super().quantities(points) | more
+        at, more = self._coordinates, {}
+        for name in self._model.complements.keys() & at.shapes.keys():
+            (i,) = at.axes[name]
+            beyond = self._model.outer[name].high - at.scales[i].high
+            more[self._model.complements[name]] = beyond + at.scales[i].complement(points[:, i])
+        return at.outer(points) | more
 
     def values(self, i: int, places: Any) -> np.ndarray:
         """Return the i-th outer parameter at its coordinates."""
-        return np.asarray(self._scales[i].value(places))
+        return np.asarray(self._coordinates.value(i, places))
 
     def log_joint(self, quantities: Mapping[str, Any]) -> Any:
         """Return the log of evidence times prior in the outer parameters themselves."""
@@ -191,7 +199,7 @@ def integrate(model: Model, data: Values) -> Integrated:
 
 def _over_outer(model: Conditional, data: Values) -> Integrated:
     """Integrate over the outer parameters."""
-    integrand, few = OuterIntegrand(model, data), _few_rows(model, data)
+    integrand, few = OuterIntegrand(model, data), _few_rows(model, data) if model.inner_are_of_rows else data
     inner, inner_of_few = (partial(model.posterior_given, data=rows) for rows in (data, few))
     derived = partial(_derived, model)
     exists = _existing(integrand, inner_of_few, derived)
@@ -217,7 +225,8 @@ def _over_outer(model: Conditional, data: Values) -> Integrated:
     ]
     of_derived = {name: each for name, each in of_all.items() if name not in posterior}
     places = combinations([rule.points for rule in grid.rules])
-    return Integrated(posterior, grid.log_integral, checks, of_derived, *_points(grid, integrand.quantities(places)))
+    points = _points(grid, integrand.quantities(places))
+    return Integrated(posterior, grid.log_integral, checks, of_derived, *points, grid=grid)
 
 
 def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exists:

@@ -7,31 +7,28 @@ by the laws of total expectation and variance. MacKay 1992, section 2.4; Bishop,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_form
-from bayeszoo.comparison.evidence.grid import (
-    MAX_ERROR,
-    MAX_MOMENT_ERROR,
-    Bounds,
-    Integral,
-    LogPrior,
-    checked,
-    require_fields,
-)
-from bayeszoo.comparison.evidence.surface import EmpiricalBayes, FieldCoordinates, Surface, require_same_statistics
-from bayeszoo.data.read import read
-from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.comparison.evidence.grid import Bounds, between, checked, require_fields
+from bayeszoo.comparison.evidence.surface import EmpiricalBayes
+from bayeszoo.data.read import Data, read
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions.priors import LogUniform, Prior, Priors
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.gate import Check, at_most, passed
-from bayeszoo.foundation.grid import Grid, combinations, differences, figures
-from bayeszoo.foundation.threads import one_thread
+from bayeszoo.foundation.grid import Grid, combinations, differences
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import hyperparameters
+from bayeszoo.model.integration import Integrated, integrate
+from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.model.over import Over
+from bayeszoo.model.over import over as make_over
 
 FACTOR = 100.0
 """A positive field is integrated from its empirical-Bayes maximum divided by this to that times this."""
@@ -41,9 +38,16 @@ MAX_EDGE = 1e-3
 """Posterior probability that may lie near a bound."""
 MAX_EDGE_VARIANCE = 1e-2
 """Share of a variance that may come from near a bound; where it is larger, the bounds decide the moments."""
-NOTHING = 1e-14
-"""Posterior probability below which a point of the grid is left out of the mixture of posteriors."""
+MAX_ERROR = 1e-4
+"""Nats by which halving the grid may change the log evidence.
 
+It is the error of half the points; that of all of them is of fourth order at the least, and so a sixteenth.
+"""
+MAX_MOMENT_ERROR = 5e-3
+"""Standard deviations by which halving the grid may change a mean, a quantile or a standard deviation."""
+
+LogPrior = Callable[..., float]
+"""``log_prior(tau=..., sigma=...)`` is the log density of a prior of these fields."""
 Moments = tuple[np.ndarray, np.ndarray]
 """Means and standard deviations at P points, of shape (P, *own shape)."""
 
@@ -131,6 +135,7 @@ def full_bayes(
     over: str | Sequence[str] | None = None,
     *,
     bounds: Bounds | None = None,
+    priors: Mapping[str, Prior | str] | None = None,
     log_prior: LogPrior | None = None,
     plug_in: EmpiricalBayes | None = None,
 ) -> FullBayes:
@@ -143,10 +148,12 @@ def full_bayes(
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
-        The fields, each a single number; by default those that have bounds.
+        The fields, each a single number; by default those that have bounds or priors.
     bounds : mapping of str to pair of float, optional
         Between which values to integrate; by default from a hundredth to a hundred times the maximum of the evidence.
         A real field, such as a mean, needs them.
+    priors : mapping of str to Prior or text, optional
+        The prior of each field, as ``{"tau": HalfNormal(10)}``; where there is one no bounds are needed.
     log_prior : callable, optional
         ``log_prior(tau=..., sigma=...)`` returns the log density of the fields' prior, with every constant, with
         respect to the fields themselves. By default the prior is uniform between the bounds, for a positive field in
@@ -168,8 +175,9 @@ def full_bayes(
 
     Notes
     -----
-    The grid is dense around the highest posterior density and grows exponentially coarser towards the bounds. It is
-    refined until leaving out every other point changes little; what that changes is reported.
+    It is the exact fit of `over`, in figures. The grid is dense around the highest posterior density and grows
+    exponentially coarser towards the bounds. It is refined until leaving out every other point changes little; what
+    that changes is reported.
 
     Examples
     --------
@@ -179,24 +187,25 @@ def full_bayes(
     >>> round(averaged.fields["sigma"]["mean"], 1), averaged.status
     (79.6, 'ok')
     """
-    names = (over,) if isinstance(over, str) else tuple(over or bounds or ())
+    chosen = Priors(priors or {})
+    names = (over,) if isinstance(over, str) else tuple(over or [*(bounds or {}), *chosen])
     known = require_fields(model, names)
-    if other := [name for name in bounds or {} if name not in names]:
-        raise InputError(f"bounds of {other[0]}, which is not among the fields to integrate out: {', '.join(names)}")
+    for name in [*(bounds or {}), *chosen]:
+        if name not in names or (bounds and name in bounds and name in chosen):
+            what = "both bounds and a prior" if name in names else "which is not among the fields to integrate out"
+            raise InputError(f"bounds of {name}, {what}: {', '.join(names)}")
     pairs, data = checked(model, bounds)[1] if bounds else {}, read(model, data)
     if reason := no_closed_form(model, data):
         raise InputError(f"{model.name} has no evidence in closed form for these data: {reason}")
-    require_same_statistics(known, data, {name: high for name, (_, high) in pairs.items()})
     best = plug_in or empirical_bayes(model, data, names)
     if set(best.over) != set(names):
         raise InputError(f"plug_in is the maximum over {', '.join(best.over)}, not over {', '.join(names)}")
-    surface = Surface(FieldCoordinates.of(known, names), known.statistics(data))
-    laid = [name for name in names if name not in pairs]
-    pairs = {name: pairs[name] if name in pairs else _around(best, name) for name in names}
-    with one_thread():
-        low, high = surface.coordinates.places(np.transpose([*pairs.values()]))
-        integral = Integral(surface, low, high, log_prior)
-        return _result(integral, best, integral.grid(), pairs, laid)
+    laid = [name for name in names if name not in pairs and name not in chosen]
+    pairs |= {name: _around(best, name) for name in laid}
+    laws = {name: chosen[name] if name in chosen else between(known, name, *pairs[name]) for name in names}
+    begin = known.replaced(**{name: getattr(best.model, name) for name in names})
+    outer = make_over(begin, laws)
+    return _result(outer if log_prior is None else outer.under(log_prior), known, best, data, pairs, laid)
 
 
 def _around(best: EmpiricalBayes, name: str) -> tuple[float, float]:
@@ -212,60 +221,101 @@ def _around(best: EmpiricalBayes, name: str) -> tuple[float, float]:
 
 
 def _result(
-    integral: Integral, best: EmpiricalBayes, grid: Grid, bounds: dict[str, tuple[float, float]], laid: Sequence[str]
+    outer: Over, model: Model, best: EmpiricalBayes, data: Data, bounds: Bounds, laid: Sequence[str]
 ) -> FullBayes:
-    coordinates = integral.surface.coordinates
-    fields, coarse_fields = (figures(integral, each) for each in (grid, grid.halved))
-    points, mass, half = _points(grid)
-    conditional = _conditional(integral.surface, points)
-    parameters, coarse = ({name: total(m, *pair) for name, pair in conditional.items()} for m in (mass, half))
-    moment_error = max(differences(fields, coarse_fields), differences(parameters, coarse))
-    places = (points - integral.low) / (integral.high - integral.low)
-    outer = np.max(np.abs(places - 0.5), axis=1) > 0.5 - EDGE
-    certain = {name: (v, 0 * v) for name, v in zip(coordinates.names, coordinates.values(points).T, strict=True)}
-    near = {name: _share_near(mass, outer, *pair) for name, pair in {**certain, **conditional}.items()}
-    edges = {name: _edges(integral, grid, i) for i, name in enumerate(coordinates.names)}
-    prior = integral.prior(combinations([rule.points for rule in grid.rules])).reshape(grid.log_density.shape)
-    prior_mass = float(np.sum(np.exp(prior) * grid.weights))
-    plugged = _plugged_in(best, integral.surface.stats)
+    try:
+        fitted = integrate(outer, data)
+    except NumericalError:
+        raise NumericalError(f"{model.name} has no evidence between the bounds") from None
+    assert fitted.grid is not None
+    parts, near = _parts(outer, fitted, data), _near(fitted, {name: outer.priors[name] for name in bounds})
+    figures, coarse = ({name: total(m, *part) for name, part in parts.items()} for m in (fitted.mass, fitted.halved))
+    for each, grid in ((figures, fitted.grid), (coarse, fitted.grid.halved)):
+        for name, quantiles in _quantiles(outer, grid).items():
+            each[name] |= quantiles
+    shares = {name: _share_near(fitted.mass, near, *part) for name, part in parts.items()}
+    kept = {
+        name: _kept(each, shares[name], float if name in outer.priors else np.asarray) for name, each in figures.items()
+    }
+    edges = {name: _edges(fitted.posterior[name], prior) for name, prior in outer.priors.items() if name in bounds}
+    prior = _log_prior_on(outer, fitted.grid)
+    prior_mass, moment_error = float(np.sum(np.exp(prior) * fitted.grid.weights)), differences(figures, coarse)
+    plugged = _plugged_in(best, outer.statistics(data))
     return FullBayes(
-        model=coordinates.model,
-        over=coordinates.names,
-        bounds=bounds,
-        prior=_described(integral, bounds, prior_mass, laid),
-        prior_mass=prior_mass if integral.log_prior else 1.0,
-        log_evidence=grid.log_integral,
-        log_evidence_error=grid.error,
-        fields={name: _kept(figures, near[name], float) for name, figures in fields.items()},
-        parameters={name: {**_kept(figures, near[name]), **plugged[name]} for name, figures in parameters.items()},
+        model=model,
+        over=tuple(outer.priors),
+        bounds=dict(bounds),
+        prior=_described(outer, bounds, prior_mass, laid),
+        prior_mass=prior_mass if outer.is_under_another else 1.0,
+        log_evidence=fitted.log_evidence,
+        log_evidence_error=fitted.grid.error,
+        fields={name: kept[name] for name in outer.priors},
+        parameters={name: {**each, **plugged[name]} for name, each in kept.items() if name not in outer.priors},
         moment_error=moment_error,
         edges=edges,
-        variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in near.items()},
-        points=grid.log_density.shape,
+        variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in shares.items()},
+        points=fitted.grid.log_density.shape,
         plug_in=best,
-        checks=_checks(grid, prior, moment_error, edges, prior_mass),
+        checks=_checks(fitted.grid, prior, moment_error, edges, prior_mass),
     )
 
 
-def _described(integral: Integral, bounds: Bounds, mass: float, laid: Sequence[str]) -> str:
+def _parts(outer: Over, fitted: Integrated, data: Data) -> dict[str, Moments]:
+    """Return means and sds given the fields at each point: of these, and of the parameters."""
+    inner = outer.posterior_given(fitted.points, data)
+    certain = {name: (values, np.zeros_like(values)) for name, values in fitted.points.items()}
+    return certain | {name: (np.asarray(law.mean()), np.asarray(law.std())) for name, law in inner.items()}
+
+
+def _near(fitted: Integrated, priors: Mapping[str, Any]) -> np.ndarray:
+    """Say of each point whether it is in the lowest or the highest tenth of what a prior between bounds is over."""
+    near = np.zeros(len(fitted.mass), dtype=bool)
+    for name, prior in priors.items():
+        low, high = prior.ppf([EDGE, 1 - EDGE])
+        near |= (fitted.points[name] < low) | (fitted.points[name] > high)
+    return near
+
+
+def _edges(marginal: Any, prior: Any) -> tuple[float, float]:
+    """Return the posterior probabilities near the two bounds of a field."""
+    low, high = prior.ppf([EDGE, 1 - EDGE])
+    return marginal.cdf(low), 1 - marginal.cdf(high)
+
+
+def _quantiles(outer: Over, grid: Grid) -> dict[str, dict[str, float]]:
+    """Return the quantiles of each field by a grid."""
+    at = OuterCoordinates.of(outer, outer.integrated_over)
+    levels = np.array([*QUANTILES.values()])
+    each = {name: at.value(i, grid.distribution(i).quantile(levels)) for i, name in enumerate(at.labels)}
+    return {name: dict(zip(QUANTILES, values.tolist(), strict=True)) for name, values in each.items()}
+
+
+def _log_prior_on(outer: Over, grid: Grid) -> np.ndarray:
+    """Return the log prior density of the coordinates at the points of a grid."""
+    at, points = OuterCoordinates.of(outer, outer.integrated_over), combinations([rule.points for rule in grid.rules])
+    return np.reshape(outer.log_outer_prior(at.outer(points)) + at.log_slope(points), grid.log_density.shape)
+
+
+def _described(outer: Over, bounds: Bounds, mass: float, laid: Sequence[str]) -> str:
     """Say what the prior is; ``laid`` are the fields whose bounds were laid around the maximum of the evidence."""
-    ranges = [f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in bounds.items()]
-    if integral.log_prior:
-        return f"as given, with probability {mass:.6g} within {' and '.join(ranges)}"
-    coordinates = integral.surface.coordinates
-    scales = map(_scale, bounds, coordinates.low.tolist(), coordinates.logarithmic)
-    parts = [f"in {scale} for {where}" for scale, where in zip(scales, ranges, strict=True)]
+    ranges = {name: f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in bounds.items()}
+    if outer.is_under_another:
+        return f"as given, with probability {mass:.6g} within {' and '.join(ranges.values())}"
+    parts = [f"in {_scale(name, outer.priors[name])} for {where}" for name, where in ranges.items()]
+    uniform = [f"uniform {' and '.join(parts)}"] if parts else []
     note = f"; the bounds of {' and '.join(laid)} lie around the maximum of the evidence, and so depend on the data"
-    return f"uniform {' and '.join(parts)}{note if laid else ''}"
+    laws = [f"{name} ~ {prior}" for name, prior in outer.priors.items() if name not in bounds]
+    return f"{', '.join([*uniform, *laws])}{note if laid else ''}"
 
 
-def _scale(name: str, low: float, is_logarithmic: bool) -> str:
-    """Name the coordinate of a field: ``log tau``, ``m0``, ``log(nu0 - 2)``."""
-    excess = f"({name} - {low:g})" if low else f" {name}"
-    return f"log{excess}" if is_logarithmic else name
+def _scale(name: str, prior: Prior) -> str:
+    """Name what is uniform of a field: ``log tau``, ``m0``, ``log(nu0 - 2)``."""
+    if not isinstance(prior, LogUniform):
+        return name
+    return f"log({name} - {prior.above:g})" if prior.above else f"log {name}"
 
 
-def _kept(figures: Mapping[str, Any], share: np.ndarray, kind: Any = np.asarray) -> dict[str, Any]:
+def _kept(figures: Mapping[str, Any], share: np.ndarray, kind: Any) -> dict[str, Any]:
     """Withhold (NaN) mean and standard deviation where points near a bound decide them."""
     decided = share > MAX_EDGE_VARIANCE
     return {key: kind(np.where(decided & (key in ("mean", "sd")), math.nan, value)) for key, value in figures.items()}
@@ -289,33 +339,6 @@ def _checks(
     ]
 
 
-def _edges(integral: Integral, grid: Grid, i: int) -> tuple[float, float]:
-    """Return the posterior probabilities near the two bounds of a field."""
-    distribution, margin = grid.distribution(i), EDGE * (integral.high[i] - integral.low[i])
-    return distribution.cdf(integral.low[i] + margin), 1 - distribution.cdf(integral.high[i] - margin)
-
-
-def _points(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the points where there is posterior probability, (P, D), and it by the whole grid and by half of it."""
-    mass, half, corners = grid.mass, *np.zeros((2, *grid.log_density.shape))
-    half[grid.kept] = grid.halved.mass
-    corners[np.ix_(*[[0, -1]] * corners.ndim)] = 1.0  # infinite moments need not be where the probability is
-    kept = np.ravel(np.maximum.reduce([mass, half, corners])) > NOTHING
-    points = combinations([rule.points for rule in grid.rules])[kept]
-    # none of the weights is 0, so that an infinite moment of any part is seen
-    mass, half = (np.maximum(each.ravel()[kept] / np.sum(each.ravel()[kept]), 1e-300) for each in (mass, half))
-    return points, mass, half
-
-
-def _conditional(surface: Surface, points: np.ndarray) -> dict[str, Moments]:
-    """Return means and sds of each parameter given the fields at each point."""
-    posteriors = [surface.coordinates.model_at(x).posterior(surface.stats) for x in points]
-    return {
-        name: (np.array([p[name].mean() for p in posteriors]), np.array([p[name].std() for p in posteriors]))
-        for name in posteriors[0]
-    }
-
-
 def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.ndarray) -> np.ndarray:
     """Return the share of the variance of a mixture that comes from the points near a bound."""
     moments = total(mass, means, sds)
@@ -325,7 +348,7 @@ def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.n
     return np.where(np.isfinite(share), share, 0.0)
 
 
-def total(mass: np.ndarray, means: np.ndarray, sds: np.ndarray) -> dict[str, np.ndarray]:
+def total(mass: np.ndarray, means: np.ndarray, sds: np.ndarray) -> dict[str, Any]:
     """Return mean and sd of a mixture of P parts, by the laws of total expectation and variance.
 
     ``mass``, of shape (P,), sums to 1; ``means`` and ``sds`` have shape (P, *own shape).

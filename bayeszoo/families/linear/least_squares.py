@@ -38,7 +38,7 @@ class Solution:
     prior's covariance. ``gains`` (min(R, T),) are s**2 / (1 + s**2), the share of each direction that the data
     determine. ``squared_error`` is that of the mean, and ``misfit`` adds its distance from the prior mean: the least of
     their sum. ``log_det`` is the log determinant of the prior covariance over the posterior's, and ``rounding`` what
-    rounding may have changed it by, and variances by as a share.
+    rounding may have changed it by, and variances by as a share. Leading axes of all are of priors and noises.
     """
 
     mean: np.ndarray
@@ -47,32 +47,32 @@ class Solution:
     precision_root: np.ndarray
     prior_root: np.ndarray
     gains: np.ndarray
-    misfit: float
-    squared_error: float
-    log_det: float
-    rounding: float
+    misfit: Any
+    squared_error: Any
+    log_det: Any
+    rounding: Any
 
     @property
-    def trust(self) -> float:
+    def trust(self) -> Any:
         """1, but NaN where rounding could change a variance or an evidence by a share of `MAX_ROUNDING`."""
-        return 1.0 if self.rounding <= MAX_ROUNDING else math.nan
+        return np.where(self.rounding <= MAX_ROUNDING, 1.0, math.nan)[()]
 
     @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviation of each entry."""
-        return np.sqrt(np.sum(np.square(self.factor), axis=1)) * self.trust
+        return np.sqrt(np.sum(np.square(self.factor), axis=-1)) * np.asarray(self.trust)[..., None]
 
     def covariance(self) -> np.ndarray:
         """Return the posterior covariance matrix of the entries."""
         return self.factor @ self.factor.T * self.trust
 
     @property
-    def log_det_factor(self) -> float:
+    def log_det_factor(self) -> Any:
         """Log determinant of ``factor``."""
-        return float(np.linalg.slogdet(self.prior_root)[1]) - self.log_det / 2
+        return np.linalg.slogdet(self.prior_root)[1] - self.log_det / 2
 
     @property
-    def safe_log_det(self) -> float:
+    def safe_log_det(self) -> Any:
         """``log_det``, but NaN where rounding could change an evidence by `MAX_ROUNDING`."""
         return self.log_det * self.trust
 
@@ -81,7 +81,8 @@ class Solution:
 
         It is summed over prior and data, which is more exact far from the mean than the inverse of their sum.
         """
-        return np.sum(np.square((theta - self.mean) @ self.precision_root.T), axis=-1)
+        steps = (theta - self.mean)[..., None, :] @ np.swapaxes(self.precision_root, -1, -2)
+        return np.sum(np.square(steps[..., 0, :]), axis=-1)
 
     def spread(self, rows: np.ndarray) -> np.ndarray:
         """Return the posterior variance of ``rows @ theta``."""
@@ -115,40 +116,58 @@ class Solution:
     def log_normal(self, theta: Any, variance: Any) -> Any:
         """Return the log density of N(mean, variance factor factor') at theta (..., T), and variances (...)."""
         squares = self.distance(np.asarray(theta))
-        powers = len(self.mean) * np.log(2 * math.pi * variance)
+        powers = self.mean.shape[-1] * np.log(2 * math.pi * variance)
         return -(powers + squares / variance) / 2 - self.log_det_factor
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draw from N(0, factor factor'), an array of shape (*size, T)."""
-        return np.asarray((rng.standard_normal((*size, len(self.mean))) * self.trust) @ self.factor.T)
+        """Draw from N(0, factor factor'), an array of shape (*size, T), with the leading axes after the size."""
+        noise = rng.standard_normal((*size, *self.mean.shape)) * np.asarray(self.trust)[..., None]
+        return np.asarray((noise[..., None, :] @ np.swapaxes(self.factor, -1, -2))[..., 0, :])
 
 
-def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.ndarray) -> Solution:
-    """Combine the prior theta ~ N(mean, root root'), root lower triangular, with rows (R, T) of unit Gaussian noise."""
-    u, s, full = scipy.linalg.svd(design @ root, full_matrices=True)
-    u, v = u[:, : len(s)], full[: len(s)]
-    rest = outcome - design @ mean
-    known = u.T @ rest
-    outside = rest - u @ known
-    outside = float(np.sum(np.square(outside - u @ (u.T @ outside))))  # twice is enough (Parlett 1998, 6.9)
+def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.ndarray, noise: Any = 1.0) -> Solution:
+    """Combine the prior theta ~ N(mean, root root'), root lower triangular, with rows (R, T) of Gaussian noise.
+
+    Leading axes of ``mean``, ``root`` and of ``noise``, the standard deviation of the rows, are of priors and noises.
+    The solution is of rows in units of the noise.
+    """
+    noise = np.asarray(noise, dtype=np.float64)
+    u, s, full = np.linalg.svd(design @ root, full_matrices=True)
+    kept, s = s.shape[-1], s / noise[..., None]
+    u, v = u[..., :kept], full[..., :kept, :]
+    rest = (outcome - _times(design, mean)) / noise[..., None]
+    known = _times(_transposed(u), rest)
+    outside = rest - _times(u, known)
+    outside = outside - _times(u, _times(_transposed(u), outside))  # twice is enough (Parlett 1998, 6.9)
+    error = np.sum(np.square(outside), axis=-1)
     stretched = np.hypot(1.0, s)
     shrunken = known / stretched**2
-    every = np.concatenate([stretched, np.ones(len(mean) - len(s))])
-    identity = np.eye(len(mean))
-    prior_inverse = scipy.linalg.solve_triangular(root, identity, lower=True)
+    size = mean.shape[-1]
+    every = np.concatenate([stretched, np.ones((*s.shape[:-1], size - kept))], axis=-1)[..., None, :]
+    prior_inverse = np.linalg.solve(root, np.eye(size))
+    rows = np.broadcast_to(design / noise[..., None, None], (*s.shape[:-1], *design.shape))
     return Solution(
-        mean=mean + root @ (v.T @ (s * shrunken)),
+        mean=mean + _times(root, _times(_transposed(v), s * shrunken)),
         # the symmetric root: signs of singular vectors, which rounding decides, cancel
-        factor=root @ ((full.T / every) @ full),
-        inverse=((full.T * every) @ full) @ prior_inverse,
-        precision_root=np.vstack([prior_inverse, design]),
+        factor=root @ ((_transposed(full) / every) @ full),
+        inverse=((_transposed(full) * every) @ full) @ prior_inverse,
+        precision_root=np.concatenate([np.broadcast_to(prior_inverse, (*s.shape[:-1], size, size)), rows], axis=-2),
         prior_root=root,
         gains=np.square(s / stretched),
-        misfit=outside + float(np.sum(np.square(known / stretched))),
-        squared_error=outside + float(np.sum(np.square(shrunken))),
-        log_det=math.fsum(np.log1p(np.square(s))),
+        misfit=error + np.sum(np.square(known / stretched), axis=-1),
+        squared_error=error + np.sum(np.square(shrunken), axis=-1),
+        log_det=np.sum(np.log1p(np.square(s)), axis=-1),
         rounding=_rounding(s, root),
     )
+
+
+def _transposed(matrix: np.ndarray) -> np.ndarray:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Return matrices times vectors, of leading axes that are alike."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
 def fitted(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float, int]:
@@ -214,18 +233,19 @@ def covariance_root(label: str, value: Any, size: int) -> np.ndarray:
     return np.asarray(np.linalg.cholesky(matrix) if matrix.ndim else math.sqrt(matrix) * np.eye(size))
 
 
-def _rounding(s: np.ndarray, root: np.ndarray) -> float:
+def _rounding(s: np.ndarray, root: np.ndarray) -> Any:
     """Return how far rounding can move the log determinant, and by which share a variance.
 
     The errors of singular values are all of the size of the largest's. Those of a prior covariance matrix, of which the
     root is known, matter where its entries are not independent.
     """
     eps = np.finfo(np.float64).eps
-    of_values = math.fsum(2 * s * (8 * eps * np.max(s, initial=0.0)) / (1 + np.square(s)))
-    if np.count_nonzero(root) == len(root):
+    largest = np.max(s, axis=-1, initial=0.0, keepdims=True)
+    of_values = np.sum(2 * s * (8 * eps * largest) / (1 + np.square(s)), axis=-1)
+    if np.count_nonzero(root) * root.shape[-1] == root.size:
         return of_values
-    correlated = root / np.sqrt(np.sum(np.square(root), axis=1))[:, None]
-    return of_values + float(eps * np.linalg.cond(correlated) ** 2)
+    correlated = root / np.sqrt(np.sum(np.square(root), axis=-1))[..., None]
+    return of_values + eps * np.linalg.cond(correlated) ** 2
 
 
 @dataclass(frozen=True)

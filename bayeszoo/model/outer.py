@@ -1,0 +1,83 @@
+"""Flat coordinates of outer parameters, as engines see them: one number for each entry, called ``alpha[1]``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from bayeszoo.distributions.scale import Scale
+from bayeszoo.model.base import Values
+from bayeszoo.model.conditional import Conditional
+
+
+@dataclass(frozen=True, eq=False)
+class OuterCoordinates:
+    """Coordinates (D,) of all entries of named numbers: places on their scales, less an origin, in units.
+
+    ``shapes`` are those of the numbers by name, and ``scales`` those of the D entries.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    scales: tuple[Scale, ...]
+    origin: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def of(cls, model: Conditional, names: Sequence[str], **more: Any) -> Self:
+        """Lay coordinates over outer parameters of a model, on the scales of their priors."""
+        priors, shapes = model.outer_priors, {name: model.outer_shapes.get(name, ()) for name in names}
+        scales = [priors[name].scale for name, shape in shapes.items() for _ in range(math.prod(shape))]
+        return cls(shapes, tuple(scales), np.zeros(len(scales)), np.ones(len(scales)), **more)
+
+    def about(self, guesses: Mapping[str, tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coordinates of guesses of the numbers, moved between their ends, and how wide they are."""
+        pairs = [np.broadcast_arrays(*guesses[name], np.empty(shape))[:2] for name, shape in self.shapes.items()]
+        values, widths = (np.concatenate([np.ravel(pair[i]) for pair in pairs]) for i in (0, 1))
+        places = [scale.place(scale.inside(float(value))) for scale, value in zip(self.scales, values, strict=True)]
+        return (np.array(places) - self.origin) / self.unit, widths / self.unit
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the entries: ``sigma``, ``alpha[1]``."""
+        return tuple(f"{name}{list(i) if i else ''}" for name, shape in self.shapes.items() for i in np.ndindex(shape))
+
+    @property
+    def axes(self) -> dict[str, tuple[int, ...]]:
+        """The coordinates that the entries of each number have."""
+        ends = np.cumsum([0, *(math.prod(shape) for shape in self.shapes.values())])
+        pairs = zip(self.shapes, ends[:-1], ends[1:], strict=True)
+        return {name: tuple(range(first, last)) for name, first, last in pairs}
+
+    def value(self, i: int, x: Any) -> Any:
+        """Return the i-th entry at its coordinate."""
+        return self.scales[i].value(self.origin[i] + self.unit[i] * np.asarray(x))
+
+    def entries(self, points: np.ndarray) -> np.ndarray:
+        """Return the entries at points (..., D), of that shape."""
+        return np.stack([self.value(i, points[..., i]) for i in range(len(self.scales))], axis=-1)
+
+    def outer(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the numbers at points (..., D), of shape (..., *own shape)."""
+        entries = self.entries(points)
+        shapes = self.shapes.items()
+        return {name: entries[..., self.axes[name]].reshape(*points.shape[:-1], *shape) for name, shape in shapes}
+
+    def complement(self, i: int, x: Any) -> Any:
+        """Return the distance of the i-th entry to its upper end at its coordinate."""
+        return self.scales[i].complement(self.origin[i] + self.unit[i] * np.asarray(x))
+
+    def places(self, values: Values) -> np.ndarray:
+        """Return the coordinates (D,) of numbers of their own shapes."""
+        entries = np.concatenate([np.ravel(values[name]) for name in self.shapes])
+        places = np.array([scale.place(value) for scale, value in zip(self.scales, entries, strict=True)])
+        return (places - self.origin) / self.unit
+
+    def log_slope(self, points: np.ndarray) -> Any:
+        """Return the log derivative of the numbers with respect to the coordinates at points (..., D), shape (...)."""
+        places = self.origin + self.unit * points
+        slopes = sum(scale.log_slope(places[..., i]) for i, scale in enumerate(self.scales))
+        return slopes + np.sum(np.log(self.unit))

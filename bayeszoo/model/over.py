@@ -1,0 +1,317 @@
+"""Fields of a closed-form model as outer parameters with priors of their own: empirical and full Bayes as fits.
+
+The evidence of the model is then a likelihood of the fields. Full Bayes is the exact fit of `over`, empirical Bayes its
+maximum of the likelihood, and a table of the evidence is its `log_marginal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from bayeszoo.distributions.frozen import Frozen
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.priors import Prior, Priors
+from bayeszoo.distributions.scale import Scale
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.fields import LARGEST, hyperparameters, plain
+
+MOST_KEPT = 20_000
+"""Posteriors at points that are kept, as integrals ask for the same again."""
+
+
+@dataclass(frozen=True)
+class Over(Conditional, family=True):
+    """A closed-form model of which some fields are parameters; made by `over`.
+
+    Parameters
+    ----------
+    base : ClosedForm
+        The model; its other fields stay. Searches begin at its own values of the fields.
+    """
+
+    base: ClosedForm[Any]
+
+    of: ClassVar[type[ClosedForm[Any]]]
+    """The class of the model."""
+    inner_are_of_rows: ClassVar[bool] = False
+    _kept: ClassVar[dict[Any, Any]]
+    _log_prior: ClassVar[Callable[..., float] | None] = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.base, Mapping):  # as it was saved
+            object.__setattr__(self, "base", self.of(**self.base))
+        known, lows = hyperparameters(self.base), self.base.lower_bounds
+        for name in (priors := Priors(self.priors)):
+            if name not in known or known[name].matrix or known[name].whole:
+                raise InputError(f"over {name}: {self.base.name} has no such field of numbers")
+        domain = {name: Scale(float(lows.get(name, 0.0))) if known[name].positive else Scale() for name in priors}
+        for name, value in {"outer": domain, "labels": self.base.labels, "_kept": {}}.items():
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+
+    def __str__(self) -> str:
+        """Name the model, its fields that stay, and the priors of the others."""
+        return f"over({self.base}, {self.priors})"
+
+    @property
+    def textbook_priors(self) -> Mapping[str, Prior]:
+        """None: a prior of a field is said."""
+        return {}
+
+    @property
+    def outer_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """A field that is a vector has an outer parameter for each entry."""
+        return {name: np.shape(getattr(self.base, name)) for name in self.priors}
+
+    @property
+    def own_values(self) -> dict[str, np.ndarray]:
+        """The model's own values of the fields."""
+        return {name: np.asarray(getattr(self.base, name)) for name in self.priors}
+
+    def outer_guess(self, data: Values) -> dict[str, Any]:
+        """Begin at the model's own values."""
+        return {name: (value, 1.0) for name, value in self.own_values.items()}
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the labels along the axes of the model's parameters."""
+        return self.base.coords(data)
+
+    def sizes(self, data: Values) -> dict[str, int]:
+        """Return the lengths of the axes of the model's fields."""
+        return self.base.sizes(data)
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether a number added to every outcome only moves the fields declared with ``location``."""
+        return self.base.has_origin
+
+    def declare(self, data: Values) -> NoReturn:
+        """Refuse: fields are numbers, from which designs are computed, and no tensors."""
+        raise InputError(f"{self} has no density to sample: its fields are numbers", hint="exact, map and mle fit it")
+
+    marginalized = declare
+
+    @property
+    def _is_along_points(self) -> bool:
+        return {*self.priors} <= {*self.base.along_points} and not any(self.outer_shapes.values())
+
+    def at(self, outer: Values) -> ClosedForm[Any]:
+        """Return the model at one point of the fields."""
+        return self.base.replaced(**{name: plain(np.asarray(value)) for name, value in outer.items()})
+
+    def statistics(self, data: Values) -> Any:
+        """Return the statistics of the data, computed once: no field that is over has a part in them."""
+        if self._kept.get("data") is not data:
+            self._kept.clear()
+            self._kept.update(data=data, stats=self._checked_statistics(data))
+        return self._kept["stats"]
+
+    def _checked_statistics(self, data: Values) -> Any:
+        """Return the statistics, which serve all values of the fields; refuse a field that they depend on."""
+        stats = self.base.statistics(data)
+        for name, value in self.own_values.items():
+            try:
+                there = self.at({name: 1.5 * value + (not hyperparameters(self.base)[name].positive)})
+            except InputError:
+                continue
+            if not np.array_equal(_evidence(there, stats), _evidence(there, there.statistics(data)), equal_nan=True):
+                raise InputError(f"over {name}: {self.base.name} needs it to read the data, so it cannot vary")
+        return stats
+
+    def log_outer_prior(self, outer: Values) -> Any:
+        """Return the log prior density of the fields; leading axes are points."""
+        if self._log_prior is None:
+            return super().log_outer_prior(outer)
+        heights = [self._log_prior_at(point) for point in self._points(outer)]
+        return np.reshape(heights, self._axes(outer))[()]
+
+    def _log_prior_at(self, point: Values) -> float:
+        assert self._log_prior is not None
+        if not (height := float(self._log_prior(**point))) < np.inf:
+            place = ", ".join(f"{name}={value:g}" for name, value in point.items())
+            raise InputError(f"log_prior must be a number below infinity, got {height} at {place}")
+        return height
+
+    def under(self, log_prior: Callable[..., float]) -> Self:
+        """Return the model under another prior of the fields, between the same ends, as no saved fit can have it.
+
+        ``log_prior(tau=..., sigma=...)`` returns the log density with respect to the fields, with every constant.
+        """
+        model = replace(self)
+        object.__setattr__(model, "_log_prior", log_prior)
+        return model
+
+    @property
+    def is_under_another(self) -> bool:
+        """Whether the prior is a function that was given."""
+        return self._log_prior is not None
+
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log evidence given the fields; -inf where it cannot be computed."""
+        stats, points = self.statistics(data), self._points(outer)
+        if self._is_along_points:
+            values = _evidence(self.base.at_points(outer), stats)
+        else:
+            values = np.reshape([self._evidence_at(point, stats) for point in points], self._axes(outer))
+        return np.where(np.isnan(values), -np.inf, values)[()]
+
+    def _evidence_at(self, point: Values, stats: Any) -> Any:
+        try:
+            return _evidence(self.at(point), stats)
+        except InputError:  # a field beyond its largest
+            return -np.inf
+
+    def _axes(self, outer: Values) -> tuple[int, ...]:
+        """Return the leading axes of points."""
+        name, shape = next(iter(self.outer_shapes.items()))
+        return np.shape(outer[name])[: np.ndim(outer[name]) - len(shape)]
+
+    def _points(self, outer: Values) -> list[dict[str, np.ndarray]]:
+        """Return the points one by one."""
+        flat = {name: np.reshape(outer[name], (-1, *shape)) for name, shape in self.outer_shapes.items()}
+        return [dict(zip(flat, values, strict=True)) for values in zip(*flat.values(), strict=True)]
+
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return the posterior of the model's parameters given the fields."""
+        stats = self.statistics(data)
+        if self._is_along_points:
+            return self.base.at_points(outer).posterior(stats)
+        each = [self._posterior_at(point, stats) for point in self._points(outer)]
+        return _side_by_side(each, self._axes(outer))
+
+    def _posterior_at(self, point: Values, stats: Any) -> Posterior:
+        kept, key = self._kept, b"".join(value.tobytes() for value in point.values())
+        if key not in kept:
+            inside = {name: np.clip(value, -LARGEST, LARGEST) for name, value in point.items()}
+            posterior = self.at(inside).posterior(stats)  # beyond there is no evidence, but the grid may look there
+            if len(kept) > MOST_KEPT:
+                return posterior
+            kept[key] = posterior
+        return kept[key]
+
+
+def _evidence(model: ClosedForm[Any], stats: Any) -> Any:
+    """Return the log evidence; NaN where it cannot be computed."""
+    try:
+        with np.errstate(all="ignore"):
+            return model.log_evidence(stats)
+    except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm
+        return np.nan
+
+
+class SideBySide:
+    """Marginals of posteriors at P points as one of shape (P, *own shape)."""
+
+    def __init__(self, each: list[Any], axes: tuple[int, ...]) -> None:
+        self._each, self._axes = each, axes
+
+    def _stacked(self, values: list[Any]) -> np.ndarray:
+        stacked = np.stack([np.asarray(value) for value in values])
+        return stacked.reshape(*self._axes, *stacked.shape[1:])
+
+    def mean(self) -> np.ndarray:
+        """Return the means."""
+        return self._stacked([law.mean() for law in self._each])
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviations."""
+        return self._stacked([law.std() for law in self._each])
+
+    def cdf(self, x: Any) -> np.ndarray:
+        """Return the probabilities below x, of the own shape."""
+        return self._stacked([law.cdf(x) for law in self._each])
+
+    def pdf(self, x: Any) -> np.ndarray:
+        """Return the densities at x, of the own shape."""
+        return self._stacked([law.pdf(x) for law in self._each])
+
+    def support(self) -> tuple[float, float]:
+        """Return ends outside of which there is nothing."""
+        ends = [law.support() if hasattr(law, "support") else (-np.inf, np.inf) for law in self._each]
+        return float(np.min([low for low, _ in ends])), float(np.max([high for _, high in ends]))
+
+
+def _stacked(each: list[Any], axes: tuple[int, ...]) -> Any:
+    """Return marginals at points as one: SciPy's, where they are one distribution of SciPy's."""
+    first = each[0]
+    if not all(isinstance(law, Frozen) and law.dist is first.dist for law in each):
+        return SideBySide(each, axes)
+
+    def together(values: list[Any]) -> np.ndarray:
+        shape = np.shape(first.mean())
+        return np.stack([np.broadcast_to(value, shape) for value in values]).reshape(*axes, *shape)
+
+    args = [together(list(values)) for values in zip(*(law.args for law in each), strict=True)]
+    return type(first)(first.dist, *args, **{key: together([law.kwds[key] for law in each]) for key in first.kwds})
+
+
+def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
+    """Return the posteriors at points as one."""
+
+    def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        drawn = [law.rvs(size, rng) for law in each]
+        return {
+            name: np.stack([draws[name] for draws in drawn], axis=len(size)).reshape(
+                *size, *axes, *np.shape(drawn[0][name])[len(size) :]
+            )
+            for name in drawn[0]
+        }
+
+    def log_density(params: Values) -> Any:
+        own = {name: np.shape(law.mean()) for name, law in each[0].items()}
+        flat = {name: np.reshape(params[name], (-1, *shape)) for name, shape in own.items()}
+        heights = [law.logpdf({name: flat[name][i] for name in flat}) for i, law in enumerate(each)]
+        return np.reshape(heights, axes)[()]
+
+    marginals = {name: _stacked([law[name] for law in each], axes) for name in each[0]}
+    return Posterior(marginals, draw, log_density)
+
+
+@cache
+def kind_over(of: type[ClosedForm[Any]]) -> type[Over]:
+    """Return the class of models of a class with some fields as parameters."""
+    steps = {"of": of, "inputs": of.inputs, "dims": of.dims, "examples": of.examples, "outer": {}}
+    return dataclass(frozen=True)(type(f"Over{of.__name__}", (Over,), {**steps, "__module__": of.__module__}))
+
+
+def over(model: ClosedForm[Any], priors: Mapping[str, Prior | str]) -> Over:
+    """Make fields of a closed-form model parameters, each with a prior; of a vector each entry has it.
+
+    Parameters
+    ----------
+    model : ClosedForm
+        The model; its other fields stay.
+    priors : mapping of str to Prior or text
+        ``{"tau": LogUniform(0.1, 100)}``, or as text.
+
+    Returns
+    -------
+    Over
+        A model that exact, map and mle fit: full Bayes is the first, empirical Bayes the last.
+
+    Raises
+    ------
+    InputError
+        When the model has no closed form or no such fields of numbers.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> speeds = bz.over(bz.find("gaussian_mean")(m0=850, s0=50), {"sigma": "LogUniform(1, 1000)"})
+    >>> tree = bz.fit(speeds, method="exact", seed=1)
+    >>> round(bz.summarize(tree)["sigma"]["mean"], 1)
+    79.6
+    """
+    if not isinstance(model, ClosedForm):
+        raise InputError(f"{model.name} has no closed-form evidence", hint="see `bayeszoo list`")
+    if not (chosen := Priors(priors)):
+        raise InputError(f"say the priors of some fields of {model.name}", hint='{"tau": "LogUniform(0.1, 100)"}')
+    return kind_over(type(model))(model, priors=chosen)
