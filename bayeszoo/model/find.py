@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from bayeszoo.errors import Caution, InputError, NumericalError
 from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.over import OVER, Over, kind_over
 
 GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
 _IN_FILE = re.compile(r"(.+\.py)(?::(\w*))?")
@@ -149,6 +150,8 @@ class Reference(NamedTuple):
 
 def own_file(model: type[Model]) -> OwnFile | None:
     """Return where a class was found, if in a file that a user named."""
+    if issubclass(model, Over) and (known := _FILES.get(model.of)):
+        return known._replace(kind=model.__name__)
     return _FILES.get(model)
 
 
@@ -179,6 +182,9 @@ def find_again(name: str, own: OwnFile | None) -> type[Model]:
 
     A fit alone runs nothing, whatever it names: it may come from anybody, and the file beside it.
     """
+    if name.startswith(OVER) and (own is None or own.kind.startswith("Over")):
+        base = own and own._replace(kind=own.kind.removeprefix("Over"))
+        return kind_over(cast(Any, find_again(name.removeprefix(OVER), base)))
     if own is None:
         return _found_again_by_name(name)
     if kept := [model for model, known in _FILES.items() if known == own]:

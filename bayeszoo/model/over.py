@@ -23,6 +23,8 @@ from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
 
+OVER = "over_"
+"""What the name of a model's class with fields as parameters begins with."""
 MOST_KEPT = 20_000
 """Posteriors at points that are kept, as integrals ask for the same again."""
 

@@ -188,7 +188,7 @@ def full_bayes(
     (79.6, 'ok')
     """
     chosen = Priors(priors or {})
-    names = (over,) if isinstance(over, str) else tuple(over or [*(bounds or {}), *chosen])
+    names = (over,) if isinstance(over, str) else tuple(over or dict.fromkeys([*(bounds or {}), *chosen]))
     known = require_fields(model, names)
     for name in [*(bounds or {}), *chosen]:
         if name not in names or (bounds and name in bounds and name in chosen):
