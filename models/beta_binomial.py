@@ -21,9 +21,10 @@ import scipy
 from bayeszoo.data.inputs import GroupTrials
 from bayeszoo.distributions import discrete as distribution
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.categorical import Bernoulli
 from bayeszoo.distributions.priors import Beta, Pareto, Prior
 from bayeszoo.distributions.scale import POSITIVE, UNIT
-from bayeszoo.distributions.special import log_rising
+from bayeszoo.distributions.statistics.counts import Trials
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
 
 pm = lazy_loader.load("pymc")
@@ -103,15 +104,11 @@ class BetaBinomial(Conditional, Observable):
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log probability of the ordered trials of all groups."""
-        alpha, beta = _counts(outer)
-        y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
-        return np.sum(log_rising(alpha, y) + log_rising(beta, n - y) - log_rising(alpha + beta, n), axis=-1)
+        return np.sum(_chances(outer).log_evidence(_trials(data)), axis=-1)
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return theta_j ~ Beta(mean size + y_j, (1 - mean) size + n_j - y_j)."""
-        alpha, beta = _counts(outer)
-        y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
-        return Posterior.of_rows("theta", frozen.beta(alpha + y, beta + (n - y)))
+        return Posterior.of_rows("theta", _chances(outer).updated(_trials(data)).marginals()["theta"])
 
     def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
         """Return the beta-binomial distribution of new successes, whose chances have Beta distributions."""
@@ -141,3 +138,13 @@ def _counts(outer: Values) -> tuple[np.ndarray, np.ndarray]:
 def _failures(outer: Values) -> np.ndarray:
     """Return 1 less the mean: not 0 where the mean rounds to 1, if it is known better."""
     return np.asarray(outer["mean_of_failures"] if "mean_of_failures" in outer else 1 - np.asarray(outer["mean"]))
+
+
+def _chances(outer: Values) -> Bernoulli:
+    """Return the conjugate law of each group's trials; leading axes of the outer numbers are points."""
+    return Bernoulli(("theta",), "successes", *_counts(outer))
+
+
+def _trials(data: Values) -> Trials:
+    y = np.asarray(data["successes"])
+    return Trials(y, np.asarray(data["trials"]) - y)

@@ -16,13 +16,14 @@ from typing import Any
 
 import lazy_loader
 import numpy as np
-import scipy
 
 from bayeszoo.data.inputs import GroupEvents
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.priors import Gamma, Prior
 from bayeszoo.distributions.scale import POSITIVE
-from bayeszoo.distributions.special import log_rising
+from bayeszoo.distributions.special import log_peak
+from bayeszoo.distributions.statistics.events import Events
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
 
 pm = lazy_loader.load("pymc")
@@ -99,17 +100,17 @@ class GammaPoissonGroups(Conditional, Observable):
         events, exposure = np.sum(data["y"]) + 0.5, np.sum(data["exposure"])
         return {"shape": (1.0, 1.0), "rate": (float(exposure / events) if exposure else self.b1 / self.b2, 1.0)}
 
+    def _rates(self, outer: Values) -> Poisson:
+        """Return the conjugate law of each group's count; leading axes of the outer numbers are points."""
+        return Poisson(("lam",), "y", *(np.asarray(outer[name])[..., None] for name in ("shape", "rate")))
+
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log probability of the counts: negative binomial."""
-        shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
-        y, exposure = np.asarray(data["y"]), np.asarray(data["exposure"])
-        failed = -shape * np.log1p(exposure / rate) - scipy.special.xlog1py(y, rate / exposure)
-        return np.sum(log_rising(shape, y) - scipy.special.gammaln(y + 1) + failed, axis=-1)
+        return np.sum(self._rates(outer).log_evidence(_events(data)), axis=-1)
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return lam_j ~ Gamma(shape + y_j, rate + exposure_j)."""
-        shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
-        return Posterior.of_rows("lam", frozen.gamma(shape + data["y"], scale=1 / (rate + data["exposure"])))
+        return Posterior.of_rows("lam", self._rates(outer).updated(_events(data)).marginals()["lam"])
 
     def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
         """Return the negative binomial distribution of new counts, whose rates have Gamma distributions."""
@@ -124,3 +125,10 @@ class GammaPoissonGroups(Conditional, Observable):
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each group's Poisson distribution."""
         return frozen.poisson(params["lam"] * np.asarray(data["exposure"]))
+
+
+def _events(data: Values) -> Events:
+    """Return the events and exposure of each group, which is one row."""
+    y = np.asarray(data["y"], dtype=np.float64)
+    exposure = np.asarray(data["exposure"], dtype=np.float64)
+    return Events(y, exposure, log_peak(y), np.zeros(y.shape))

@@ -13,6 +13,8 @@ import scipy
 
 _TINY = 1e-100
 """The square of a smaller number would lose digits or vanish."""
+_FEW = 1e4
+"""Counts up to which logarithms of Gamma functions have so few digits that their differences keep 11 of them."""
 _LARGE = 64.0
 """From here on three terms of Stirling's series are exact to double precision."""
 
@@ -129,7 +131,10 @@ def log_beta_ratio(a: Any, b: Any, successes: Any, failures: Any) -> np.ndarray:
     and b whose products underflow it is the limit: a first success has the chance a / (a + b), which decides the rest.
     """
     a, b, s, f = (np.asarray(value, dtype=np.float64) for value in (a, b, successes, failures))
-    orders, tiny = log_binomial(s + f, s), np.maximum(a, b) < _TINY
+    tiny = np.maximum(a, b) < _TINY
+    if not tiny.any() and np.all(a + b + s + f < _FEW):
+        return log_rising(a, s) + log_rising(b, f) - log_rising(a + b, s + f)
+    orders = log_binomial(s + f, s)
     ratio = log_beta_binomial(s, s + f, np.where(tiny, 1.0, a), np.where(tiny, 1.0, b)) - orders
     return np.where(tiny, _limit_of_beta_ratio(a, b, s, f) - np.where((s > 0) & (f > 0), orders, 0.0), ratio)
 
