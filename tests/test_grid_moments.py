@@ -204,4 +204,4 @@ def test_a_quantile_that_rounds_to_an_end_is_one_number_with_many_levels():
     data = {"successes": np.array([9, 9]), "trials": np.array([9, 9]), "group": np.array(["a", "b"])}
     known = integrate(BetaBinomial(), data)
     assert passed(known.checks)
-    assert known.posterior["theta"].ppf(0.975).tolist() == [1.0, 1.0]
+    assert np.all(1 - known.posterior["theta"].ppf(0.975) <= 2 * np.finfo(np.float64).epsneg)

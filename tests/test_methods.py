@@ -98,7 +98,7 @@ def test_point_estimates_are_the_closed_forms(placenta):
 
 
 def test_flat_posterior_has_no_mode():
-    with pytest.raises(bz.NumericalError, match="the posterior of theta is flat"):
+    with pytest.raises(bz.NumericalError, match="density of theta is flat"):
         M().map(M().statistics({"y": np.array([], dtype=int)}))
 
 

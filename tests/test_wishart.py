@@ -7,8 +7,10 @@ import pytest
 from scipy import special, stats
 from scipy.special import logsumexp
 
-from bayeszoo.distributions.structures import log_multigamma_ratio
-from bayeszoo.distributions.wishart import CovarianceMarginals, GaussianRows, MultivariateT, NormalInverseWishart
+from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
+from bayeszoo.distributions.covariance import CovarianceMarginals
+from bayeszoo.distributions.structures import Matrices, log_multigamma_ratio
+from bayeszoo.distributions.wishart import GaussianRows, MultivariateT
 from bayeszoo.errors import NumericalError
 from bayeszoo.inference.engine.density import Density
 from bayeszoo.likelihoods.inverse_wishart import Cholesky, InverseWishart, ScaledNormal
@@ -18,6 +20,12 @@ from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_mixture_log_likel
 M = np.array([1.0, -2.0, 0.5])
 PSI = np.array([[2.0, 0.9, -0.4], [0.9, 1.0, 0.1], [-0.4, 0.1, 3.0]])
 ONE = np.array([[1.3, 0.2, -0.1], [0.2, 0.7, 0.3], [-0.1, 0.3, 2.0]])
+
+
+def joint(m, kappa, nu, psi):
+    """Return the normal-inverse-Wishart block of one law."""
+    values = (np.asarray(value, dtype=np.float64) for value in (m, kappa, nu, psi))
+    return MultivariateNormal(("mu", "Sigma"), "Y", *values, Matrices(len(psi)))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +42,7 @@ def test_log_multigamma_ratio(after, before, d):
 def test_density_is_scipys(nu):
     mu = np.array([0.7, -1.0, 0.0])
     expected = stats.invwishart(nu, PSI).logpdf(ONE) + stats.multivariate_normal(M, ONE / 0.3).logpdf(mu)
-    ours = NormalInverseWishart(M, 0.3, nu, PSI)
+    ours = joint(M, 0.3, nu, PSI)
     assert ours.logpdf({"mu": mu, "Sigma": ONE}) == pytest.approx(expected, rel=1e-12)
     assert isinstance(ours.logpdf({"mu": mu, "Sigma": ONE}), float)
     assert ours.logpdf({"mu": mu, "Sigma": -ONE}) == -np.inf
@@ -51,13 +59,13 @@ def test_density_of_many_observations():
         exact = half * mp.log(det_psi) - (half + mp.mpf(3) / 2) * mp.log(det) - trace / 2 - nu * mp.log(2)
         exact -= mp.log(mp.pi) / 2 + mp.loggamma(half) + mp.loggamma(half - mp.mpf(1) / 2)
         exact += d * mp.log(mp.mpf(3) / (2 * mp.pi)) / 2 - mp.log(det) / 2
-    ours = NormalInverseWishart(np.zeros(2), 3.0, nu, psi).logpdf({"mu": np.zeros(2), "Sigma": sigma})
+    ours = joint(np.zeros(2), 3.0, nu, psi).logpdf({"mu": np.zeros(2), "Sigma": sigma})
     assert ours == pytest.approx(float(exact), rel=1e-11)
 
 
 def test_draws_are_scipys():
     """Their ranks and dependence are compared with the density by the contract's checks, `simulator` among them."""
-    draws = NormalInverseWishart(M, 0.5, 7.5, PSI).rvs((2, 4000), np.random.default_rng(0))
+    draws = joint(M, 0.5, 7.5, PSI).rvs((2, 4000), np.random.default_rng(0))
     assert {name: value.shape for name, value in draws.items()} == {"mu": (2, 4000, 3), "Sigma": (2, 4000, 3, 3)}
     Sigma, mu = draws["Sigma"].reshape(-1, 3, 3), draws["mu"].reshape(-1, 3)
     assert np.array_equal(Sigma, Sigma.mT)
@@ -68,7 +76,7 @@ def test_draws_are_scipys():
     z = np.linalg.solve(np.linalg.cholesky(Sigma), (mu - M)[..., None])[..., 0] * np.sqrt(0.5)
     assert np.all([stats.kstest(z[:, j], "norm").pvalue > 1e-3 for j in range(3)])
     with pytest.raises(NumericalError, match="too near to D - 1"):  # beyond the largest float
-        NormalInverseWishart(M, 1.0, 2 + 1e-4, PSI).rvs(50, np.random.default_rng(0))
+        joint(M, 1.0, 2 + 1e-4, PSI).rvs((50,), np.random.default_rng(0))
 
 
 def test_moments_of_the_covariance():

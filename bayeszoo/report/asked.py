@@ -106,7 +106,7 @@ def _prior(model: Model, data: Data | Accumulated) -> TableBlock:
     known, values = hyperparameters(model), fields_of(model)
     weak = fields_of(type(model).weak(data)) if isinstance(data, Data) else {}
     rows = []
-    for field in fields(cast(Any, model)):
+    for field in (field for field in fields(cast(Any, model)) if field.name in values):
         value, origin = values[field.name], "given"
         if np.array_equal(value, cast(Any, field.default)):
             origin = "the model's default"

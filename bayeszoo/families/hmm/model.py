@@ -16,7 +16,6 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import starts
-from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Block, Known, Law
 from bayeszoo.distributions.conjugate.product import Factors
 from bayeszoo.distributions.posterior import Posterior
@@ -24,10 +23,10 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import emissions, passes
 from bayeszoo.families.hmm.tables import (
     ALIKE,
-    LEAST_LOG,
     ExpectedStates,
     HiddenChain,
     Pair,
+    averaged_log_density,
     expected_states,
     is_flat,
     known_numbers,
@@ -35,7 +34,6 @@ from bayeszoo.families.hmm.tables import (
     never_left,
     path_counts,
     table,
-    table_statistics,
     times_left,
 )
 from bayeszoo.families.mixtures.base import spread_out
@@ -87,11 +85,9 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
                 hint = "give K, and one number for each state, or one for all"
                 raise InputError(f"{field.label} has {len(own)} entries, but there are K={self.K} states", hint=hint)
         for name in self.known:
-            table = known_table(getattr(self, name), name, 1 if name == "initial" else 2)
-            if table is not None and (len(table) != self.K or (name == "transition" and len(table[0]) != self.K)):
-                shape, hint = " x ".join(map(str, np.shape(table))), "give K, and a row for each state"
-                raise InputError(f"{name} is {shape}, but there are K={self.K} states", hint=hint)
-            object.__setattr__(self, name, table)
+            object.__setattr__(
+                self, name, known_table(getattr(self, name), name, 1 if name == "initial" else 2, self.K)
+            )
         for name, numbers in known_numbers({name: getattr(self, name) for name in self.emitted}, self.K).items():
             object.__setattr__(self, name, numbers)
 
@@ -169,8 +165,6 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
             hint = "use a smaller K"
             raise InputError(f"K={self.K} states but only {rows} observation{'s' * (rows != 1)}", hint=hint)
 
-    # Starts
-
     def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
         return self.vb_m_step(self.path_statistics(self.seeds(data, rng), data)).q.typical()
@@ -197,10 +191,10 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
 
     def path_statistics(self, path: np.ndarray, data: Values, count: float = 1.0) -> ExpectedStates:
         """Return the statistics of one path of states, (T,); a state and a transition count ``count`` times."""
-        initial, transition = path_counts(path[None], starts(data["sequence"]), self.K)
         prior = self.prior(data)
+        initial, transition = (count * each[0] for each in path_counts(path[None], starts(data["sequence"]), self.K))
         emitted = prior.emission.statistics(data, count * np.eye(self.K)[path])
-        return expected_states(prior, count * initial[0], count * transition[0], emitted)
+        return expected_states(prior, initial, transition, emitted)
 
     # EM
 
@@ -291,19 +285,9 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
         k-hat judges, are of one copy of the posterior among K!.
         """
-        initial, transition, law = q.q.laws
-        pairs = np.maximum(law.log_pairs(params), LEAST_LOG) if isinstance(law, Block) else np.zeros((self.K, self.K))
         every = self.exchangeable() is not None and math.factorial(self.K) <= MOST_ORDERS
-        orders = np.array(list(itertools.permutations(range(self.K))) if every else [range(self.K)])
-        total = np.float64(-np.inf)
-        for some in np.array_split(orders, math.ceil(len(orders) / 24)):  # all at once would take much memory
-            logs = np.stack([pairs[..., order, np.arange(self.K)].sum(axis=-1) for order in some], axis=-1)
-            if isinstance(initial, Categorical):
-                logs = logs + initial.log_of_several(initial.alpha[some], params)
-            if isinstance(transition, Categorical):
-                logs = logs + transition.log_of_several(transition.alpha[some[:, :, None], some[:, None]], params)
-            total = np.logaddexp(total, np.logaddexp.reduce(logs, axis=-1))
-        return np.asarray(total - math.log(len(orders)))
+        orders = list(itertools.permutations(range(self.K))) if every else [tuple(range(self.K))]
+        return averaged_log_density(q.q, params, np.array(orders))
 
     def vb_row_terms(self, q: Factors[HiddenChain], data: Values) -> np.ndarray:
         """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
@@ -361,10 +345,8 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, of shape (M,) for paths of states of shape (M, T)."""
         prior = self.prior(data)
-        initial, transition = path_counts(assignments, starts(data["sequence"]), self.K)
-        of_first = prior.initial.log_evidence(table_statistics(prior.initial, initial))
-        of_next = prior.transition.log_evidence(table_statistics(prior.transition, transition)).sum(axis=-1)
-        return of_first + of_next + log_evidence_of(prior.emission, {"y": data["y"]}, assignments)
+        of_states = prior.log_evidence_of_paths(assignments, starts(data["sequence"]))
+        return of_states + log_evidence_of(prior.emission, {"y": data["y"]}, assignments)
 
     def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z | theta) at one point, of shape (M,) for paths of states of shape (M, T)."""

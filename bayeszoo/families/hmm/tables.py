@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ LEAST_LOG = -1e300
 """Stands for the logarithm of 0 where it may be multiplied or added up."""
 
 
-def known_table(value: Any, label: str, axes: int) -> Any:
-    """Check a table of probabilities given by a user, and return it as nested tuples; None stays None.
+def known_table(value: Any, label: str, axes: int, K: int) -> Any:
+    """Check a table of probabilities of K states given by a user, and return it as nested tuples; None stays None.
 
     The last of its axes sums to 1 within 1e-8, and is divided by its sum; ``label`` names the table in messages.
     """
@@ -43,6 +44,9 @@ def known_table(value: Any, label: str, axes: int) -> Any:
         row = int(np.argmax(~(np.abs(totals - 1) <= SUM_ERROR)))
         where = f"row {row + 1} of {label}" if axes > 1 else label
         raise InputError(f"{where} sums to {np.atleast_1d(totals)[row]:.10g}, not 1")
+    if len(table) != K or (label == "transition" and table.shape[1] != K):
+        shape, hint = " x ".join(map(str, table.shape)), "give K, and a row for each state"
+        raise InputError(f"{label} is {shape}, but there are K={K} states", hint=hint)
     return _tuples(table / totals[..., None])
 
 
@@ -115,6 +119,12 @@ class HiddenChain(Product):
         """Return both tables at one point, or at draws; known ones have no leading axes."""
         return self.initial.at(params)["initial"], self.transition.at(params)["transition"]
 
+    def log_evidence_of_paths(self, paths: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Log probability of paths of states (M, rows), tables integrated out, (M,)."""
+        initial, transition = path_counts(paths, starts, self.transition.axes[0])
+        of_first = self.initial.log_evidence(table_statistics(self.initial, initial))
+        return of_first + self.transition.log_evidence(table_statistics(self.transition, transition)).sum(axis=-1)
+
     def typical_tables(self) -> Pair:
         """Return the exponentials of expected logarithms, whose rows sum to less than 1."""
         return np.exp(expected_log_table(self.initial)), np.exp(expected_log_table(self.transition))
@@ -133,6 +143,21 @@ def times_left(stats: ExpectedStates) -> np.ndarray:
     """Return how often each state was left, (K,); 0 where the transitions are known."""
     counts = stats.stats.parts[1]
     return counts.counts.sum(axis=-1) if isinstance(counts, Counts) else np.zeros(stats.prior.transition.axes)
+
+
+def averaged_log_density(q: HiddenChain, params: Values, orders: np.ndarray) -> np.ndarray:
+    """Log density of q(theta), averaged over orders (M, K) of the labels; leading axes of the parameters are draws."""
+    initial, transition, law = q.laws
+    K, total = orders.shape[1], np.float64(-np.inf)
+    pairs = np.maximum(law.log_pairs(params), LEAST_LOG) if isinstance(law, Block) else np.zeros((K, K))
+    for some in np.array_split(orders, math.ceil(len(orders) / 24)):  # all at once would take much memory
+        logs = np.stack([pairs[..., order, np.arange(K)].sum(axis=-1) for order in some], axis=-1)
+        if isinstance(initial, Categorical):
+            logs = logs + initial.log_of_several(initial.alpha[some], params)
+        if isinstance(transition, Categorical):
+            logs = logs + transition.log_of_several(transition.alpha[some[:, :, None], some[:, None]], params)
+        total = np.logaddexp(total, np.logaddexp.reduce(logs, axis=-1))
+    return np.asarray(total - math.log(len(orders)))
 
 
 def is_flat(law: Law[Any], flat: bool) -> bool:
