@@ -19,8 +19,9 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Real
+from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.families.mixtures.student import MeanPrecision, Weighted, log_normalizers, weights, within_pymc
+from bayeszoo.families.mixtures.student import Weighted, expectation, weights, within_pymc
 from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Values, Variational, positive, real
 from bayeszoo.model.reduction.additive import Additive
 
@@ -62,13 +63,14 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw precision and mean from the prior, a precision for each of ``size`` rows, and these."""
-        params = self._prior.posterior().rvs((), rng)
+        params = self._prior.rvs((), rng)
         precisions = params["lam"] * rng.gamma(self.nu / 2, 2 / self.nu, size)
         return params, {"y": rng.normal(params["mu"], precisions**-0.5)}
 
     @property
-    def _prior(self) -> MeanPrecision:
-        return MeanPrecision(self.m0, self.kappa0, self.a0, self.b0)
+    def _prior(self) -> Normal:
+        m, kappa, a, b = map(np.asarray, (self.m0, self.kappa0, self.a0, self.b0))
+        return Normal(("mu", "lam"), "y", m, kappa, a, b, precision=True)
 
     def declare(self, data: Values) -> Any:
         """Declare one Student-t observation a row; with nu above a million an `InputError` refuses."""
@@ -103,15 +105,11 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return the statistics of the rows, each weighted by E[theta_n], and the Student-t log likelihood."""
         mu, lam = params["mu"], params["lam"]
-        return self._expectation(data["y"], mu, lam * np.square(data["y"] - mu), np.log(lam))
-
-    def _expectation(self, y: np.ndarray, centre: float, distances: np.ndarray, log_lam: float) -> Expectation:
-        value = float(np.sum(log_normalizers(self.nu, distances, log_lam)))
-        return Expectation(Weighted.of(y, centre, weights(self.nu, distances)), value)
+        return expectation(self.nu, data["y"], mu, lam * np.square(data["y"] - mu), np.log(lam))
 
     def m_step(self, stats: Weighted, flat: bool = False) -> dict[str, Any]:
         """Return the mode of mu and lam given the weights; with ``flat`` the weighted mean and precision."""
-        return stats.maximum() if flat else self._prior.updated(stats).mode()
+        return stats.maximum(self._prior) if flat else stats.posterior(self._prior).mode()
 
     def pooled(self, stats: Weighted, other: Weighted) -> Weighted:
         """Return the expected statistics of both parts of the rows."""
@@ -123,28 +121,28 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
 
     def free_parameters(self, stats: Any) -> int:
         """Return 2: mu and lam."""
-        return 2
+        return self._prior.free_parameters
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> MeanPrecision:
+    def vb_start(self, data: Values, rng: np.random.Generator) -> Normal:
         """Return q(mu, lam) given the weights at a random start."""
         return self.vb_m_step(self.e_step(self.start(data, rng), data).stats)
 
-    def vb_e_step(self, q: MeanPrecision, data: Values) -> Expectation:
+    def vb_e_step(self, q: Normal, data: Values) -> Expectation:
         """Return the statistics under q(theta_n) = Gamma((nu + 1) / 2, rate (nu + E[lam (y_n - mu)^2]) / 2)."""
-        return self._expectation(data["y"], q.mean, q.distances(data["y"]), q.log_lam)
+        return expectation(self.nu, data["y"], float(q.m), q.expected_squares(data), float(q.expected_log_precision))
 
-    def vb_m_step(self, stats: Weighted) -> MeanPrecision:
+    def vb_m_step(self, stats: Weighted) -> Normal:
         """Return q(mu, lam): normal-gamma, given the expected weights."""
-        return self._prior.updated(stats)
+        return stats.posterior(self._prior)
 
-    def divergence(self, q: MeanPrecision) -> float:
+    def divergence(self, q: Normal) -> float:
         """Return KL(q(mu, lam) || prior) in nats."""
         return q.divergence(self._prior)
 
-    def vb_posterior(self, q: MeanPrecision) -> Posterior:
+    def vb_posterior(self, q: Normal) -> Posterior:
         """Return q(mu, lam)."""
         return q.posterior()
 
-    def vb_log_density(self, q: MeanPrecision, params: Values) -> Any:
+    def vb_log_density(self, q: Normal, params: Values) -> Any:
         """Log density of q(mu, lam); leading axes are draws."""
         return q.logpdf(params)

@@ -157,25 +157,6 @@ def sum_over(values: Any, axes: int) -> Any:
     return np.sum(values, axis=tuple(range(-axes, 0)))
 
 
-def normal_gamma(mean: float, kappa: float, shape: float, rate: float) -> Posterior:
-    """Return the joint distribution of ``mu`` and ``lam``: lam ~ Gamma(shape, rate), mu ~ N(mean, 1 / (kappa lam)).
-
-    The marginals are Student t with ``2 * shape`` degrees of freedom, and Gamma.
-    """
-    lam = frozen.gamma(shape, scale=1 / rate)
-    mu = frozen.t(2 * shape, mean, math.sqrt(rate / (shape * kappa)))
-
-    def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, Any]:
-        precision = rng.gamma(shape, 1 / rate, size or None)
-        return {"mu": rng.normal(mean, (kappa * precision) ** -0.5), "lam": precision}
-
-    def log_density(params: Mapping[str, Any]) -> Any:  # leading axes are draws
-        of_mu = frozen.norm(mean, (kappa * np.asarray(params["lam"])) ** -0.5)
-        return of_mu.logpdf(params["mu"]) + lam.logpdf(params["lam"])
-
-    return Posterior({"mu": mu, "lam": lam}, draw, log_density, within={})
-
-
 class InverseRootGamma:
     """The standard deviation lam**(-1/2) whose precision lam ~ Gamma(shape, rate).
 

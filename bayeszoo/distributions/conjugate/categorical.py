@@ -130,14 +130,24 @@ class Categorical(Block[Counts]):
         return dirichlet.log_density(params[self.names[0]], self.alpha)
 
     def log_of_several(self, alphas: np.ndarray, params: Values) -> np.ndarray:
-        """Log density of all parameters under each of several priors (M, *axes, V), (..., M), by one product.
-
-        A probability that has underflowed counts as the least number, so that its logarithm is finite.
-        """
-        p = np.asarray(params[self.names[0]], dtype=np.float64)
-        logs = np.log(np.maximum(p, np.finfo(np.float64).tiny)).reshape(*p.shape[: p.ndim - self.alpha.ndim], -1)
+        """Log density of all parameters under each of several priors (M, *axes, V), (..., M), by one product."""
+        logs = self._logs(params)
+        logs = logs.reshape(*logs.shape[: logs.ndim - self.alpha.ndim], -1)
         constants = dirichlet.log_constant(alphas)
         return logs @ (alphas - 1).reshape(len(alphas), -1).T + constants.reshape(len(alphas), -1).sum(axis=1)
+
+    def log_entries(self, params: Values) -> np.ndarray:
+        """Log density of entries k of all distributions under the concentrations of entries j, (..., j, k).
+
+        Summed over k at j = s(k) it is the joint log density of the prior with its entries permuted by s.
+        """
+        logs, powers = self._logs(params), (self.alpha - 1).reshape(-1, self.alpha.shape[-1])
+        logs = logs.reshape(*logs.shape[: logs.ndim - self.alpha.ndim], *powers.shape)
+        return powers.T @ logs + dirichlet.log_constant(self.alpha).sum() / self.alpha.shape[-1]
+
+    def _logs(self, params: Values) -> np.ndarray:
+        """Return the logarithms of probabilities, of one that has underflowed that of the least number."""
+        return np.log(np.maximum(np.asarray(params[self.names[0]], dtype=np.float64), np.finfo(np.float64).tiny))
 
     def divergence(self, prior: Self) -> float:
         """Return KL(self || prior) in nats."""

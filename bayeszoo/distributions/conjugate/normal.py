@@ -106,6 +106,15 @@ class Normal(Block[Moments]):
         gap = -1 / self.kappa + (digamma_less_log(self.a) if self.variance is None else 0.0)
         return self._at(rows, self.m, self._typical_variance, gap / 2)
 
+    def expected_squares(self, rows: Values) -> np.ndarray:
+        """Return the mean of the squared distance of each row from the mean in units of the variance, (n, *axes)."""
+        return np.asarray(np.square(self._column(rows) - self.m) / self._typical_variance + 1 / self.kappa)
+
+    @property
+    def expected_log_precision(self) -> Any:
+        """The mean of the logarithm of the inverse of the variance, (*axes)."""
+        return (digamma_less_log(self.a) if self.variance is None else 0.0) - np.log(self._typical_variance)
+
     def _growth(self, stats: Moments) -> Any:
         """Return what rows add to the sum of squares about m, given the prior of the mean."""
         return stats.scatter + stats.n / (1 + stats.n / self.kappa) * stats.less(self.m) ** 2

@@ -1,4 +1,4 @@
-"""Student-t noise as a scale mixture of Gaussians, with a normal-gamma distribution of their mean and precision.
+"""Student-t noise as a scale mixture of Gaussians, whose mean and precision have a normal-gamma distribution.
 
 Given mu and lam, each row has a precision of its own, theta_n lam, with theta_n ~ Gamma(nu / 2, rate nu / 2). With the
 squared distance d_n = lam (y_n - mu)^2, or its expectation, the distribution of theta_n given the rest is
@@ -9,17 +9,16 @@ Gamma((nu + 1) / 2, rate (nu + d_n) / 2): what EM and variational Bayes need of 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
-import scipy
 
-from bayeszoo.distributions.posterior import Posterior, normal_gamma
-from bayeszoo.distributions.special import gamma_divergence, log_rising
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.model.steps import Expectation
 
 _LARGEST_IN_PYMC = 1e6
 _COLLAPSED = 1e-30
@@ -52,7 +51,7 @@ class Weighted:
     def __add__(self, other: Weighted) -> Weighted:
         return Weighted(self.rows + other.rows, self.squares + other.squares, self.moments + other.moments)
 
-    def maximum(self) -> dict[str, float]:
+    def maximum(self, block: Normal) -> dict[str, np.ndarray]:
         """Return mu and lam that maximize the expected log density of the rows.
 
         It grows without bound as sigma goes to 0 where equal rows are more than nu / (nu + 1) of all: the weights then
@@ -60,54 +59,11 @@ class Weighted:
         """
         if self.moments.scatter <= _COLLAPSED * self.squares:
             raise NumericalError("no maximum-likelihood estimate: the density is unbounded at equal observations")
-        return {"mu": self.moments.mean, "lam": self.rows / self.moments.scatter}
+        return block.mle(replace(self.moments, n=self.rows))
 
-
-@dataclass(frozen=True)
-class MeanPrecision:
-    """A normal-gamma distribution: lam ~ Gamma(shape, rate), mu | lam ~ N(mean, 1 / (kappa lam))."""
-
-    mean: float
-    kappa: float
-    shape: float
-    rate: float
-
-    def updated(self, stats: Weighted) -> MeanPrecision:
-        """Return the distribution given rows whose precisions are known."""
-        some = stats.moments
-        kappa, shift = self.kappa + some.n, some.mean - self.mean
-        growth = some.scatter + self.kappa * (some.n / kappa) * shift**2
-        mean = self.mean + shift * (some.n / kappa)
-        return MeanPrecision(mean, kappa, self.shape + stats.rows / 2, self.rate + growth / 2)
-
-    def mode(self) -> dict[str, float]:
-        """Return mu and lam where the joint density is largest, or raise `NumericalError` where it is not bounded."""
-        if self.shape <= 0.5:
-            raise NumericalError(f"no joint mode: with shape {self.shape:g} the density has no maximum in lam > 0")
-        return {"mu": self.mean, "lam": (self.shape - 0.5) / self.rate}
-
-    def logpdf(self, params: Mapping[str, Any]) -> Any:
-        """Joint log density; leading axes are draws."""
-        return self.posterior().logpdf(params)
-
-    def posterior(self) -> Posterior:
-        """Return it with its marginals and draws."""
-        return normal_gamma(self.mean, self.kappa, self.shape, self.rate)
-
-    @property
-    def log_lam(self) -> float:
-        """E[log lam]."""
-        return float(scipy.special.digamma(self.shape)) - math.log(self.rate)
-
-    def distances(self, y: np.ndarray) -> np.ndarray:
-        """Return E[lam (y_n - mu)^2], shape (n,)."""
-        return self.shape / self.rate * np.square(y - self.mean) + 1 / self.kappa
-
-    def divergence(self, prior: MeanPrecision) -> float:
-        """Return KL(self || prior) in nats: that of mu given lam, in expectation, and that of lam."""
-        ratio, shift = prior.kappa / self.kappa, self.mean - prior.mean
-        of_mu = (ratio - 1 - math.log(ratio) + prior.kappa * shift**2 * (self.shape / self.rate)) / 2
-        return of_mu + float(gamma_divergence(self.shape, self.rate, prior.shape, prior.rate))
+    def posterior(self, block: Normal) -> Normal:
+        """Return the normal-gamma distribution of mu and lam given the weights: each row adds 1/2 to its shape."""
+        return replace(block.updated(self.moments), a=block.a + self.rows / 2)
 
 
 def weights(nu: float, distances: np.ndarray) -> np.ndarray:
@@ -122,6 +78,12 @@ def log_normalizers(nu: float, distances: np.ndarray, log_lam: float) -> np.ndar
     """
     gammas = float(log_rising(nu / 2, 0.5)) - math.log(nu / 2) / 2
     return gammas + (log_lam - math.log(2 * math.pi)) / 2 - (nu + 1) / 2 * np.log1p(distances / nu)
+
+
+def expectation(nu: float, y: np.ndarray, centre: float, distances: np.ndarray, log_lam: float) -> Expectation:
+    """Return the expected statistics of rows (n,) about a centre, and the sum of their log normalizers."""
+    value = float(np.sum(log_normalizers(nu, distances, log_lam)))
+    return Expectation(Weighted.of(y, centre, weights(nu, distances)), value)
 
 
 def within_pymc(nu: float, gaussian: str) -> float:
