@@ -19,11 +19,10 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Corpus
-from bayeszoo.distributions import dirichlet
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents import scores as topic_scores
 from bayeszoo.families.documents import topic_model
-from bayeszoo.families.documents.topic_model import TopicCounts, TopicFactors
+from bayeszoo.families.documents.topic_model import Dirichlets, TopicCounts, TopicFactors
 from bayeszoo.model import (
     EM,
     Additive,
@@ -86,10 +85,14 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
         """Return the numbers of documents, words and topics."""
         return {**super().sizes(data), "topic": self.K}
 
-    def _priors(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+    def _priors(self, words: int) -> tuple[np.ndarray, np.ndarray]:
         if np.shape(self.alpha) not in ((), (self.K,)):
             raise InputError(f"prior alpha has {np.size(self.alpha)} entries, there are {self.K} topics")
-        return self.entries("alpha", self.K), self.entries("eta", len(data["word"]))
+        return self.entries("alpha", self.K), self.entries("eta", words)
+
+    def _prior(self, words: int) -> Dirichlets:
+        alpha, eta = self._priors(words)
+        return Dirichlets.of(alpha[None], eta[None])
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw proportions and topics from the prior (of four words if eta is one number), and documents given them.
@@ -98,7 +101,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
         """
         V = np.size(self.eta) if np.ndim(self.eta) else 4
         labels = {"document": [f"d{d + 1}" for d in range(size)], "word": [f"w{v + 1}" for v in range(V)]}
-        alpha, eta = self._priors(labels)
+        alpha, eta = self._priors(V)
         params = {"proportions": rng.dirichlet(alpha, size), "topics": rng.dirichlet(eta, self.K)}
         lengths = 2 + np.arange(size) % 2 if size <= 5 else rng.integers(8, 20, size)
         counts = rng.multinomial(lengths, params["proportions"] @ params["topics"])
@@ -108,7 +111,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def declare(self, data: Values) -> Any:
         """Declare a multinomial distribution a document, of a table of all documents and words."""
-        (alpha, eta), D = self._priors(data), len(data["document"])
+        (alpha, eta), D = self._priors(len(data["word"])), len(data["document"])
         table = np.zeros((D, len(data["word"])), dtype=np.int64)
         table[data["doc"], data["term"]] = data["counts"]
         with pm.Model(coords=self.coords(data)) as model:
@@ -121,7 +124,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def compiled(self, data: Values) -> Any:
         """Declare the density of the ordered words on a compiled likelihood of the words that occur."""
-        alpha, eta = self._priors(data)
+        alpha, eta = self._priors(len(data["word"]))
         with pm.Model() as model:
             prior = pm.Data("alpha", np.tile(alpha, (len(data["document"]), 1)))
             proportions = pm.Dirichlet("proportions", prior)
@@ -137,9 +140,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def log_prior(self, params: Values, data: Values) -> np.ndarray:
         """Log density of proportions and topics; leading axes are draws."""
-        alpha, eta = self._priors(data)
-        of_documents = dirichlet.log_density(params["proportions"], alpha).sum(axis=-1)
-        return of_documents + dirichlet.log_density(params["topics"], eta).sum(axis=-1)
+        return np.asarray(self._prior(len(data["word"])).logpdf(params))
 
     def free_parameters(self, stats: Any) -> int:
         """Return D (K - 1) proportions and K (V - 1) probabilities of words."""
@@ -157,8 +158,9 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from: of a short Gibbs chain of sparse topics, whatever the prior."""
-        sparse = np.full(self.K, 0.1), np.full(len(data["word"]), 0.1)
-        return topic_model.modes(topic_model.counts_to_start(data, *sparse, rng), 1.5, 1.5)
+        K, V = self.K, len(data["word"])
+        counts = topic_model.counts_to_start(data, np.full(K, 0.1), np.full(V, 0.1), rng)
+        return topic_model.modes(counts, Dirichlets.of(np.full((1, K), 1.5), np.full((1, V), 1.5)))
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected counts and the log likelihood at the parameters."""
@@ -166,8 +168,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def m_step(self, stats: TopicCounts, flat: bool = False) -> dict[str, Any]:
         """Return shares of the expected counts and, unless ``flat``, pseudo-counts alpha - 1 and eta - 1."""
-        alpha, eta = self.entries("alpha", self.K), self.entries("eta", len(stats.words))
-        return topic_model.modes(stats, *((1.0, 1.0) if flat else (alpha, eta)))
+        return topic_model.modes(stats, self._prior(len(stats.words)), flat)
 
     def pooled(self, stats: TopicCounts, other: TopicCounts) -> TopicCounts:
         """Return the expected counts of both parts of the documents, which keep their own."""
@@ -185,7 +186,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def vb_start(self, data: Values, rng: np.random.Generator) -> TopicFactors:
         """Return q(theta) to climb from: the posterior given a state of a short Gibbs chain."""
-        return self.vb_m_step(topic_model.counts_to_start(data, *self._priors(data), rng))
+        return self.vb_m_step(topic_model.counts_to_start(data, *self._priors(len(data["word"])), rng))
 
     def vb_e_step(self, q: TopicFactors, data: Values) -> Expectation:
         """Return expected counts after some steps of the documents' q, and the sum of log normalizers of q(z) at q."""
@@ -193,8 +194,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def vb_m_step(self, stats: TopicCounts) -> TopicFactors:
         """Return q(theta): Dirichlet concentrations of proportions and topics."""
-        alpha, eta = self.entries("alpha", self.K), self.entries("eta", len(stats.words))
-        return TopicFactors(alpha + stats.documents, eta[:, None] + stats.words, alpha, eta)
+        return TopicFactors.given(stats, self._prior(len(stats.words)))
 
     def divergence(self, q: TopicFactors) -> float:
         """Return KL(q(theta) || prior)."""
@@ -202,7 +202,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def vb_posterior(self, q: TopicFactors) -> Posterior:
         """Return q(theta): independent Dirichlet distributions."""
-        return q.posterior()
+        return q.dirichlets.posterior()
 
     def vb_log_density(self, q: TopicFactors, params: Values) -> np.ndarray:
         """Log density of q(theta), of few topics averaged over the orders of the labels; leading axes are draws."""
@@ -258,7 +258,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(w, z), parameters integrated out, of shape (M,) for assignments of shape (M, words)."""
-        return topic_model.log_joint(assignments, data, *self._priors(data))
+        return topic_model.log_joint(assignments, data, *self._priors(len(data["word"])))
 
     def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(w, z | theta), of shape (M,) for assignments of shape (M, words)."""
@@ -266,7 +266,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
 
     def gibbs(self, data: Values, rng: np.random.Generator) -> GibbsChain:
         """Return a chain over the topics of the words, parameters integrated out, started at random."""
-        return topic_model.TopicChain(data, *self._priors(data), rng)
+        return topic_model.TopicChain(data, *self._priors(len(data["word"])), rng)
 
     def fold_in(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Draw the proportions of documents that the fit has not seen, of shape (..., documents, K)."""

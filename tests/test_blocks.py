@@ -15,7 +15,8 @@ from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.product import Features, Several
-from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
+from bayeszoo.distributions.dirichlet import log_dirichlet_ratio, log_ratio_where_seen
+from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.errors import NumericalError
 
@@ -378,6 +379,32 @@ def test_evidence_of_tiny_concentrations(alpha, own):
 
 
 # Known laws, and several side by side
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_entries_sum_to_the_density_of_permuted_entries(axes):
+    block, _, rng = case("codes", axes)
+    block = block.updated(Counts(rng.integers(0, 50, block.alpha.shape)))
+    params = block.rvs((5,), rng)
+    entries = block.log_entries(params)
+    for order in itertools.permutations(range(4)):
+        permuted = replace(block, alpha=block.alpha[..., order])
+        assert np.allclose(entries[:, order, range(4)].sum(axis=-1), permuted.logpdf(params), rtol=1e-11)
+    assert np.all(np.isfinite(block.log_entries({"p": np.eye(4)[0] * np.ones(block.alpha.shape)})))
+
+
+def test_evidence_of_what_occurs_is_that_of_all_categories():
+    rng = np.random.default_rng(0)
+    alpha, counts = rng.uniform(0.01, 2.0, 200), rng.poisson(0.2, (5, 200)) * rng.poisson(3.0, (5, 200))
+    assert log_ratio_where_seen(alpha, counts) == pytest.approx(log_dirichlet_ratio(alpha, counts).sum(), rel=1e-12)
+    assert log_ratio_where_seen(alpha, 0 * counts) == 0
+
+
+@pytest.mark.parametrize("kind", ["mean and variance", "mean and precision", "mean known", "variance known"])
+def test_expected_squares_and_log_precision_are_the_expected_log_density(kind):
+    block, rows, _ = case(kind, (3,))
+    densities = (block.expected_log_precision - math.log(2 * math.pi) - block.expected_squares(rows)) / 2
+    assert np.allclose(densities, block.expected_log_density(rows), rtol=1e-12)
 
 
 def test_a_known_law_is_its_likelihood():

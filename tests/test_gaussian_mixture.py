@@ -288,8 +288,10 @@ def test_seeded_bugs_of_the_mixture_are_seen(monkeypatch):
     average = mixtures.symmetrized
     for bug in (
         lambda *given: average(*given) + np.log(2),  # the sum over the orders of the labels
-        lambda alpha, weights, pairs: np.trace(pairs, axis1=-2, axis2=-1),  # one order, and no weights
-        lambda alpha, weights, pairs: average(alpha[::-1], weights, pairs),  # the weights in another order
+        lambda weights, params, pairs: np.trace(pairs, axis1=-2, axis2=-1),  # one order, and no weights
+        lambda weights, params, pairs: average(
+            replace(weights, alpha=weights.alpha[::-1]), params, pairs
+        ),  # the weights in another order
     ):
         with monkeypatch.context() as patched:
             patched.setattr(mixtures, "symmetrized", bug)

@@ -15,7 +15,8 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.dirichlet import Dirichlet
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
@@ -163,8 +164,9 @@ def fold_in(
         ]
         for table in topics.reshape(-1, *topics.shape[-2:]).mT
     ]
-    drawn = Dirichlet(alpha + np.array(counts)).rvs((), rng)
-    return np.asarray(drawn).reshape(*topics.shape[:-2], *drawn.shape[1:])
+    prior = Categorical(("proportions",), "topic", alpha[None, None])
+    drawn = prior.updated(Counts(np.array(counts))).rvs((), rng)["proportions"]
+    return drawn.reshape(*topics.shape[:-2], *drawn.shape[1:])
 
 
 def _words(data: Arrays) -> tuple[np.ndarray, np.ndarray]:

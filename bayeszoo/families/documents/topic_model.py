@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self, cast
 
 import lazy_loader
 import numpy as np
 import scipy
 
 from bayeszoo.distributions import dirichlet
-from bayeszoo.distributions.dirichlet import Dirichlet, draw_dirichlet
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.product import Product, Several
 from bayeszoo.distributions.special import log_rising
+from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
-from bayeszoo.families.mixtures.base import log_permanent, spread_out
+from bayeszoo.families.mixtures.base import spread_out, symmetrized
 from bayeszoo.model.base import Values
 from bayeszoo.model.fields import plain
 from bayeszoo.model.steps import Expectation
@@ -51,6 +52,30 @@ class TopicCounts:
     documents: np.ndarray
     words: np.ndarray
 
+    @property
+    def several(self) -> Several:
+        """Return them as the statistics of proportions and topics."""
+        return Several((Counts(self.documents), Counts(self.words.T)))
+
+
+class Dirichlets(Product):
+    """Distributions of proportions (D, K) and of topics (K, V); of priors one row stands for all."""
+
+    @classmethod
+    def of(cls, proportions: np.ndarray, topics: np.ndarray) -> Self:
+        """Return the distributions of these concentrations."""
+        return cls((Categorical(("proportions",), "topic", proportions), Categorical(("topics",), "word", topics)))
+
+    @property
+    def proportions(self) -> Categorical:
+        """Of the topic of a word, one for each document."""
+        return cast(Categorical, self.laws[0])
+
+    @property
+    def topics(self) -> Categorical:
+        """Of a word, one for each topic."""
+        return cast(Categorical, self.laws[1])
+
 
 @dataclass(frozen=True, eq=False)
 class TopicFactors:
@@ -73,12 +98,20 @@ class TopicFactors:
     @property
     def divergence(self) -> float:
         """KL(q(theta) || prior), of proportions and topics."""
-        return dirichlet.divergence(self.documents, self.alpha) + float(self.table[1])
+        prior = Dirichlets.of(self.alpha[None], self.eta[None])
+        return self.dirichlets.proportions.divergence(prior.proportions) + float(self.table[1])
 
-    def posterior(self) -> Posterior:
-        """Return the distribution of proportions and topics."""
-        parts = {"proportions": self.documents, "topics": np.ascontiguousarray(self.words.T)}
-        return Posterior.product(*(Dirichlet(values).posterior(name) for name, values in parts.items()))
+    @property
+    def dirichlets(self) -> Dirichlets:
+        """The distributions of proportions and topics."""
+        return Dirichlets.of(self.documents, np.ascontiguousarray(self.words.T))
+
+    @classmethod
+    def given(cls, stats: TopicCounts, prior: Dirichlets) -> Self:
+        """Return the posterior given expected counts."""
+        later = prior.updated(stats.several)
+        words = np.ascontiguousarray(later.topics.alpha.T)
+        return cls(later.proportions.alpha, words, prior.proportions.alpha[0], prior.topics.alpha[0])
 
     def of_documents(self, documents: np.ndarray) -> TopicFactors:
         """Return the same topics, whose table is not computed again, with other documents."""
@@ -141,15 +174,9 @@ def require_documents(params: Values, data: Values) -> None:
 
 def log_density(q: TopicFactors, params: Values, exchangeable: bool) -> np.ndarray:
     """Log density of q(theta), averaged over the orders of the labels where these mean nothing and topics are few."""
-    theta, phi = np.asarray(params["proportions"]), np.asarray(params["topics"])
     if not exchangeable or len(q.alpha) > MOST_ORDERS:
-        each = dirichlet.log_density(theta, q.documents), dirichlet.log_density(phi, q.words.T)
-        return each[0].sum(axis=-1) + each[1].sum(axis=-1)
-    logs = np.log(theta)
-    pairwise = np.einsum("dj,...dk->...jk", q.documents - 1, logs)
-    pairwise += dirichlet.log_density(phi[..., None, :, :], q.words.T[:, None])
-    constant = dirichlet.log_constant(q.documents).sum()
-    return constant + log_permanent(pairwise) - float(log_rising(1.0, len(q.alpha)))
+        return np.asarray(q.dirichlets.logpdf(params))
+    return symmetrized(q.dirichlets.proportions, params, q.dirichlets.topics.log_pairs(params))
 
 
 def label_free(params: Values, data: Values) -> dict[str, Any]:
@@ -183,6 +210,7 @@ class TopicChain:
     def __init__(self, data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> None:
         D, V, K = len(data["document"]), len(data["word"]), len(alpha)
         self._alpha, self._eta, self._rng = np.array(alpha, dtype=np.float64), np.array(eta, dtype=np.float64), rng
+        self._prior = Dirichlets.of(self._alpha[None], self._eta[None])
         self._order = rng.permutation(D)
         lengths = np.bincount(data["doc"], data["counts"], minlength=D).astype(np.int64)
         self._starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -209,11 +237,7 @@ class TopicChain:
 
     def draw(self) -> dict[str, np.ndarray]:
         """Draw ``proportions`` (D, K) and ``topics`` (K, V) given the topics of the words."""
-        words = self._of_word[:, : len(self._alpha)].T
-        return {
-            "proportions": draw_dirichlet(self._alpha + self._in_document, (), self._rng),
-            "topics": draw_dirichlet(self._eta + words, (), self._rng),
-        }
+        return self._prior.updated(self.counts.several).rvs((), self._rng)
 
     @property
     def counts(self) -> TopicCounts:
@@ -223,10 +247,8 @@ class TopicChain:
     @property
     def log_joint(self) -> float:
         """Log p(w, z) of the ordered words and their topics, proportions and topics integrated out."""
-        word, topic = np.nonzero(self._of_word)
-        terms = log_rising(self._alpha, self._in_document), log_rising(self._eta[word], self._of_word[word, topic])
-        totals = log_rising(self._alpha.sum(), self._in_document.sum(axis=1)), log_rising(self._eta.sum(), self._total)
-        return float(sum(map(np.sum, terms)) - sum(map(np.sum, totals)))
+        pairs = (self._alpha, self._in_document), (self._eta, self._of_word[:, : len(self._alpha)].T)
+        return sum(dirichlet.log_ratio_where_seen(*pair) for pair in pairs)
 
 
 def counts_to_start(data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> TopicCounts:
@@ -275,12 +297,15 @@ def _tables(assignments: np.ndarray, labels: np.ndarray, K: int) -> np.ndarray:
 
 def log_joint(assignments: np.ndarray, data: Values, alpha: np.ndarray, eta: np.ndarray) -> np.ndarray:
     """Return log p(w, z), parameters integrated out, of shape (M,) (Griffiths and Steyvers 2004, equations 2 and 3)."""
-    documents, words = tokens(data)
+    (documents, words), K = tokens(data), len(alpha)
     used, words = np.unique(words, return_inverse=True)
-    of_documents, of_words = _tables(assignments, documents, len(alpha)), _tables(assignments, words, len(alpha))
-    mixing = log_rising(alpha, of_documents).sum(axis=-1) - log_rising(alpha.sum(), of_documents.sum(axis=-1))
-    writing = log_rising(eta[used][:, None], of_words).sum(axis=1) - log_rising(eta.sum(), of_words.sum(axis=1))
-    return np.asarray(mixing.sum(axis=-1) + writing.sum(axis=-1))
+    others = np.delete(eta, used).sum(keepdims=True)  # words that do not occur are as good as one
+    prior = Dirichlets.of(alpha[None], np.append(eta[used], others[others > 0])[None])
+    of_words = np.zeros((len(assignments), K, prior.topics.alpha.shape[-1]))
+    of_words[..., : len(used)] = np.swapaxes(_tables(assignments, words, K), 1, 2)
+    counts = _tables(assignments, documents, K), of_words
+    pairs = zip(prior.blocks, counts, strict=True)
+    return np.asarray(sum(block.log_evidence(Counts(own)).sum(axis=-1) for block, own in pairs))
 
 
 def log_complete(params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
@@ -299,15 +324,15 @@ def counts_of(assignment: np.ndarray, data: Values, K: int) -> TopicCounts:
     return TopicCounts(*tables)
 
 
-def modes(stats: TopicCounts, alpha: Any, eta: Any) -> dict[str, np.ndarray]:
-    """Return shares of expected counts with pseudo-counts alpha - 1 and eta - 1; alike in a document of no words.
+def modes(stats: TopicCounts, prior: Dirichlets, flat: bool = False) -> dict[str, np.ndarray]:
+    """Return the mode given expected counts, or with ``flat`` their shares; alike in a document of no words.
 
-    Raises `NumericalError` where a pseudo-count takes an entry below 0, where the density is unbounded, or a topic has
-    no words.
+    Raises `NumericalError` where the density is unbounded, or a topic has no words.
     """
-    flat = np.all(stats.documents + (alpha - 1) == 0, axis=-1, keepdims=True)  # any proportions do
-    proportions = dirichlet.mode(stats.documents + flat, alpha, "a document")
-    return {"proportions": proportions, "topics": dirichlet.mode(np.ascontiguousarray(stats.words.T), eta, "a topic")}
+    alpha = 1.0 if flat else prior.proportions.alpha
+    without = np.all(stats.documents + (alpha - 1) == 0, axis=-1, keepdims=True)  # any proportions do
+    several = replace(stats, documents=stats.documents + without).several
+    return prior.mle(several) if flat else prior.updated(several).mode()
 
 
 # The prior of rows of probabilities that are known by Dirichlet distributions: its concentration of largest bound

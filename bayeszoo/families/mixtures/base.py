@@ -14,8 +14,8 @@ import scipy
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.conjugate.product import Expected, Factors, Product, Several
-from bayeszoo.distributions.dirichlet import log_constant
 from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
@@ -105,7 +105,7 @@ class MixtureModel(EM, Variational, Additive, Enumerable, Symmetric, family=True
 
     def vb_log_density(self, q: Factors[MixturePrior], params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""
-        return symmetrized(q.q.weights.alpha, np.asarray(params["weights"]), q.q.law.log_pairs(params))
+        return symmetrized(q.q.weights, params, q.q.law.log_pairs(params))
 
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, of shape (M,) for assignments of shape (M, rows)."""
@@ -209,14 +209,13 @@ def log_permanent(log_terms: np.ndarray) -> np.ndarray:
     return np.asarray(loops.log_permanents(flat)).reshape(log_terms.shape[:-2])
 
 
-def symmetrized(q_weights: np.ndarray, weights: np.ndarray, log_pairwise: np.ndarray) -> np.ndarray:
-    """Log density of weights (..., K) ~ Dirichlet(q_weights) and components, averaged over the orders of the labels.
+def symmetrized(weights: Categorical, params: Values, log_pairs: np.ndarray) -> np.ndarray:
+    """Log density of weights (..., K), or several, and of components, averaged over the orders of the labels.
 
-    ``log_pairwise[..., j, k]`` is the log density of the parameters in place k under component j.
+    ``log_pairs[..., j, k]`` is the log density of the parameters in place k under component j.
     """
-    constant = log_constant(q_weights)
-    terms = (q_weights[:, None] - 1) * np.log(weights)[..., None, :] + log_pairwise
-    return constant + log_permanent(terms) - math.lgamma(len(q_weights) + 1)
+    orders = float(log_rising(1.0, log_pairs.shape[-1]))
+    return log_permanent(weights.log_entries(params) + log_pairs) - orders
 
 
 def clusters(Y: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:

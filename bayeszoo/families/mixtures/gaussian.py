@@ -143,12 +143,11 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def vb_log_densities(self, qs: Sequence[Factors[MixturePrior]], params: Values) -> np.ndarray:
         """Return `vb_log_density` of each of several q(theta), (Q, draws), at draws with one leading axis."""
-        weights = np.asarray(params["weights"])
-        some, parts = max(1, _CELLS // weights.size // self.K), []
+        some, parts = max(1, _CELLS // np.size(params["weights"]) // self.K), []
         for first in range(0, len(qs), some):
             own = [each.q for each in qs[first : first + some]]
             pairs = own[0].law.log_pairs_of([q.law for q in own], params)
-            parts += [symmetrized(q.weights.alpha, weights, of_q) for q, of_q in zip(own, pairs, strict=True)]
+            parts += [symmetrized(q.weights, params, of_q) for q, of_q in zip(own, pairs, strict=True)]
         return np.array(parts)
 
     def likelihood(self, params: Values, data: Values) -> MixtureRows:
