@@ -110,6 +110,21 @@ def hidden():
     return bz.fit(linear.weak(data), data, "exact", seed=1)
 
 
+@pytest.mark.parametrize("change", [lambda v: v[..., :1], lambda v: np.concatenate([v, v], axis=-1)])
+def test_draws_of_other_sizes_are_refused_though_their_digests_are_right(change, run, tmp_path):
+    model = bz.find("dirichlet_multinomial")
+    tree = bz.fit(model(), {"y": ["a", "b", "c", "a"]}, "exact", seed=1, draws=20)
+    posterior = tree["posterior"].to_dataset().drop_vars(["p", "category"])
+    tree["posterior"] = xr.DataTree(posterior.assign(p=(("chain", "draw", "k"), change(tree["posterior"]["p"].values))))
+    path = files.save(tree, tmp_path / "other.nc")
+    with pytest.raises(bz.InputError, match="a draw of p has"):
+        Fit(bz.load(path)).draws()
+    for verb in ("summary", "residuals", "predict"):  # an answer in closed form asks for no draw
+        code, _, err = run(verb, str(path))
+        assert code in (0, 2)
+        assert "bug" not in err
+
+
 def test_a_notebook_shows_what_nobody_would_see():
     page = html(hidden())
     assert r"\u202ey" in page

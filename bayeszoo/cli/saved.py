@@ -54,6 +54,11 @@ _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
 def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
     """Check that table and picture can be written, before any work is done."""
     if output is not None:
+        if output.suffix.lower() == ".nc":
+            line = f"{output} is the name of a fit, and a table would take its place"
+            raise InputError(line, hint="name it .csv, .csv.gz or .parquet")
+        if plot is not None and output.resolve() == plot.resolve():
+            raise InputError(f"{output} cannot be both the table and the picture", hint="give them two names")
         writing.require_writable(output, overwrite)
         if output.suffix.lower() == PARQUET and find_spec("pyarrow") is None:
             raise InputError("Parquet files need pyarrow", hint="pip install 'bayeszoo[parquet]', or write a .csv")

@@ -283,8 +283,22 @@ class Fit:
         """Return the draws of each variable of a group, shape (chain, draw, ...); nothing where there is no group."""
         if group not in self:
             return {}
-        variables = self.tree[group].data_vars.items()
-        return {str(name): values.transpose("chain", "draw", ...).to_numpy() for name, values in variables}
+        variables = {str(name): values for name, values in self.tree[group].data_vars.items()}
+        drawn = {name: values for name, values in variables.items() if {"chain", "draw"} <= {*values.dims}}
+        arrays = {name: values.transpose("chain", "draw", ...).to_numpy() for name, values in drawn.items()}
+        if group == "posterior":
+            self._require_axes(arrays)
+        return arrays
+
+    def _require_axes(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Refuse draws that do not have the axes of the model's parameters, as in a file that was changed."""
+        sizes = {axis: len(labels) for axis, labels in self.model.coords(self.like).items()}
+        for name, axes in self.model.dims.items():
+            expected = tuple(sizes.get(axis, -1) for axis in axes)
+            if name in arrays and -1 not in expected and arrays[name].shape[2:] != expected:
+                own, other = (" x ".join(map(str, shape)) or "one" for shape in (arrays[name].shape[2:], expected))
+                line = f"a draw of {name} has {own} entries, and the data and the model ask for {other}"
+                raise InputError(line, hint="fit again, or ask who made the file")
 
     def pooled(self, group: str = "posterior") -> dict[str, np.ndarray]:
         """Return the draws of all chains, one chain after the other, shape (draws, ...)."""

@@ -242,10 +242,8 @@ class MultivariateNormal(Block[Moments]):
             covariance = self.structure.from_root(root)
             mean = self.m + self.structure.coloured((root[..., None, :, :, :] if self.tied else root).mT, z)
         if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(mean))):
-            least = self.structure.block - 1
-            raise NumericalError(
-                f"{self.names[1]} cannot be drawn: nu = {np.min(self.nu):g} is too near to D - 1 = {least}"
-            )
+            least = f"D - 1 = {self.structure.block - 1}"
+            raise NumericalError(f"{self.names[1]} cannot be drawn: nu = {np.min(self.nu):g} is too near to {least}")
         return dict(zip(self.names, (mean, covariance), strict=True))
 
     def marginals(self) -> dict[str, Any]:

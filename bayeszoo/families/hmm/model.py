@@ -85,9 +85,7 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
                 hint = "give K, and one number for each state, or one for all"
                 raise InputError(f"{field.label} has {len(own)} entries, but there are K={self.K} states", hint=hint)
         for name in self.known:
-            object.__setattr__(
-                self, name, known_table(getattr(self, name), name, 1 if name == "initial" else 2, self.K)
-            )
+            object.__setattr__(self, name, known_table(getattr(self, name), name, self.K))
         for name, numbers in known_numbers({name: getattr(self, name) for name in self.emitted}, self.K).items():
             object.__setattr__(self, name, numbers)
 

@@ -24,7 +24,7 @@ LEAST_LOG = -1e300
 """Stands for the logarithm of 0 where it may be multiplied or added up."""
 
 
-def known_table(value: Any, label: str, axes: int, K: int) -> Any:
+def known_table(value: Any, label: str, K: int) -> Any:
     """Check a table of probabilities of K states given by a user, and return it as nested tuples; None stays None.
 
     The last of its axes sums to 1 within 1e-8, and is divided by its sum; ``label`` names the table in messages.
@@ -35,6 +35,7 @@ def known_table(value: Any, label: str, axes: int, K: int) -> Any:
         table = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{label} must be lists of numbers of equal length, got {value!r}") from None
+    axes = 1 if label == "initial" else 2
     if table.ndim != axes or not table.size:
         raise InputError(f"{label} must have {axes} ax{'e' if axes > 1 else 'i'}s, got shape {table.shape}")
     if not np.all(table >= 0):
