@@ -9,6 +9,7 @@ import pytest
 import scipy
 from bayeszoo.models.beta_bernoulli import BetaBernoulli
 from bayeszoo.models.gaussian_mean import GaussianMean
+from bayeszoo.models.markov_chain import MarkovChain
 
 import bayeszoo as bz
 from bayeszoo.distributions.special import log_beta_ratio
@@ -295,3 +296,35 @@ def test_the_command_withholds_what_has_no_maximum(run, written):
     code, out, _ = run("empirical", "beta_bernoulli", coins, "--over", "a,b", "--json")
     found = json.loads(out)
     assert (code, found["fields"], found["log_evidence"], found["status"]) == (3, None, None, "at the boundary")
+
+
+def test_empirical_bayes_is_the_mle_of_a_model_over_its_fields():
+    model = GaussianMean(m0=2, s0=3)
+    own = bz.over(model, {"sigma": "HalfNormal(5)"})
+    tree, found = bz.fit(own, {"y": Y}, "mle", seed=1), bz.empirical_bayes(model, Y, over="sigma")
+    assert tree.attrs["status"] == "ok"
+    assert tree.posterior["sigma"].item() == pytest.approx(float(found.model.sigma), rel=1e-6)
+    mu = found.model.posterior(found.model.statistics({"y": Y}))["mu"]
+    assert tree.posterior["mu"].item() == pytest.approx(mu.mean(), rel=1e-6)  # inner parameters are at their means
+    tree = bz.fit(own, {"y": Y}, "map", seed=1)
+    law = scipy.stats.halfnorm(scale=5)
+    best = scipy.optimize.minimize_scalar(
+        lambda u: -dense(Y, 2, 3, math.exp(u)) - law.logpdf(math.exp(u)), bracket=(0, 1), tol=1e-12
+    )
+    assert tree.posterior["sigma"].item() == pytest.approx(math.exp(best.x), rel=1e-6)
+    coin = bz.fit(bz.over(BetaBernoulli(), {"a": "HalfCauchy(1)", "b": "HalfCauchy(1)"}), COIN, "mle", seed=1)
+    assert coin.attrs["status"] != "ok"
+
+
+def test_every_entry_of_a_long_vector_is_chosen():
+    """Four numbers, more than are integrated over: the rows of a chain's table, drawn from one Dirichlet prior."""
+    rng, K = np.random.default_rng(3), 4
+    table = rng.dirichlet([4.0, 1.0, 2.0, 0.5], K)
+    state, states = 0, []
+    for _ in range(1000):
+        state = rng.choice(K, p=table[state])
+        states.append("abcd"[state])
+    found = bz.empirical_bayes(MarkovChain(alpha=(1.0,) * K), states, over="alpha")
+    assert found.status == "ok"
+    assert found.log_evidence > found.log_evidence_before + 1
+    assert np.shape(found.model.alpha) == (K,)

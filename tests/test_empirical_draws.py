@@ -11,14 +11,19 @@ import scipy
 
 import bayeszoo as bz
 from bayeszoo.comparison.evidence.by_draws import MonteCarloSearch, by_draws, described
-from bayeszoo.comparison.evidence.surface import FieldCoordinates
+from bayeszoo.distributions.priors import Flat
 from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.methods import nuts
+from bayeszoo.inference.methods.modes.fields import SearchCoordinates
 from bayeszoo.inference.problem import Outcome
 
 evidence = sys.modules["bayeszoo.comparison.evidence.evidence"]
 LASSO = bz.find("bayesian_lasso")
 RIDGE = bz.find("ridge")
+
+
+def over_flat(model, names):
+    return bz.over(model, {name: Flat(0.0) for name in names})
 
 
 def orthogonal(weights=(1.0, 0.0, -0.6, 2.0), n=20, seed=1):
@@ -48,7 +53,7 @@ def exact(monkeypatch):
 
 def climbed(model, data, over=("b",), seed=0):
     """One climb, from the model's own fields: the log of each field over the own, and its error."""
-    coordinates = FieldCoordinates.of(model, over, model.weak(data))
+    coordinates = SearchCoordinates.search(over_flat(model, over), data)
     place = MonteCarloSearch(coordinates, data, np.random.default_rng(seed)).climb(np.zeros(len(coordinates.labels)))
     assert place.is_at_maximum
     return place.top, place.error
@@ -148,7 +153,7 @@ def test_two_fields_at_once(exact):
 
 def test_slope_and_curvature_are_those_of_the_closed_form(exact):
     data, model = orthogonal(), LASSO(b=0.6, s0=2.0, m0=-1.0)
-    coordinates = FieldCoordinates.of(model, ("b", "s0"))
+    coordinates = SearchCoordinates.search(over_flat(model, ("b", "s0")))
     search = MonteCarloSearch(coordinates, data, np.random.default_rng(0))
     place = exact_draws(search, np.zeros(2), size=(4, 4_000))
 

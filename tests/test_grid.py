@@ -406,6 +406,38 @@ def test_fields_at_once_are_fields_one_by_one(monkeypatch):
     assert heights == pytest.approx(slowly.logpdf(drawn), rel=1e-10)
 
 
+def with_fields_at_once():
+    return [kind for kind in map(bz.find, bz.names()) if getattr(kind, "along_points", ())]
+
+
+@pytest.mark.parametrize("kind", with_fields_at_once(), ids=lambda kind: kind.name)
+def test_every_field_that_may_have_many_values_at_once_has_those_of_one_by_one(kind):
+    model, data = kind.weak(bz.example(kind)), bz.example(kind)
+    stats = model.statistics(data)
+    for name in kind.along_points:
+        values = float(getattr(model, name)) * np.array([0.5, 1.0, 3.0])
+        one_by_one = [model.replaced(**{name: value}) for value in values]
+        at_once, law = model.at_points({name: values}), model.at_points({name: values}).posterior(stats)
+        each = [one.posterior(stats) for one in one_by_one]
+        expected = [one.log_evidence(stats) for one in one_by_one]
+        np.testing.assert_allclose(at_once.log_evidence(stats), expected, rtol=1e-13)
+        drawn = {key: np.asarray(values) for key, values in law.rvs((), np.random.default_rng(0)).items()}
+        heights = [one.logpdf({key: drawn[key][i] for key in drawn}) for i, one in enumerate(each)]
+        np.testing.assert_allclose(law.logpdf(drawn), heights, rtol=1e-10)
+        for key in law:
+            np.testing.assert_allclose(
+                np.broadcast_to(law[key].mean(), np.shape([one[key].mean() for one in each])),
+                [one[key].mean() for one in each],
+                rtol=1e-12,
+                atol=1e-12,
+            )
+            np.testing.assert_allclose(
+                np.broadcast_to(law[key].std(), np.shape([one[key].std() for one in each])),
+                [one[key].std() for one in each],
+                rtol=1e-12,
+            )
+
+
 def test_a_field_of_several_entries_is_several_numbers():
     """Two rates of a category each: by SciPy's integral over log alpha of the ratio of beta functions."""
     counts = bz.read(DirichletMultinomial, ["a"] * 3 + ["b"] * 7)

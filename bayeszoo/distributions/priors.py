@@ -14,7 +14,7 @@ import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.scale import POSITIVE, REAL, UNIT, Scale
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NoSimulator
 
 
 @dataclass(frozen=True, repr=False)
@@ -250,6 +250,29 @@ class LogUniform(Uniform):
     @property
     def _logs(self) -> tuple[float, float]:
         return math.log(self.low - self.above), math.log(self.high - self.above)
+
+
+@dataclass(frozen=True, repr=False)
+class Flat(Prior):
+    """No prior but an improper one, 1 everywhere above ``low``: of a number that the likelihood alone chooses."""
+
+    low: float = -math.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", np.float64(self.low))
+
+    @property
+    def scale(self) -> Scale:
+        """The numbers above ``low``."""
+        return Scale(float(self.low))
+
+    def logpdf(self, x: Any, complement: Any = None) -> Any:
+        """Return 0 above ``low``."""
+        return np.where(np.asarray(x) < self.low, -np.inf, 0.0)[()]
+
+    def rvs(self, rng: np.random.Generator) -> float:
+        """Refuse: there is nothing to draw from."""
+        raise NoSimulator("a flat prior cannot be drawn from")
 
 
 PRIORS: Mapping[str, type[Prior]] = {

@@ -27,9 +27,9 @@ class OuterCoordinates:
     unit: np.ndarray
 
     @classmethod
-    def of(cls, model: Conditional, names: Sequence[str], **more: Any) -> Self:
+    def of(cls, owner: Conditional, names: Sequence[str], **more: Any) -> Self:
         """Lay coordinates over outer parameters of a model, on the scales of their priors."""
-        priors, shapes = model.outer_priors, {name: model.outer_shapes.get(name, ()) for name in names}
+        priors, shapes = owner.outer_priors, {name: owner.outer_shapes.get(name, ()) for name in names}
         scales = [priors[name].scale for name, shape in shapes.items() for _ in range(math.prod(shape))]
         return cls(shapes, tuple(scales), np.zeros(len(scales)), np.ones(len(scales)), **more)
 
@@ -62,9 +62,9 @@ class OuterCoordinates:
 
     def outer(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """Return the numbers at points (..., D), of shape (..., *own shape)."""
-        entries = self.entries(points)
-        shapes = self.shapes.items()
-        return {name: entries[..., self.axes[name]].reshape(*points.shape[:-1], *shape) for name, shape in shapes}
+        entries, axes = self.entries(points), self.axes
+        shapes = {name: (*points.shape[:-1], *shape) for name, shape in self.shapes.items()}
+        return {name: np.reshape(entries[..., list(axes[name])], shape) for name, shape in shapes.items()}
 
     def complement(self, i: int, x: Any) -> Any:
         """Return the distance of the i-th entry to its upper end at its coordinate."""

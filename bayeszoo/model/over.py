@@ -309,7 +309,7 @@ def over(model: ClosedForm[Any], priors: Mapping[str, Prior | str]) -> Over:
     >>> import bayeszoo as bz
     >>> speeds = bz.over(bz.find("gaussian_mean")(m0=850, s0=50), {"sigma": "LogUniform(1, 1000)"})
     >>> tree = bz.fit(speeds, method="exact", seed=1)
-    >>> round(bz.summarize(tree)["sigma"]["mean"], 1)
+    >>> round(float(bz.summarize(tree)["sigma"]["mean"]), 1)
     79.6
     """
     if not isinstance(model, ClosedForm):

@@ -17,7 +17,7 @@ from bayeszoo.comparison.evidence.evidence import ONLY_A_BOUND, EmpiricalBayesBy
 from bayeszoo.comparison.evidence.full_bayes import FullBayes, full_bayes
 from bayeszoo.comparison.evidence.grid import require_fields
 from bayeszoo.comparison.evidence.mackay import FIELDS, FixedPoint, applies, mackay
-from bayeszoo.comparison.evidence.surface import ENVELOPE, EmpiricalBayes
+from bayeszoo.comparison.evidence.record import ENVELOPE, EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import as_dict

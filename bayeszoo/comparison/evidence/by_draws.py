@@ -20,18 +20,21 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.comparison.evidence.surface import EmpiricalBayes, FieldCoordinates, differences
+from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.priors import Flat
 from bayeszoo.errors import InputError, Interrupted, Untrustworthy
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import at_least, at_most, failures, passed
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
+from bayeszoo.inference.methods.modes.fields import SearchCoordinates, differences
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain
+from bayeszoo.model.over import over as over_fields
 
 MAX_FITS = 30
 """Runs of NUTS before a climb is given up."""
@@ -94,7 +97,8 @@ def by_draws(
     """
     require_prior_fields(model, data, over, why)
     rng = stream(seed, model.name, fields_of(model), data.digest, "empirical bayes", over)
-    search = MonteCarloSearch(FieldCoordinates.of(model, over, model.weak(data)), data, rng, reporter or Reporter())
+    fields = over_fields(model, {name: Flat(float(model.lower_bounds.get(name, 0.0))) for name in over})
+    search = MonteCarloSearch(SearchCoordinates.search(fields, data), data, rng, reporter or Reporter())
     return _result(search, search.run())
 
 
@@ -169,7 +173,7 @@ class Place:
         return self.further if self.is_at_maximum else self.x
 
 
-def described(coordinates: FieldCoordinates, rows: Any, x: np.ndarray, draws: dict[str, np.ndarray]) -> Place:
+def described(coordinates: SearchCoordinates, rows: Any, x: np.ndarray, draws: dict[str, np.ndarray]) -> Place:
     """Describe a place by draws of shape (chain, draw, ...); ``rows`` are none of the rows, with their labels."""
 
     def log_prior(x: np.ndarray) -> np.ndarray:
@@ -198,7 +202,7 @@ def described(coordinates: FieldCoordinates, rows: Any, x: np.ndarray, draws: di
 class MonteCarloSearch:
     """Runs NUTS with the fields at one place after another: at those ``visited``."""
 
-    coordinates: FieldCoordinates
+    coordinates: SearchCoordinates
     data: Data
     rng: np.random.Generator
     reporter: Reporter = field(default_factory=Reporter)
@@ -213,7 +217,7 @@ class MonteCarloSearch:
         if outcome.interrupted:
             raise Interrupted("stopped before the fields were chosen; nothing was kept")
         if not passed(outcome.checks):
-            values = zip(self.coordinates.labels, self.coordinates.values(x), strict=True)
+            values = zip(self.coordinates.labels, self.coordinates.entries(x), strict=True)
             where = ", ".join(f"{label} = {value:.6g}" for label, value in values)
             raise Untrustworthy(f"NUTS at {where}: {failures(outcome.checks)}")
         self.visited.append(x)
@@ -253,15 +257,16 @@ def _result(search: MonteCarloSearch, ends: list[Place]) -> EmpiricalBayesByDraw
         at_least("climbs that reached the maximum", reached, 2),
     ]
     errors = dict(zip(coordinates.labels, best.error.tolist(), strict=True))
-    chosen = coordinates.model_at(best.top), coordinates.model, coordinates.names, boundary, reached, len(ends), checks
+    ended = coordinates.model_at(best.top), coordinates.model.base, tuple(coordinates.shapes)
+    chosen = *ended, boundary, reached, len(ends), checks
     return EmpiricalBayesByDraws(*chosen, error=errors, fits=len(search.visited))
 
 
-def _boundary(coordinates: FieldCoordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:
+def _boundary(coordinates: SearchCoordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:
     """Say of each entry in which the evidence has no maximum what it does there."""
     low, high = coordinates.bounds()
     at_edge = "the evidence still rises at {} = {:g}, the edge of the search"
     is_level = "no maximum in {}, as far as the draws tell: the evidence is level at {:g}"
     lines = np.where((x <= low) | (x >= high), at_edge, np.where(error > NEAR, is_level, ""))
-    entries = zip(coordinates.labels, coordinates.values(x), lines, strict=True)
+    entries = zip(coordinates.labels, coordinates.entries(x), lines, strict=True)
     return {label: str(line).format(label, value) for label, value, line in entries if line}

@@ -5,7 +5,6 @@ Also called evidence maximization, or maximum likelihood of type II (Good 1965; 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,25 +13,19 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.comparison.evidence.by_draws import by_draws
-from bayeszoo.comparison.evidence.surface import (
-    SAME,
-    EmpiricalBayes,
-    FieldCoordinates,
-    Peak,
-    Surface,
-    require_same_statistics,
-)
+from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
+from bayeszoo.distributions.priors import Flat
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST
-from bayeszoo.foundation.gate import at_least, at_most
-from bayeszoo.foundation.optimize import MAX_DISTANCE
+from bayeszoo.foundation.gate import at_most
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
+from bayeszoo.inference.methods.modes.fields import highest
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational
 from bayeszoo.model.fields import hyperparameters
+from bayeszoo.model.over import over as over_fields
 from bayeszoo.model.steps import Expectation
 
 ONLY_A_BOUND = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
@@ -115,33 +108,20 @@ def empirical_bayes(
     if not isinstance(model, ClosedForm):
         assert isinstance(model, Variational)  # else it was refused
         return by_vb(model, data, names, starts=starts, seed=seed, reporter=reporter)
-    known, own = hyperparameters(model), {name: float(np.max(getattr(model, name))) for name in names}
-    others = {name: 1.5 * value + (not known[name].positive) for name, value in own.items()}
-    require_same_statistics(model, data, others)
     if why := no_closed_form(model, data):
         return by_draws(model, data, names, seed=seed, why=why, reporter=reporter)
-    return _by_closed_form(model, data, names, starts, np.random.default_rng(seed))
-
-
-def _by_closed_form(
-    model: ClosedForm[Any], data: Data, names: tuple[str, ...], starts: int, rng: np.random.Generator
-) -> EmpiricalBayes:
-    surface = Surface(FieldCoordinates.of(model, names, model.weak(data)), model.statistics(data)).in_its_units()
-    if not math.isfinite(before := float(model.log_evidence(surface.stats))):
+    outer = over_fields(model, {name: _improper(model, name) for name in names})
+    if not math.isfinite(before := float(model.log_evidence(outer.statistics(data)))):
         raise NumericalError(f"the log evidence of {model} is not finite")
-    with one_thread():
-        ends = [surface.climb(start) for start in surface.coordinates.starts(starts, rng)]
-        heights = [surface.value(end) for end in ends]
-        best, boundary = _outward(surface, surface.peak(ends[int(np.argmax(heights))]))
-    reached = sum(abs(height - best.value) <= SAME for height in heights)
-    after = surface.coordinates.model_at(best.x)
-    checks = [
-        at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
-        at_most("fields at the boundary", len(boundary), 0),
-        at_most("distance to a stationary point in sd", best.distance, MAX_DISTANCE),
-        at_least("starts that reached the maximum", reached, 2),
-    ]
-    return EmpiricalBayes(after, model, names, boundary, reached, starts, checks, best.value, before)
+    mode = highest(outer, data, True, starts, np.random.default_rng(seed))
+    chosen = outer.at(mode.outer), model, names, mode.boundary, mode.reached, starts, mode.checks
+    return EmpiricalBayes(*chosen, mode.height, before)
+
+
+def _improper(model: Model, name: str) -> Flat:
+    """Return the prior of a field of which the evidence alone says anything."""
+    is_positive = hyperparameters(model)[name].positive
+    return Flat(float(model.lower_bounds.get(name, 0.0)) if is_positive else -math.inf)
 
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -174,38 +154,6 @@ def no_closed_form(model: Model, data: Any) -> str:
         model.log_evidence(model.statistics(data))
     except NumericalError as error:
         return str(error).removeprefix("no closed form: ")
-    return ""
-
-
-def _outward(surface: Surface, best: Peak) -> tuple[Peak, dict[str, str]]:
-    """Look far out on every side; return the best place after that, and what is wrong with it as a maximum."""
-    ways = list(itertools.product(range(len(best.x)), (-1, 1)))
-    for climbs_left in (3, 2, 1, 0):
-        far = {way: surface.further(best, *way) for way in ways}
-        higher = max(far.values(), key=surface.value)
-        if not (climbs_left and surface.value(higher) > best.value + SAME):
-            break
-        peak = surface.peak(surface.climb(higher))
-        if not peak.value > best.value + SAME:
-            break  # only beyond the edge of the search
-        best = peak
-    level = {way for way, x in far.items() if surface.value(x) >= surface.allowed(best)}
-    said = [_said(surface.coordinates, entry, level, best) for entry in range(len(best.x))]
-    return best, {label: line for label, line in zip(surface.coordinates.labels, said, strict=True) if line}
-
-
-def _said(coordinates: FieldCoordinates, entry: int, level: set[tuple[int, int]], best: Peak) -> str:
-    """Say what the evidence does in an entry without a maximum; nothing where there is one."""
-    label, (low, high) = coordinates.labels[entry], coordinates.bounds()
-    sides = [side for side in (-1, 1) if (entry, side) in level]
-    if len(sides) == 2:
-        return f"the evidence does not depend on {label}"
-    if sides:
-        limit = "infinity" if sides[0] > 0 else "0" if coordinates.logarithmic[entry] else "-infinity"
-        return f"no maximum in {label}: the evidence does not fall as {label} -> {limit}"
-    if best.x[entry] in (low[entry], high[entry]):
-        value = coordinates.values(best.x)[entry]
-        return f"the evidence still rises at {label} = {value:g}, the edge of the search: begin nearer to its maximum"
     return ""
 
 

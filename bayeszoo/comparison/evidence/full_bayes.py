@@ -15,7 +15,7 @@ import numpy as np
 
 from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_form
 from bayeszoo.comparison.evidence.grid import Bounds, between, checked, require_fields
-from bayeszoo.comparison.evidence.surface import EmpiricalBayes
+from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.distributions.priors import LogUniform, Prior, Priors

@@ -193,17 +193,20 @@ def gaussian(name: str, solution: Solution) -> Posterior:
     )
 
 
-def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: float, scale: float) -> Posterior:
+def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: Any, scale: Any) -> Posterior:
     """Return a vector and a variance, jointly: variance ~ InvGamma(shape, scale), vector | variance ~ N.
 
-    The vector has the solution's mean, and given the variance the solution's covariance times it.
+    The vector has the solution's mean, and given the variance the solution's covariance times it. Leading axes are of
+    shapes and scales.
     """
+    axes = np.broadcast_shapes(np.shape(shape), np.shape(scale))
+    apart = axes if solution.mean.ndim == 1 else ()
     inverse_gamma = frozen.invgamma(shape, scale=scale)
-    student = frozen.t(2 * shape, solution.mean, math.sqrt(scale / shape) * solution.sd)
+    student = frozen.t(2 * np.asarray(shape)[..., None], solution.mean, np.sqrt(scale / shape)[..., None] * solution.sd)
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        variances = np.asarray(scale / rng.standard_gamma(shape, size))
-        noise = np.sqrt(variances)[..., None] * solution.noise(size, rng)
+        variances = np.asarray(scale / rng.standard_gamma(shape, (*size, *axes)))
+        noise = np.sqrt(variances)[..., None] * solution.noise((*size, *apart), rng)
         return {name: solution.mean + noise, variance: variances}
 
     def log_density(params: Mapping[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, describe, distance_checks, maximize, require_few
 from bayeszoo.inference.engine import approximation
 from bayeszoo.inference.methods import em
-from bayeszoo.inference.methods.modes import concave, outer
+from bayeszoo.inference.methods.modes import concave, fields, outer
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
 from bayeszoo.model.base import Values
@@ -33,6 +33,7 @@ from bayeszoo.model.capabilities import (
     is_log_concave,
 )
 from bayeszoo.model.density import log_likelihood, prior
+from bayeszoo.model.over import Over
 from bayeszoo.model.reduction.rows import some_of
 
 STEPS = 32  # steps of either kind that a closed-form mode is tried by
@@ -46,6 +47,8 @@ def run_map(problem: Problem) -> Outcome:
         return concave.run(problem, flat=False)
     if isinstance(model, EM):
         return em.run(problem)
+    if isinstance(model, Over):
+        return fields.run(problem, flat=False)
     if isinstance(model, Conditional):
         return outer.run(problem, flat=False)
     if isinstance(model, PointEstimates):
@@ -69,6 +72,8 @@ def run_mle(problem: Problem) -> Outcome:
             return em.run(problem, estimate="mle")
         certificate = model.mle_certificate(problem.sample, params) or _stationary(problem, params)
         return _known(problem, params, "closed form", certificate)
+    if isinstance(model, Over):
+        return fields.run(problem, flat=True)
     if isinstance(model, Conditional):
         return outer.run(problem, flat=True)
     if isinstance(model, PointEstimates):

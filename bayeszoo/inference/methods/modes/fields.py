@@ -1,26 +1,36 @@
-"""The log evidence as a function of chosen fields of a model, how it is climbed, and what empirical Bayes returns."""
+"""MAP and MLE of the fields that a closed-form model is `over`; the latter is empirical Bayes.
+
+L-BFGS-B from several starts, in the logarithms of positive fields and in real fields in units that change the evidence
+by about a nat; then Newton steps. A maximum is one only where the curvature is that of one, and when no field can be
+moved far out to either side, the others following, with the evidence as high as before.
+"""
 
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy
 
-from bayeszoo.errors import InputError
-from bayeszoo.foundation.gate import Check, passed
+from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE
-from bayeszoo.model.base import Model
+from bayeszoo.foundation.threads import one_thread
+from bayeszoo.inference.methods.em import SPACE
+from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.fields import hyperparameters, plain, text
+from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.model.over import Over
 
+STARTS = 8
+"""Climbs of a fit."""
 SAME = 1e-6
 """Two climbs reached the same maximum when their log evidences differ by less, in nats."""
-ENVELOPE = "the fields were chosen by these data, so this is an upper envelope and not the evidence of a model"
 REACH = 1e6
 """How far beyond the model's own fields and the weak ones to look."""
 FURTHER = 1e3
@@ -37,71 +47,43 @@ WORST = 1e250
 """Stands for the depth of a place without an evidence; the line search cannot reckon with infinity."""
 
 
-@dataclass(frozen=True, repr=False)
-class EmpiricalBayes:
-    """A model whose fields maximize the evidence, or why there is none.
+def run(problem: Problem, flat: bool) -> Outcome:
+    """Maximize the density of the fields given the data, or with ``flat`` the evidence."""
+    model = problem.model_as(Over)
+    with problem.clock.phase("run"):
+        mode = highest(model, problem.data, flat, STARTS, problem.rng)
+        likelihood = float(model.log_marginal(mode.outer, problem.data))
+        log_prior = float(model.log_outer_prior(mode.outer))
+    facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": likelihood + log_prior}
+    draws = {name: np.asarray(value)[None, None] for name, value in mode.outer.items()}
+    return Outcome(draws, "L-BFGS and Newton", mode.checks, facts)
 
-    Attributes
-    ----------
-    model : Model
-        The model at the largest evidence found; where ``boundary`` is not empty, only where the search ended.
-    before : Model
-        The model that was given.
-    log_evidence, log_evidence_before : float
-        max over the fields of log p(data), and log p(data) at the fields given. The first is an upper envelope: it
-        may not be compared with the evidence of a model whose fields were not chosen by the same data.
-    over : tuple of str
-        The fields that were chosen.
-    boundary : dict of str to str
-        What the evidence does, for each field, or entry of one, in which it has no maximum.
-    reached, starts : int
-        How many climbs ended within `SAME` nats of the best, and how many there were.
-    checks : list of Check
-        All of them must pass.
-    """
 
-    model: Model
-    before: Model
-    over: tuple[str, ...]
+class Mode(NamedTuple):
+    """The fields where a search ended, the height there, what is wrong with it as a maximum, and the climbs."""
+
+    outer: dict[str, np.ndarray]
+    height: float
     boundary: dict[str, str]
     reached: int
-    starts: int
     checks: list[Check]
-    log_evidence: float = math.nan
-    log_evidence_before: float = math.nan
 
-    @property
-    def status(self) -> str:
-        """``"ok"``, ``"at the boundary"`` or ``"not converged"``."""
-        if self.boundary:
-            return "at the boundary"
-        return "ok" if passed(self.checks) else "not converged"
 
-    def __repr__(self) -> str:
-        """Show the fields before and after, the evidence and the status."""
-        ended = "" if self.status == "ok" else "  (where the search ended)"
-        changes = [
-            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
-        ]
-        lines = [
-            f"{self.model.name}: {', '.join(changes)}{ended}",
-            *self.about_evidence(),
-            ENVELOPE,
-            f"{self.reached} of {self.starts} climbs reached the best",
-            f"status {self.status}",
-        ]
-        return "\n".join([*lines, *self.reasons])
-
-    def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
-        """Return what is known of the evidence, a line each; what it is at the fields chosen may be withheld."""
-        after = f"{self.log_evidence:.{decimals}f}" if shown else "withheld"
-        return [f"log evidence {self.log_evidence_before:.{decimals}f} -> {after}"]
-
-    @property
-    def reasons(self) -> list[str]:
-        """Why the status is not ``"ok"``, a line each."""
-        failed = [str(check) for check in self.checks if not check.passed]
-        return list(self.boundary.values()) or failed
+def highest(model: Over, data: Values, flat: bool, starts: int, rng: np.random.Generator) -> Mode:
+    """Climb from several places to the highest one, and look far out on every side of it."""
+    surface = Surface(SearchCoordinates.search(model, data), data, flat).in_its_units()
+    with one_thread():
+        ends = [surface.climb(start) for start in surface.coordinates.starts(starts, rng)]
+        heights = [surface.value(end) for end in ends]
+        best, boundary = _outward(surface, surface.peak(ends[int(np.argmax(heights))]))
+    reached = sum(abs(height - best.value) <= SAME for height in heights)
+    checks = [
+        at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
+        at_most("fields at the boundary", len(boundary), 0).or_caveat("; ".join(boundary.values())),
+        at_most("distance to a stationary point in sd", best.distance, MAX_DISTANCE),
+        at_least("starts that reached the maximum", reached, 2),
+    ]
+    return Mode(surface.coordinates.outer(best.x), best.value, boundary, reached, checks)
 
 
 def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: float = STEP) -> np.ndarray:
@@ -110,55 +92,29 @@ def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: floa
 
 
 @dataclass(frozen=True, eq=False)
-class FieldCoordinates:
-    """Flat coordinates of chosen fields: logarithms of positive entries, real entries in units; 0 is the model's own.
+class SearchCoordinates(OuterCoordinates):
+    """Coordinates that are 0 at the model's own fields, and ``weak`` at the weakly informative ones."""
 
-    ``labels`` name the D entries: ``sigma``, ``alpha[2]``. The ``logarithmic`` ones are positive, and exceed ``low``,
-    which is 0 unless the model's ``lower_bounds`` say more. ``origin`` are the model's own entries, ``unit`` by how
-    much a real entry grows with its coordinate, and ``weak`` the coordinates of the weakly informative fields.
-    """
-
-    model: ClosedForm[Any]
-    names: tuple[str, ...]
-    labels: tuple[str, ...]
-    logarithmic: np.ndarray
-    low: np.ndarray
-    origin: np.ndarray
-    unit: np.ndarray
+    model: Over
     weak: np.ndarray
 
     @classmethod
-    def of(cls, model: ClosedForm[Any], names: Sequence[str], weak: Model | None = None) -> FieldCoordinates:
-        """Lay coordinates over fields of a model; ``weak`` has the scale of the data, by default the model's own."""
-        known, own = hyperparameters(model), {name: np.asarray(getattr(model, name)) for name in names}
-        labels = [f"{name}{list(i) if i else ''}" for name, value in own.items() for i in np.ndindex(value.shape)]
-        logarithmic = _flat(np.full(value.shape, known[name].positive) for name, value in own.items())
-        low = _flat(np.full(value.shape, model.lower_bounds.get(name, 0.0)) for name, value in own.items())
-        origin = _flat(own.values())
-        at_own = cls(model, tuple(names), tuple(labels), logarithmic, low, origin, np.ones(len(labels)), 0 * origin)
-        there = _flat(_alike(getattr(weak or model, name), value) for name, value in own.items())
-        return replace(at_own, weak=at_own.places(there))
-
-    def places(self, values: np.ndarray) -> np.ndarray:
-        """Return the coordinates of entries of shape (..., D)."""
-        above, own = (np.where(self.logarithmic, each - self.low, 1.0) for each in (values, self.origin))
-        return np.where(self.logarithmic, np.log(above / own), (values - self.origin) / self.unit)
-
-    def values(self, x: np.ndarray) -> np.ndarray:
-        """Return the entries at x, shape (..., D)."""
-        above = self.low + (self.origin - self.low) * np.exp(np.where(self.logarithmic, x, 0.0))
-        return np.where(self.logarithmic, above, self.origin + self.unit * x)
-
-    def slopes(self, x: np.ndarray) -> np.ndarray:
-        """Return the derivative of each entry with respect to its coordinate, shape (..., D)."""
-        return np.where(self.logarithmic, self.values(x) - self.low, self.unit)
+    def search(cls, model: Over, data: Values | None = None) -> Self:
+        """Lay coordinates about the model's own fields; the weak ones have the scale of the data, if there are any."""
+        at, own = cls.of(model, tuple(model.outer), model=model, weak=np.empty(0)), model.own_values
+        at = replace(at, origin=at.places(own))
+        weak = model.base if data is None else model.of.weak(data)
+        there = {name: _alike(getattr(weak, name), value) for name, value in own.items()}
+        return replace(at, weak=at.places(there))
 
     def model_at(self, x: np.ndarray) -> ClosedForm[Any]:
         """Return the model with the fields at x."""
-        shapes = [np.shape(getattr(self.model, name)) for name in self.names]
-        parts = np.split(self.values(x), np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-        entries = zip(self.names, parts, shapes, strict=True)
-        return self.model.replaced(**{name: plain(part.reshape(shape)) for name, part, shape in entries})
+        return self.model.at(self.outer(x))
+
+    @property
+    def logarithmic(self) -> np.ndarray:
+        """Which entries are positive, or exceed an end of their own."""
+        return np.array([math.isfinite(scale.low) for scale in self.scales])
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the edges of the search, each of shape (D,)."""
@@ -176,10 +132,6 @@ class FieldCoordinates:
         for i in range(1, count):
             away = np.where(self.logarithmic, rng.uniform(-1, 1, size), rng.normal(size=size)) * self.stretch(SPREAD)
             yield away + (self.weak if i % 2 else 0.0)
-
-
-def _flat(parts: Iterable[Any]) -> np.ndarray:
-    return np.concatenate([np.ravel(part) for part in parts])
 
 
 def _alike(value: Any, own: np.ndarray) -> np.ndarray:
@@ -201,44 +153,20 @@ class Peak(NamedTuple):
     distance: float
 
 
-def log_evidence(model: ClosedForm[Any], stats: Any) -> float:
-    """Return the log evidence; NaN where it cannot be computed."""
-    try:
-        with np.errstate(all="ignore"):
-            return float(model.log_evidence(stats))
-    except (ArithmeticError, ValueError):  # overflow, the domain of a logarithm
-        return math.nan
-
-
-def require_same_statistics(model: ClosedForm[Any], data: Any, others: Mapping[str, float]) -> None:
-    """Refuse a field that the statistics depend on: they are computed once, and serve all values of the fields.
-
-    At the ``others``, a value for each field, the evidence must be the same with statistics computed there.
-    """
-    own = model.statistics(data)
-    for name, value in others.items():
-        try:
-            there = model.replaced(**{name: np.float64(value)})
-        except InputError:
-            continue
-        if not np.array_equal(log_evidence(there, own), log_evidence(there, there.statistics(data)), equal_nan=True):
-            raise InputError(f"over {name}: {model.name} needs it to read the data, so it cannot vary")
-
-
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """The log evidence of given statistics over coordinates of the fields."""
+    """The log evidence over coordinates of the fields, or with a prior of these the log joint density."""
 
-    coordinates: FieldCoordinates
-    stats: Any
+    coordinates: SearchCoordinates
+    data: Values
+    flat: bool
 
     def value(self, x: np.ndarray) -> float:
-        """Return the log evidence at x; minus infinity where it cannot be computed."""
-        try:
-            with np.errstate(all="ignore"):
-                height = log_evidence(self.coordinates.model_at(x), self.stats)
-        except InputError:  # a field beyond its largest
-            return -math.inf
+        """Return the height at x; minus infinity where it cannot be computed."""
+        outer = self.coordinates.outer(x)
+        with np.errstate(all="ignore"):
+            height = float(self.coordinates.model.log_marginal(outer, self.data))
+            height += 0.0 if self.flat else float(self.coordinates.model.log_outer_prior(outer))
         return -math.inf if math.isnan(height) else height
 
     def in_its_units(self) -> Surface:
@@ -323,3 +251,35 @@ class Surface:
     def allowed(peak: Peak) -> float:
         """Return how high the evidence may be far out if the peak is to be a maximum."""
         return peak.value - FALL * max(1.0, abs(peak.value))
+
+
+def _outward(surface: Surface, best: Peak) -> tuple[Peak, dict[str, str]]:
+    """Look far out on every side; return the best place after that, and what is wrong with it as a maximum."""
+    ways = list(itertools.product(range(len(best.x)), (-1, 1)))
+    for climbs_left in (3, 2, 1, 0):
+        far = {way: surface.further(best, *way) for way in ways}
+        higher = max(far.values(), key=surface.value)
+        if not (climbs_left and surface.value(higher) > best.value + SAME):
+            break
+        peak = surface.peak(surface.climb(higher))
+        if not peak.value > best.value + SAME:
+            break  # only beyond the edge of the search
+        best = peak
+    level = {way for way, x in far.items() if surface.value(x) >= surface.allowed(best)}
+    said = [_said(surface.coordinates, entry, level, best) for entry in range(len(best.x))]
+    return best, {label: line for label, line in zip(surface.coordinates.labels, said, strict=True) if line}
+
+
+def _said(coordinates: SearchCoordinates, entry: int, level: set[tuple[int, int]], best: Peak) -> str:
+    """Say what the evidence does in an entry without a maximum; nothing where there is one."""
+    label, (low, high) = coordinates.labels[entry], coordinates.bounds()
+    sides = [side for side in (-1, 1) if (entry, side) in level]
+    if len(sides) == 2:
+        return f"the evidence does not depend on {label}"
+    if sides:
+        limit = "infinity" if sides[0] > 0 else "0" if coordinates.logarithmic[entry] else "-infinity"
+        return f"no maximum in {label}: the evidence does not fall as {label} -> {limit}"
+    if best.x[entry] in (low[entry], high[entry]):
+        value = coordinates.entries(best.x)[entry]
+        return f"the evidence still rises at {label} = {value:g}, the edge of the search: begin nearer to its maximum"
+    return ""

@@ -1,0 +1,79 @@
+"""What empirical Bayes returns: a model whose fields were chosen by the data, or why there is none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bayeszoo.foundation.gate import Check, passed
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import text
+
+ENVELOPE = "the fields were chosen by these data, so this is an upper envelope and not the evidence of a model"
+
+
+@dataclass(frozen=True, repr=False)
+class EmpiricalBayes:
+    """A model whose fields maximize the evidence, or why there is none.
+
+    Attributes
+    ----------
+    model : Model
+        The model at the largest evidence found; where ``boundary`` is not empty, only where the search ended.
+    before : Model
+        The model that was given.
+    log_evidence, log_evidence_before : float
+        max over the fields of log p(data), and log p(data) at the fields given. The first is an upper envelope: it
+        may not be compared with the evidence of a model whose fields were not chosen by the same data.
+    over : tuple of str
+        The fields that were chosen.
+    boundary : dict of str to str
+        What the evidence does, for each field, or entry of one, in which it has no maximum.
+    reached, starts : int
+        How many climbs ended within `SAME` nats of the best, and how many there were.
+    checks : list of Check
+        All of them must pass.
+    """
+
+    model: Model
+    before: Model
+    over: tuple[str, ...]
+    boundary: dict[str, str]
+    reached: int
+    starts: int
+    checks: list[Check]
+    log_evidence: float = math.nan
+    log_evidence_before: float = math.nan
+
+    @property
+    def status(self) -> str:
+        """``"ok"``, ``"at the boundary"`` or ``"not converged"``."""
+        if self.boundary:
+            return "at the boundary"
+        return "ok" if passed(self.checks) else "not converged"
+
+    def __repr__(self) -> str:
+        """Show the fields before and after, the evidence and the status."""
+        ended = "" if self.status == "ok" else "  (where the search ended)"
+        changes = [
+            f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
+        ]
+        lines = [
+            f"{self.model.name}: {', '.join(changes)}{ended}",
+            *self.about_evidence(),
+            ENVELOPE,
+            f"{self.reached} of {self.starts} climbs reached the best",
+            f"status {self.status}",
+        ]
+        return "\n".join([*lines, *self.reasons])
+
+    def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
+        """Return what is known of the evidence, a line each; what it is at the fields chosen may be withheld."""
+        after = f"{self.log_evidence:.{decimals}f}" if shown else "withheld"
+        return [f"log evidence {self.log_evidence_before:.{decimals}f} -> {after}"]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the status is not ``"ok"``, a line each."""
+        failed = [str(check) for check in self.checks if not check.passed]
+        return list(self.boundary.values()) or failed
