@@ -79,7 +79,7 @@ def highest(model: Over, data: Values, flat: bool, starts: int, rng: np.random.G
     reached = sum(abs(height - best.value) <= SAME for height in heights)
     checks = [
         at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
-        at_most("fields at the boundary", len(boundary), 0).or_caveat("; ".join(boundary.values())),
+        at_most(": ".join(["fields at the boundary", *boundary.values()]), len(boundary), 0),
         at_most("distance to a stationary point in sd", best.distance, MAX_DISTANCE),
         at_least("starts that reached the maximum", reached, 2),
     ]
