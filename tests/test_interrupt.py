@@ -17,6 +17,7 @@ import pytest
 import xarray as xr
 
 import bayeszoo as bz
+from bayeszoo.comparison import by, many
 from bayeszoo.comparison.compare import STOPPED
 from bayeszoo.errors import Interrupted
 from bayeszoo.fit import uninterrupted
@@ -449,6 +450,47 @@ def test_a_comparison_that_is_stopped_shows_the_fits_that_it_has(monkeypatch):
     assert frame["status"].tolist() == ["ok"] * 2 + [f"withheld: {STOPPED}"] * 2
     with pytest.raises(KeyboardInterrupt):
         bz.compare(model, rows, ["map", "exact"], seed=1)
+
+
+def stopping_after(count, right, state):
+    """Return a fit that is stopped when it is asked for once more than ``count`` times."""
+
+    def fitted(*given, **options):
+        state.append(1)
+        if len(state) > count:
+            raise KeyboardInterrupt
+        return right(*given, **options)
+
+    return fitted
+
+
+TABLE = "y,site\n1.2,a\n0.3,a\n2.2,b\n1.9,b\n0.1,c\n0.7,c\n"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_groups_that_are_stopped_keep_the_fits_that_there_are(count, monkeypatch, run, tmp_path):
+    (tmp_path / "sites.csv").write_text(TABLE)
+    monkeypatch.setattr(by, "fit", stopping_after(count, by.fit, []))
+    out = tmp_path / "sites.nc"
+    command = ["fit", "normal_gamma", str(tmp_path / "sites.csv"), "--by", "site", "--method", "exact", "--seed", "1"]
+    code, printed, err = run(*command, "-o", str(out))
+    assert code == 130
+    assert "without a fit" in err
+    assert not out.exists()
+    kept = bz.load(tmp_path / "sites.nc.partial")
+    assert list(kept["fits"].children) == ["a", "b"][:count]
+    assert "a" in printed
+
+
+def test_many_data_sets_that_are_stopped_keep_the_fits_that_there_are(monkeypatch):
+    monkeypatch.setattr(many, "fit", stopping_after(1, many.fit, []))
+    data = {"north": [1.2, 0.9], "south": [3.1, 2.8], "east": [0.1, 0.3]}
+    with pytest.warns(bz.Caution, match="2 data sets without a fit"):
+        tree = bz.fit_many(bz.find("gaussian_mean")(), data, "exact", seed=1, workers=1)
+    assert list(tree["fits"].children) == ["north"]
+    monkeypatch.setattr(many, "fit", stopping)
+    with pytest.raises((Interrupted, KeyboardInterrupt)):
+        bz.fit_many(bz.find("gaussian_mean")(), data, "exact", seed=1, workers=1)
 
 
 def test_a_signal_waits_while_processes_begin(monkeypatch):

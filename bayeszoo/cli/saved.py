@@ -66,6 +66,15 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
         writing.probe_figure(plot, overwrite)
 
 
+def fitted(tree: xr.DataTree, output: Path | None, overwrite: bool) -> Path | None:
+    """Save a fit, or fits by group; what was stopped goes to ``NAME.partial`` and leaves NAME alone."""
+    if output is None:
+        return None
+    if tree.attrs.get("status") == "interrupted":
+        return said(files.save(tree, files.partial_of(output), overwrite=True))
+    return said(files.save(tree, output, overwrite))
+
+
 def load(fit_file: Any, single: bool = False) -> xr.DataTree:
     """Load the fit that a command names, FILE.nc or a group of it, FILE.nc:GROUP; one that is loaded stays as it is."""
     if hasattr(fit_file, "children"):

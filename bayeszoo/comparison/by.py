@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
@@ -23,6 +23,7 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import Caution, InputError, Interrupted
 from bayeszoo.fit import as_seed, fit
+from bayeszoo.foundation import signals
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import exchangeable_axis
@@ -41,6 +42,8 @@ MOST_ENTRIES = 100
 _SCORES = np.linspace(-8, 8, 401)
 """Standard normal scores over which the trapezoidal rule integrates to rounding."""
 _FAR = 1e-6
+MOST_NAMED = 5
+"""Groups without a fit that a warning names; the tree names all."""
 
 
 def fit_by(
@@ -108,14 +111,32 @@ def fit_parts(
     """Fit a model to data that have been read group by group, as `fit_by` does."""
     seed, trees = as_seed(seed), dict[str, xr.DataTree]()
     for label, own in own_seeds(parts, seed).items():
-        with named_in_errors(label), warnings.catch_warnings():
-            warnings.simplefilter("ignore", Caution)  # which would not say of which group it is
-            trees[label] = fit(model, parts[label], method, seed=own, **options)
-        if trees[label].attrs["status"] == "interrupted":
-            raise Interrupted(f"stopped at group {shown(label)}; nothing was kept")
-        trees[label].attrs |= {"by": by, "group": label}
-        warn(trees[label])
-    return in_one_tree(trees, by, seed)
+        try:
+            with named_in_errors(label), warnings.catch_warnings():
+                warnings.simplefilter("ignore", Caution)  # which would not say of which group it is
+                tree = fit(model, parts[label], method, seed=own, **options)
+        except (Interrupted, KeyboardInterrupt):
+            if not trees:
+                raise
+            signals.answer()
+            break
+        tree.attrs |= {"by": by, "group": label}
+        trees[label] = tree
+        warn(tree)
+        if tree.attrs["status"] == "interrupted":
+            break
+    whole = in_one_tree(trees, by, seed)
+    if left := [label for label in parts if label not in trees]:
+        whole.attrs["without_fit"] = dumps(left)
+        whole.attrs["status"] = "interrupted"
+        warnings.warn(f"stopped: {_listed(left)} without a fit", Caution, stacklevel=2)
+    return whole
+
+
+def _listed(labels: Sequence[str]) -> str:
+    """Name a few of the groups that are left."""
+    some = ", ".join(map(shown, labels[:MOST_NAMED])) + ", ..." * (len(labels) > MOST_NAMED)
+    return f"{len(labels)} group{'s' * (len(labels) > 1)} ({some}) {'are' if len(labels) > 1 else 'is'}"
 
 
 def own_seeds(parts: Mapping[str, Data], seed: int) -> dict[str, int]:

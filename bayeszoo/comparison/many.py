@@ -24,6 +24,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError
 from bayeszoo.fit import as_seed, fit, options_of
+from bayeszoo.foundation import signals
 from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
@@ -41,7 +42,8 @@ _IN_TURN = Lock()
 DATASET = "dataset"
 """The dimension of the data sets."""
 ENDED = "the process that fitted it ended, as it may for lack of memory"
-STOPPED = "stopped before all data sets were fitted; nothing was kept"
+STOPPED = "stopped before any data set was fitted; nothing was kept"
+UNFITTED = "stopped before it was fitted"
 MOST_SAID = 5
 """Data sets without a fit that a warning names; the tree names all."""
 
@@ -99,7 +101,7 @@ def fit_many(
     Warns
     -----
     Caution
-        When data sets have no fit, or one that did not pass its gate.
+        When data sets have no fit, as those that were left when it was stopped, or one that did not pass its gate.
 
     Raises
     ------
@@ -127,12 +129,18 @@ def fit_many(
     run = partial(_attempt, Reference.of(model), method, {"groups": (), **options})
     fits = dict[str, xr.DataTree]()
     with closing(reporter or (ProgressLine() if progress else Reporter())) as reporter:
-        for label, result in fitted(run, tasks):
-            if isinstance(result, str):
-                failures[label] = result
-            else:
-                fits[label] = result
-            reporter.progress("data sets", len(fits) + len(failures), len(named))
+        try:
+            for label, result in fitted(run, tasks):
+                if isinstance(result, str):
+                    failures[label] = result
+                else:
+                    fits[label] = result
+                reporter.progress("data sets", len(fits) + len(failures), len(named))
+        except (Interrupted, KeyboardInterrupt):
+            if not fits:
+                raise
+            signals.answer()
+            failures |= {label: UNFITTED for label in named if label not in fits and label not in failures}
     return _tree({label: fits[label] for label in named if label in fits}, failures, seed)
 
 

@@ -15,6 +15,7 @@ from bayeszoo.comparison.within import is_of_groups
 from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
+from bayeszoo.foundation import signals
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report.groups import contrast_rows, estimates_by_group
 from bayeszoo.results import files
@@ -56,15 +57,17 @@ def fit_groups(
         )
     for line in whole.notes:
         terminal.note(f"note: {line}")
-    with closing(terminal.TerminalReporter()) as reporter:
+    with closing(terminal.TerminalReporter()) as reporter, signals.saving():
         groups = () if output is None or len(parts) > MOST_IN_FULL else None
         tree = fit_parts(prior.model(model, whole), parts, by, method, reporter=reporter, groups=groups, **options)
-    drawn = "" if options.get("seed") is not None else f" --seed {tree.attrs['seed']}"
-    for fit in fits_of(tree).values():
-        fit.attrs |= {"command": terminal.typed(data, output) + drawn, "prior": prior.prior}
-    write = saved.at_once(lambda: None if output is None else saved.said(files.save(tree, output, overwrite)))
+        signals.answer()
+        drawn = "" if options.get("seed") is not None else f" --seed {tree.attrs['seed']}"
+        for fit in fits_of(tree).values():
+            fit.attrs |= {"command": terminal.typed(data, output) + drawn, "prior": prior.prior}
+        write = saved.at_once(partial(saved.fitted, tree, output, overwrite))
     _answer(tree, contrasts(tree), as_json, digits, saved=write)
-    return terminal.verdict(list(fits_of(tree).values()))
+    code = terminal.verdict(list(fits_of(tree).values()))
+    return signals.exit_code() if tree.attrs.get("status") == "interrupted" else code
 
 
 def contrasts_command(

@@ -110,7 +110,7 @@ def fit_command(
             signals.answer()
             tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
             reporter.phase("saving")
-            write = saved.at_once(partial(_save, tree, output, overwrite))
+            write = saved.at_once(partial(saved.fitted, tree, output, overwrite))
         reporter.phase("summarizing")
         described = {**document(tree), "prior": prior.prior}
     for line in described["notes"]:
@@ -137,15 +137,6 @@ def _show_words(tree: xr.DataTree) -> None:
         words = frame["word"].groupby(level="topic", sort=False)
         for (topic, each), share in zip(words, frame.attrs["shares"], strict=True):
             terminal.out().print(f"topic {topic}, {share:.2f} of the documents: {', '.join(map(escaped, each))}")
-
-
-def _save(tree: xr.DataTree, output: Path | None, overwrite: bool) -> Path | None:
-    """Save a fit; an interrupted one goes to ``NAME.partial`` and leaves NAME alone."""
-    if output is None:
-        return None
-    if tree.attrs["status"] == "interrupted":
-        return saved.said(files.save(tree, files.partial_of(output), overwrite=True))
-    return saved.said(files.save(tree, output, overwrite))
 
 
 @by_group
