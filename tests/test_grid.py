@@ -453,6 +453,7 @@ def test_a_field_of_several_entries_is_several_numbers():
     assert fitted.log_evidence == pytest.approx(math.log(whole / (ends[1] - ends[0]) ** 2), abs=1e-7)
     alpha = scipy.integrate.dblquad(lambda v, u: math.exp(u) * height(v, u), *ends, *ends, epsrel=1e-9)[0] / whole
     assert fitted.posterior["alpha"].mean()[0] == pytest.approx(alpha, rel=1e-6)
+    assert bz.fit(own, counts, "exact", seed=1).posterior["alpha"].dims == ("chain", "draw", "category")
     wide = DirichletMultinomial(alpha=(1.0,) * 4)
     with pytest.raises(bz.NumericalError, match="4 numbers, and it is of at most 3"):
         integrate(bz.over(wide, {"alpha": LogUniform(0.1, 10)}), bz.read(DirichletMultinomial, ["a", "b", "c", "d"]))

@@ -55,7 +55,9 @@ class Over(Conditional, family=True):
             if name not in known or known[name].matrix or known[name].whole:
                 raise InputError(f"over {name}: {self.base.name} has no such field of numbers")
         domain = {name: Scale(float(lows.get(name, 0.0))) if known[name].positive else Scale() for name in priors}
-        for name, value in {"outer": domain, "labels": self.base.labels, "_kept": {}}.items():
+        own = {name: known[name].axes for name in priors if np.ndim(getattr(self.base, name))}
+        dims = {**self.base.dims, **own}
+        for name, value in {"outer": domain, "dims": dims, "labels": self.base.labels, "_kept": {}}.items():
             object.__setattr__(self, name, value)
         super().__post_init__()
 
