@@ -8,117 +8,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 
-from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.model.base import Model, Values
+from bayeszoo.model.closed import ClosedForm, Conjugate, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
 from bayeszoo.model.observable import Classifies, Observable
 from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
 
 if TYPE_CHECKING:
-    import pymc as pm
-
     from bayeszoo.distributions.posterior import Posterior
     from bayeszoo.foundation.gate import Check
-
-
-class Sufficient[S: Stats](Model):
-    """The likelihood depends on the data only through statistics that add up, so its cost does not grow with N."""
-
-    @abstractmethod
-    def statistics(self, data: Values) -> S:
-        """Return the statistics of the data."""
-
-    @abstractmethod
-    def compressed(self, stats: S) -> pm.Model:
-        """Declare the density of the ordered data from the statistics, with the variables of ``declare``."""
-
-    def log_likelihood(self, stats: S, params: Values) -> Any:
-        """Return the log density of the ordered data; leading axes are draws. None where only rows give it."""
-        return None
-
-
-class ClosedForm[S: Stats](Sufficient[S]):
-    """Posterior and evidence are known in closed form, without PyMC.
-
-    A model whose closed form holds for some data only raises `NumericalError` for the others.
-    """
-
-    along_points: ClassVar[tuple[str, ...]] = ()
-    """Fields, single numbers, that `at_points` may set to many at once in `posterior` and `log_evidence`."""
-
-    def at_points(self, fields: Values) -> Self:
-        """Return the model with fields of shape (P,): its evidence has that shape, its posterior (P, *own shape)."""
-        model = copy(self)
-        for name, values in fields.items():
-            object.__setattr__(model, name, np.asarray(values, dtype=np.float64))
-        return model
-
-    @abstractmethod
-    def posterior(self, stats: S) -> Posterior:
-        """Return the posterior; of empty data, the prior."""
-
-    @abstractmethod
-    def log_evidence(self, stats: S) -> float:
-        """Return the log marginal likelihood of the ordered data, with every constant."""
-
-    def log_prior(self, params: Values, data: Values) -> Any:
-        """Return the log density of the prior; leading axes are draws. None where only `posterior` gives it."""
-        return None
-
-    def log_evidence_counts(self, stats: S) -> float:
-        """Return the log marginal likelihood of a table of counts, in whatever order."""
-        return self.log_evidence(stats) + stats.log_coefficient
-
-    def derived_marginals(self, stats: S) -> dict[str, Any]:
-        """Return the distributions of quantities of ``derived``, where these are known."""
-        return {}
-
-    def figures(self, stats: S) -> dict[str, float]:
-        """Return numbers that an exact fit shows beside the evidence; NaN is shown as withheld."""
-        return {}
-
-
-class Predictive[S: Stats](ClosedForm[S]):
-    """The posterior predictive distribution is known in closed form as well."""
-
-    @abstractmethod
-    def predictive(self, stats: S, data: Values) -> Any:
-        """Return the posterior predictive distribution of each row of ``data``: a frozen SciPy distribution."""
-
-
-class Conjugate[S: Stats](Predictive[S]):
-    """The posterior is of the prior's family: it can be the prior of the next data."""
-
-    @abstractmethod
-    def updated(self, stats: S) -> Self:
-        """Return the model whose prior is this model's posterior."""
-
-
-class PointEstimates[S: Stats](ClosedForm[S]):
-    """The MAP and the maximum-likelihood estimate are known in closed form."""
-
-    @abstractmethod
-    def free_parameters(self, stats: S) -> int:
-        """Return how many numbers the likelihood is maximized over."""
-
-    @abstractmethod
-    def map(self, stats: S) -> dict[str, Any]:
-        """Return the mode of the posterior in the constrained space (no Jacobian), or raise `NumericalError`."""
-
-    @abstractmethod
-    def mle(self, stats: S) -> dict[str, Any]:
-        """Return the maximum of the likelihood, or raise `NumericalError`."""
-
-    def certificate(self, stats: S, params: Values) -> list[Check]:
-        """Check that a point is the mode, where the density has corners and small steps do not tell it."""
-        return []
 
 
 class EM(Model):
