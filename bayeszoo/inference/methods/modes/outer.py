@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.scale import Scale
+from bayeszoo.distributions.scale import REAL, Scale
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Conditional
+from bayeszoo.model.outer import OuterCoordinates
 
 FAR = 1e4
 """How many times the guess, or widths from it, an estimate may be at the most: beyond it has run away."""
@@ -54,31 +55,32 @@ def run(problem: Problem, flat: bool) -> Outcome:
     """
     model = problem.model_as(Conditional)
     with problem.clock.phase("run"):
-        scale = _Scale(model, problem)
-        height = scale.height(flat)
-        climbs = [_climbed(height, start, scale.bounds) for start in scale.starts()]
+        places = _Places(model, problem)
+        height = places.height(flat)
+        climbs = [_climbed(height, start, places.bounds) for start in places.starts()]
         place = max(climbs, key=height)
-        _refuse_runaway(scale, place)
-        checks = [*_checks_of_height(scale, height, place), _check_all_matter(scale, height, climbs)]
-    joint, likelihood = scale.height(False)(place), scale.height(True)(place)
+        _refuse_runaway(places, place)
+        checks = [*_checks_of_height(places, height, place), _check_all_matter(places, height, climbs)]
+    joint, likelihood = places.height(False)(place), places.height(True)(place)
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": joint}
-    draws = {name: np.full((1, 1), value) for name, value in scale.values(place).items()}
+    draws = {name: np.full((1, 1), value) for name, value in places.values(place).items()}
     return Outcome(draws, "L-BFGS-B", checks, facts)
 
 
-class _Scale:
+class _Places:
     """Outer parameters as places of about 1: real ones in widths about the guess, positive ones times the guess."""
 
     def __init__(self, model: Conditional, problem: Problem) -> None:
         self._model, self._data = model, problem.data
         guesses = model.outer_guess(problem.data)
         columns = [_axis(prior.scale, *guesses[name]) for name, prior in model.outer_priors.items()]
-        self._origin, self._unit, self._begin, self.bounds = zip(*columns, strict=True)
+        origin, unit, self._begin, self.bounds = zip(*columns, strict=True)
+        shapes: dict[str, tuple[int, ...]] = {name: () for name in model.outer}
+        self._coordinates = OuterCoordinates(shapes, (REAL,) * len(shapes), np.array(origin), np.array(unit))
 
     def values(self, place: np.ndarray) -> dict[str, float]:
         """Return the outer parameters at a place."""
-        numbers = np.array(self._origin) + np.array(self._unit) * place
-        return dict(zip(self._model.outer, numbers.tolist(), strict=True))
+        return {name: float(value) for name, value in self._coordinates.outer(place).items()}
 
     def height(self, flat: bool) -> Height:
         """Return the log likelihood, and unless ``flat`` with the log prior, as a function of the place."""
@@ -128,26 +130,26 @@ def _depth(place: np.ndarray, height: Height) -> float:
     return -max(height(place), LOWEST)
 
 
-def _refuse_runaway(scale: _Scale, place: np.ndarray) -> None:
-    for name, x in zip(scale.values(place), place, strict=True):
+def _refuse_runaway(places: _Places, place: np.ndarray) -> None:
+    for name, x in zip(places.values(place), place, strict=True):
         if abs(x) > FAR:
             raise NumericalError(f"no mode: the density grows as {name} runs off to {math.copysign(math.inf, x):g}")
 
 
-def _checks_of_height(scale: _Scale, height: Height, place: np.ndarray) -> list[Check]:
+def _checks_of_height(places: _Places, height: Height, place: np.ndarray) -> list[Check]:
     """Check that no place near a mode is higher, nor one nearer to the edge, where the density may be without bound."""
     here = height(place)
     rounding = _rounding(here)
-    gain = max(height(near) for near in _near(place, scale.bounds)) - here
+    gain = max(height(near) for near in _near(place, places.bounds)) - here
     gain = gain - rounding if rounding <= MAX_AT_EDGE else rounding  # above, no gain of nats could be seen
-    at_edge = height(_towards_edges(place, scale.bounds)) - here
+    at_edge = height(_towards_edges(place, places.bounds)) - here
     return [
         at_most("gain of a small step", max(gain, 0.0), 0.0),
         at_most("nats gained halfway to the edge", max(at_edge, 0.0), MAX_AT_EDGE),
     ]
 
 
-def _check_all_matter(scale: _Scale, height: Height, climbs: Sequence[np.ndarray]) -> Check:
+def _check_all_matter(places: _Places, height: Height, climbs: Sequence[np.ndarray]) -> Check:
     """Check that every parameter matters at the mode, and that no climb has found a mode as high elsewhere.
 
     A correlation with what does not vary may be anything, and two spreads may be told apart by nothing.
@@ -155,7 +157,7 @@ def _check_all_matter(scale: _Scale, height: Height, climbs: Sequence[np.ndarray
     place = max(climbs, key=height)
     apart = np.ptp([climb for climb in climbs if height(climb) >= height(place) - FLAT], axis=0) > APART
     flat = []
-    for i, (name, bounds) in enumerate(zip(scale.values(place), scale.bounds, strict=True)):
+    for i, (name, bounds) in enumerate(zip(places.values(place), places.bounds, strict=True)):
         others = [np.where(np.arange(len(place)) == i, value, place) for value in _others(place[i], *bounds)]
         if apart[i] or max(abs(height(other) - height(place)) for other in others) < FLAT:
             flat.append(name)
