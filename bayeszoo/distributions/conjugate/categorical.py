@@ -183,11 +183,6 @@ class Bernoulli(Block[Trials]):
         return self.a.shape
 
     @property
-    def free_parameters(self) -> int:
-        """1 for each."""
-        return self.a.size
-
-    @property
     def unbounded(self) -> str:
         """Say so where a or b is below 1."""
         below = np.any(np.minimum(self.a, self.b) < 1)

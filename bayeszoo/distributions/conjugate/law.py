@@ -11,6 +11,7 @@ row that is missing (code -1, NaN) has log density 0 and counts for nothing.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -136,9 +137,9 @@ class Block[S: Stats](Law[S]):
     unbounded: ClassVar[Any] = ""
 
     @property
-    @abstractmethod
     def free_parameters(self) -> int:
-        """How many numbers the likelihood is maximized over."""
+        """How many numbers the likelihood is maximized over: by default one for each law."""
+        return math.prod(self.axes)
 
     @abstractmethod
     def each(self, rows: Values) -> S:

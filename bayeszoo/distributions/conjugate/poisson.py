@@ -39,11 +39,6 @@ class Poisson(Block[Events]):
         return self.a.shape
 
     @property
-    def free_parameters(self) -> int:
-        """1 for each."""
-        return self.a.size
-
-    @property
     def unbounded(self) -> str:
         """Say so where a is below 1."""
         below = np.any(self.a < 1)

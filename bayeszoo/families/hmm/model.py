@@ -39,7 +39,8 @@ from bayeszoo.families.hmm.tables import (
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Additive, Enumerable, Symmetric, Variational
+from bayeszoo.model.capabilities import Enumerable, Symmetric
+from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
 from bayeszoo.model.steps import Expectation
 
@@ -49,7 +50,7 @@ MOST_ORDERS = 720
 """Orders of the labels, 6!, up to which q(theta) is averaged over them."""
 
 
-class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family=True):
+class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, Symmetric, family=True):
     """A hidden Markov chain of K states, with Dirichlet(alpha) and Dirichlet(beta) priors on its tables, or known ones.
 
     A subclass gives the emissions, which must be conjugate given the states, and declares the model. ``sticky``, >= 0,
@@ -213,22 +214,9 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         alone = not np.all(1 + times_left(stats) > 1)  # less is lost beside the concentration 1 of a flat prior
         if self.K > 1 and alone and is_flat(stats.prior.transition, flat):
             raise NumericalError(never_left(int(np.argmin(times_left(stats)))))
-        if not flat:
-            return stats.posterior().mode()
-        emissions.require_spread(stats.prior.emission, stats.stats.parts[2])
-        return stats.prior.mle(stats.stats)
-
-    def pooled(self, stats: ExpectedStates, other: ExpectedStates) -> ExpectedStates:
-        """Return the expected statistics of two sets of sequences."""
-        return stats.pooled(other)
-
-    def log_prior(self, params: Values, data: Values) -> np.ndarray:
-        """Log density of the tables and of the emissions; leading axes are draws."""
-        return np.asarray(self.prior(data).logpdf(params))
-
-    def free_parameters(self, stats: Any) -> int:
-        """Return how many numbers the tables and the emissions have that are not known."""
-        return self.prior(stats).free_parameters
+        if flat:
+            emissions.require_spread(stats.prior.emission, stats.stats.parts[2])
+        return super().m_step(stats, flat)
 
     def unbounded(self, data: Values) -> str:
         """Say why the posterior density has no maximum; nothing where it has one. Of one state nothing is hidden."""
@@ -264,18 +252,6 @@ class HiddenMarkovModel(EM, Variational, Additive, Enumerable, Symmetric, family
         """Return expected statistics under the best q(z), and its log normalizer."""
         law = q.q.emission
         return self._expectation(q.prior, law, q.q.typical_tables(), law.expected_log_density, data)
-
-    def vb_m_step(self, stats: ExpectedStates) -> Factors[HiddenChain]:
-        """Return q(theta), the posterior given expected statistics."""
-        return Factors(stats.posterior(), stats.prior)
-
-    def divergence(self, q: Factors[HiddenChain]) -> float:
-        """Return KL(q(theta) || prior) in nats."""
-        return q.divergence
-
-    def vb_posterior(self, q: Factors[HiddenChain]) -> Posterior:
-        """Return q(theta): rows of tables Dirichlet, and independent of the emissions."""
-        return q.q.posterior()
 
     def vb_log_density(self, q: Factors[HiddenChain], params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.

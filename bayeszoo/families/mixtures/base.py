@@ -21,7 +21,8 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Additive, Enumerable, Symmetric, Variational
+from bayeszoo.model.capabilities import Enumerable, Symmetric
+from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.permanents", suppress_warning=True)
@@ -43,7 +44,7 @@ class MixturePrior(Product):
         return self.laws[1]
 
 
-class MixtureModel(EM, Variational, Additive, Enumerable, Symmetric, family=True):
+class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=True):
     """A mixture of K components with weights ~ Dirichlet(alpha), the same alpha for all, so that labels mean nothing.
 
     A subclass gives the conjugate law of a row in each component. Parameters are ``weights`` (K,) and those of the law.
@@ -74,34 +75,6 @@ class MixtureModel(EM, Variational, Additive, Enumerable, Symmetric, family=True
         """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
         prior = self.prior(data)
         return Expected(Several((Counts(each.sum(axis=0)), prior.law.statistics(data, each))), prior)
-
-    def m_step(self, stats: Expected[MixturePrior], flat: bool = False) -> dict[str, Any]:
-        """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        return stats.prior.mle(stats.stats) if flat else stats.posterior().mode()
-
-    def pooled(self, stats: Expected[MixturePrior], other: Expected[MixturePrior]) -> Expected[MixturePrior]:
-        """Return the expected statistics of both parts of the rows."""
-        return stats.pooled(other)
-
-    def log_prior(self, params: Values, data: Values) -> np.ndarray:
-        """Log density of weights and components; leading axes are draws."""
-        return np.asarray(self.prior(data).logpdf(params))
-
-    def free_parameters(self, stats: Any) -> int:
-        """Return K - 1 weights and the numbers of the components."""
-        return self.prior(stats).free_parameters
-
-    def vb_m_step(self, stats: Expected[MixturePrior]) -> Factors[MixturePrior]:
-        """Return q(theta), the posterior given expected statistics."""
-        return Factors(stats.posterior(), stats.prior)
-
-    def divergence(self, q: Factors[MixturePrior]) -> float:
-        """Return KL(q(theta) || prior) in nats."""
-        return q.divergence
-
-    def vb_posterior(self, q: Factors[MixturePrior]) -> Posterior:
-        """Return q(theta): weights Dirichlet, and independent of the components."""
-        return q.q.posterior()
 
     def vb_log_density(self, q: Factors[MixturePrior], params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""

@@ -1,0 +1,49 @@
+"""Steps of EM and variational Bayes of models whose parameters are conjugate given what is latent: written once."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.distributions.conjugate.product import Expected, Factors, Product
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import EM, Additive, Variational
+
+
+class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
+    """EM and variational Bayes of a model whose prior is a product of conjugate laws; a subclass gives the E-steps."""
+
+    @abstractmethod
+    def prior(self, data: Values) -> P:
+        """Return the prior of all parameters."""
+
+    def m_step(self, stats: Expected[P], flat: bool = False) -> dict[str, Any]:
+        """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
+        return stats.prior.mle(stats.stats) if flat else stats.posterior().mode()
+
+    def pooled(self, stats: Expected[P], other: Expected[P]) -> Expected[P]:
+        """Return the expected statistics of two parts of the data."""
+        return stats.pooled(other)
+
+    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+        """Log density of the prior; leading axes of the parameters are draws."""
+        return np.asarray(self.prior(data).logpdf(params))
+
+    def free_parameters(self, stats: Any) -> int:
+        """Return how many numbers the parameters are that are not known."""
+        return self.prior(stats).free_parameters
+
+    def vb_m_step(self, stats: Expected[P]) -> Factors[P]:
+        """Return q(theta), the posterior given expected statistics."""
+        return Factors(stats.posterior(), stats.prior)
+
+    def divergence(self, q: Factors[P]) -> float:
+        """Return KL(q(theta) || prior) in nats."""
+        return q.divergence
+
+    def vb_posterior(self, q: Factors[P]) -> Posterior:
+        """Return q(theta): the parameters of different laws are independent."""
+        return q.q.posterior()
