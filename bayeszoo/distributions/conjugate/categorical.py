@@ -113,9 +113,11 @@ class Categorical(Block[Counts]):
         if self.alpha.shape[-1] == 1:
             return {self.names[0]: np.ones_like(self.alpha)}
         above = self.alpha - 1
-        self._refuse(np.any(above < 0, axis=-1), "is unbounded, some alpha < 1")
-        self._refuse(np.all(above == 0, axis=-1), "is flat, every alpha = 1")
-        return {self.names[0]: above / above.sum(axis=-1, keepdims=True)}
+        total = above.sum(axis=-1, keepdims=True)
+        if not (np.all(above >= 0) and np.all(total > 0)):
+            self._refuse(np.any(above < 0, axis=-1), "is unbounded, some alpha < 1")
+            self._refuse(np.all(above == 0, axis=-1), "is flat, every alpha = 1")
+        return {self.names[0]: above / total}
 
     def mle(self, stats: Counts) -> dict[str, np.ndarray]:
         """Return the observed shares."""

@@ -58,8 +58,11 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
 
     def prior(self, data: Values) -> MixturePrior:
         """Return the prior of all parameters."""
-        weights = Categorical(("weights",), "component", np.full(self.K, self.alpha))
-        return MixturePrior((weights, self.component_law(data)))
+        return self.with_law(self.component_law(data))
+
+    def with_law(self, law: Block[Any]) -> MixturePrior:
+        """Return the prior of all parameters, of which those of the components are given."""
+        return MixturePrior((Categorical(("weights",), "component", np.full(self.K, self.alpha)), law))
 
     def log_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""

@@ -65,15 +65,17 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def component_law(self, data: Values) -> GaussianComponents:
         """Return the prior of the components of the data."""
-        return self._law_of_columns(data["Y"].shape[1])
+        law: GaussianComponents = self.prior(data).law
+        return law
 
-    def _law_of_columns(self, columns: int) -> GaussianComponents:
-        """Return the prior of rows with so many columns, which every step of a climb asks for."""
-        kept: dict[int, GaussianComponents] = self.__dict__.setdefault(
-            "_kept", {}
-        )  # beside the fields, which are fixed
+    def prior(self, data: Values) -> MixturePrior:
+        """Return the prior of all parameters, which every step of a climb asks for."""
+        return self._prior_of_columns(data["Y"].shape[1])
+
+    def _prior_of_columns(self, columns: int) -> MixturePrior:
+        kept: dict[int, MixturePrior] = self.__dict__.setdefault("_kept", {})  # beside the fields, which are fixed
         if columns not in kept:
-            kept[columns] = self.components(columns)
+            kept[columns] = self.with_law(self.components(columns))
         return kept[columns]
 
     def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
@@ -156,7 +158,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return mean and standard deviation of a row, and 1 / sum(weights^2), which do not depend on labels."""
-        rows = MixtureRows(self._law_of_columns(np.shape(params["means"])[-1]), params, 1)
+        rows = MixtureRows(self._prior_of_columns(np.shape(params["means"])[-1]).law, params, 1)
         effective = 1 / np.sum(np.square(params["weights"]), axis=-1)
         mean, sd = rows.mean()[..., 0, :], rows.std()[..., 0, :]
         return {"mixture_mean": mean, "mixture_sd": sd, **({"effective_components": effective} if self.K > 1 else {})}
