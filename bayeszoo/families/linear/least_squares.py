@@ -91,7 +91,7 @@ class Solution:
     @property
     def effective_parameters(self) -> float:
         """How many directions the data determine better than the prior: the trace of the hat matrix."""
-        return math.fsum(self.gains) * self.trust
+        return float(math.fsum(self.gains) * self.trust)
 
     @property
     def shares(self) -> np.ndarray:
