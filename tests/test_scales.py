@@ -38,12 +38,14 @@ def statistics(name, unit):
     return {key: values.to_numpy().reshape(5, -1) for key, values in tree["exact"].data_vars.items()}
 
 
-@pytest.mark.parametrize("unit", [1e-150, 1e-90, 1e49])
-@pytest.mark.parametrize("name", MODELS)
+# of the groups' rates a unit of 1e-150 would take a prior above the largest number of a field
+UNITS = [(name, unit) for name in MODELS for unit in (1e-150, 1e-90, 1e49)]
+UNITS.remove(("gamma_poisson_groups", 1e-150))
+
+
+@pytest.mark.parametrize(("name", "unit"), UNITS)
 def test_mean_sd_and_quantiles_have_one_unit(name, unit):
     """All five of an entry are multiplied by the same number."""
-    if name == "gamma_poisson_groups" and unit == 1e-150:
-        pytest.skip("its prior of the rate would be above the largest number of a field")
     usual, moved = statistics(name, 1.0), statistics(name, unit)
     for key, before in usual.items():
         ratios = moved[key] / np.where(before == 0, np.nan, before)

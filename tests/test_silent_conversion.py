@@ -77,9 +77,10 @@ def test_whole_numbers_that_float64_has_and_decimals_are_read():
 
 def test_a_long_double_is_refused_where_its_digits_are_lost():
     values = np.array([np.longdouble(2**53) + 1, np.longdouble(1)])
-    if values[0] == 2**53:
-        pytest.skip("no extended precision on this machine")
-    assert refusal(CELL, values).rows == (1,)
+    if values[0] == 2**53:  # on a machine without extended precision nothing is lost
+        assert read(CELL, values)["y"].tolist() == [2.0**53, 1.0]
+    else:
+        assert refusal(CELL, values).rows == (1,)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "tsv"])
