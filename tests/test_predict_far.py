@@ -147,3 +147,12 @@ def test_brackets_of_any_width_close():
 
     found = reached(cdf, 0.3, np.full(3, 1e-300), np.full(3, LARGEST))
     np.testing.assert_allclose(np.log(found), stats.norm.ppf(0.3, [0, 500, -500], 2), rtol=1e-9)
+
+
+def test_equal_rows_far_out_are_one_quadrature(tree, monkeypatch):
+    monkeypatch.setattr("bayeszoo.answers.law.MOST_FAR", 2)
+    at = [12.0] * 5 + [11.5] * 3 + [12.5]
+    frame = bz.predict(tree, {"x": at})
+    assert frame["mean"].notna().tolist() == [True] * 8 + [False]
+    assert frame["mean"].nunique() == 2
+    assert "different rows" in frame["withheld"].iloc[-1]

@@ -266,3 +266,9 @@ def test_a_model_that_is_no_dataclass_is_refused_in_a_line():
         bz.InputError, match=r"PlugEM is no dataclass; write @dataclass\(frozen=True\) above the class$"
     ):
         type("PlugEM", (Model,), dict.fromkeys(("simulate", "declare"), lambda self, *_: None))()
+
+
+def test_parameters_of_rows_that_have_no_names_are_refused_when_the_class_is_made():
+    with pytest.raises(TypeError, match=r"OfRows\.theta has an entry for each row"):
+        type("OfRows", (type(zoo.find("normal_gamma")()),), {"dims": {"theta": ("row",)}})
+    assert type("OfNone", (type(zoo.find("normal_gamma")()),), {"dims": {"theta": ()}}).name == "of_none"

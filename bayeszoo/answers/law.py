@@ -33,7 +33,7 @@ MOST_CELLS = 2_000_000
 """Points times rows that are computed at a time."""
 MOST_FAR = 100
 """Rows whose moments have a quadrature of their own, of some tenths of a second each."""
-TOO_MANY = f"a quadrature of its own is needed, which the first {MOST_FAR} rows have: ask for fewer rows at a time"
+TOO_MANY = f"a quadrature of its own is needed, which {MOST_FAR} different rows have: ask for fewer rows at a time"
 LOG_LARGEST = math.log(LARGEST)
 LARGEST_DRAWN = 1e15
 """Mean of counts from which NumPy cannot draw them."""
@@ -224,9 +224,15 @@ def _held(fit: Fit, mixture: Averaged, rows: Values) -> Moments:
     is_too_large, is_left = (np.zeros(known.mean.shape, dtype=bool) for _ in range(2))
     if isinstance(fit.model, LogConcave):
         far = np.flatnonzero(~(known.has_mean & known.has_sd))
-        is_left = np.isin(np.arange(len(is_left)), far[MOST_FAR:])
-        for i in far[:MOST_FAR].tolist():
-            for name, log_value in _far_out(fit, fit.model.inputs.reordered(rows, np.array([i]))).items():
+        known_of = dict[tuple[bytes, ...], dict[str, float]]()  # by rows that differ: equal ones have equal moments
+        for i in far.tolist():
+            row = fit.model.inputs.reordered(rows, np.array([i]))
+            key = tuple(np.asarray(values).tobytes() for values in row.values())
+            if key not in known_of and len(known_of) == MOST_FAR:
+                is_left[i] = True
+                continue
+            known_of[key] = known_of[key] if key in known_of else _far_out(fit, row)
+            for name, log_value in known_of[key].items():
                 is_too_large[i] |= log_value >= LOG_LARGEST
                 kept[name][i] = log_value < LOG_LARGEST
                 values[name][i] = math.exp(log_value) if kept[name][i] else math.nan

@@ -87,6 +87,7 @@ class Model(ABC):
         super().__init_subclass__(**kwargs)
         if not family and cls.__module__ != "bayeszoo.model.capabilities":
             _refuse_unknown_steps(cls)
+            _refuse_rows_without_names(cls)
         words = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", cls.__name__)
         cls.name = "_".join(word.lower() for word in words)
         cls.__eq__ = _same  # type: ignore[method-assign]  # which `dataclass` then keeps
@@ -207,6 +208,16 @@ def _refuse_unknown_steps(model: type[Model]) -> None:
             close = get_close_matches(name, declared, 1)
             hint = f"did you mean {close[0]}?" if close else "a method of this model alone is named in `own`"
             raise TypeError(f"{model.__name__}.{name} is no step of any of its bases: {hint}")
+
+
+def _refuse_rows_without_names(model: type[Model]) -> None:
+    """Refuse parameters along ``row`` of data whose rows have no names: nothing would tell new rows apart."""
+    dims, inputs = getattr(model, "dims", {}), getattr(model, "inputs", None)
+    if not isinstance(dims, Mapping) or inputs is None or inputs.row_names is not None:
+        return
+    if of_rows := [name for name, axes in dims.items() if "row" in axes]:
+        why = f"{model.__name__}.{of_rows[0]} has an entry for each row, and its inputs do not name rows"
+        raise TypeError(f"{why}: take inputs that do, whose `row_names` is the axis of such a parameter")
 
 
 def label_of(model: type[Model], values: Mapping[str, Any]) -> str:
