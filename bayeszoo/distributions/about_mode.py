@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.foundation.grid import Grid, Integrand, enclosing
-from bayeszoo.foundation.quadrature import Distribution
+from bayeszoo.foundation.quadrature import Distribution, peak
 
 DEPTH = 50.0
 """Nats below its highest at which a density is cut off."""
@@ -34,13 +34,18 @@ class AboutMode(Integrand):
         self._root = np.linalg.cholesky((covariance + covariance.T) / 2)
         self._log_volume = float(np.sum(np.log(np.diag(self._root))))
         centre, scale = np.zeros(len(mode)), np.ones(len(mode))
-        self.low, self.high, _ = enclosing(self.log_density, centre, scale, 64 * scale, DEPTH)
+        self.low, self.high, self._highest = enclosing(self.log_density, centre, scale, 64 * scale, DEPTH)
 
     def points(self, places: np.ndarray) -> np.ndarray:
         """Return u at coordinates (P, D), in their own order."""
         u = np.empty_like(places)
         u[:, self._order] = self._mode[self._order] + places @ self._root.T
         return u
+
+    def highest(self) -> np.ndarray:
+        """Return u where the density is highest, climbed to from the highest of the points that bounds were laid by."""
+        top, _ = peak(self.log_density, self.low, self.high, self._highest)
+        return self.points(top[None])[0]
 
     def log_density(self, points: np.ndarray) -> np.ndarray:
         """Return the log density in the coordinates at points (P, D)."""

@@ -307,14 +307,15 @@ def log_expectation(
 ) -> float:
     """Return the log of the posterior mean of a positive function of the weights that points far out decide, else NaN.
 
-    The grid is one of the product of function and density. ``log_values`` takes weights of shape (P, T), and raises
-    `NumericalError` where the function is too large.
+    The grid is one of the product of function and density, about the maximum of that. ``log_values`` takes weights of
+    shape (P, T), and raises `NumericalError` where the function is too large.
     """
     rows = model.concave(data)
     mode = rows.highest()
     product = lambda u: rows.joint_values(u) + log_values(rows.params(u))  # noqa: E731
     with one_thread():
-        grid = refined(AboutMode(product, mode.x, mode.there.curvature, range(rows.size)), _is_fine)
+        top = AboutMode(product, mode.x, mode.there.curvature, range(rows.size)).highest()
+        grid = refined(AboutMode(product, top, rows.joint(top).curvature, range(rows.size)), _is_fine)
     return grid.log_integral - log_evidence if _is_fine(grid) and grid.depth >= LEAST_DEPTH else math.nan
 
 
