@@ -286,7 +286,7 @@ class Fit:
         variables = {str(name): values for name, values in self.tree[group].data_vars.items()}
         drawn = {name: values for name, values in variables.items() if {"chain", "draw"} <= {*values.dims}}
         arrays = {name: values.transpose("chain", "draw", ...).to_numpy() for name, values in drawn.items()}
-        if group == "posterior":
+        if group == "posterior" and "observed_data" in self:  # whose labels say how long the axes are
             self._require_axes(arrays)
         return arrays
 
