@@ -102,7 +102,8 @@ class GammaPoissonGroups(Conditional, Observable):
 
     def _rates(self, outer: Values) -> Poisson:
         """Return the conjugate law of each group's count; leading axes of the outer numbers are points."""
-        return Poisson(("lam",), "y", *(np.asarray(outer[name])[..., None] for name in ("shape", "rate")))
+        shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
+        return Poisson(("lam",), "y", shape, rate)
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log probability of the counts: negative binomial."""

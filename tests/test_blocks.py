@@ -42,12 +42,12 @@ def yes_no(rng, axes):
 
 def trials(rng, axes):
     total = rng.integers(1, 9, N)
-    block = Bernoulli(("chance",), "x", numbers(rng, axes), numbers(rng, axes))
+    block = Bernoulli(("chance",), "x", numbers(rng, axes), numbers(rng, axes), "trials")
     return block, {"x": rng.binomial(total, 0.4), "trials": total}
 
 
 def events(rng, axes):
-    block = Poisson(("rate",), "x", numbers(rng, axes), numbers(rng, axes))
+    block = Poisson(("rate",), "x", numbers(rng, axes), numbers(rng, axes), "exposure")
     return block, {"x": rng.poisson(2.0, N), "exposure": rng.uniform(0.5, 2.0, N)}
 
 

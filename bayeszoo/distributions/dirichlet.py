@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.special import deviance, log_beta_ratio, log_binomial, log_peak, log_rising
+from bayeszoo.distributions.special import (
+    deviance,
+    gamma_divergence,
+    log_beta_ratio,
+    log_binomial,
+    log_peak,
+    log_rising,
+)
 
 LEAST_LOG = -1e300
 """Stands for the logarithm of 0 where it may be multiplied or added up."""
@@ -96,6 +103,12 @@ def expected_log(alpha: np.ndarray) -> np.ndarray:
 
 
 def divergence(alpha: Any, prior: Any) -> float:
-    """Return KL(Dirichlet(alpha) || Dirichlet(prior)), summed over rows."""
+    """Return KL(Dirichlet(alpha) || Dirichlet(prior)), summed over rows.
+
+    Shares of Gamma variables are independent of their sum: it is the divergence of the variables less that of the sum.
+    Of sums whose means are both 1 these are of its own size, and not of terms as large as alpha.
+    """
     alpha, prior = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(prior, dtype=np.float64))
-    return float(np.sum(log_constant(alpha) - log_constant(prior)) + np.sum((alpha - prior) * expected_log(alpha)))
+    total, before = (values.sum(axis=-1, keepdims=True) for values in (alpha, prior))
+    of_sums = gamma_divergence(total, total, before, before)
+    return float(np.sum(gamma_divergence(alpha, total, prior, before)) - np.sum(of_sums))

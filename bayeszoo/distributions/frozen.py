@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions.large_counts import beta_cdf, beta_ppf
+from bayeszoo.distributions.special import log_beta
 
 
 class Frozen:
@@ -58,6 +59,10 @@ class Beta(Frozen):
     def var(self) -> Any:
         """Return the variance."""
         return np.square(self.std())
+
+    def logpdf(self, x: Any) -> Any:
+        """Return the log density."""
+        return log_beta(x, *self.args)[()]
 
     def cdf(self, x: Any) -> Any:
         """Return the probability of at most x."""

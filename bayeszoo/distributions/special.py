@@ -84,7 +84,8 @@ def digamma_less_log(x: Any) -> np.ndarray:
 def gamma_divergence(shape: Any, rate: Any, other_shape: Any, other_rate: Any) -> np.ndarray:
     """Return KL(Gamma(shape, rate) || Gamma(other_shape, other_rate)) in nats."""
     of_shapes = (shape - other_shape) * digamma_less_log(shape) + log_peak(shape) - log_peak(other_shape)
-    return np.asarray(of_shapes + np.log(shape / other_shape) + deviance(other_shape, other_rate * shape / rate))
+    ratio = other_rate / rate * (shape / other_shape)  # of the means, which by themselves may vanish
+    return np.asarray(of_shapes + np.log(shape / other_shape) + other_shape * deviance(1.0, ratio))
 
 
 def log_gamma(x: Any, shape: Any, rate: Any) -> np.ndarray:
@@ -97,6 +98,21 @@ def log_gamma(x: Any, shape: Any, rate: Any) -> np.ndarray:
         return density
     edge = np.where(shape > 1, -np.inf, np.where(shape < 1, np.inf, np.log(rate)))
     return np.where(inside, density, np.where(np.isnan(x), x, np.where(x < 0, -np.inf, edge)))
+
+
+def log_beta(x: Any, a: Any, b: Any) -> np.ndarray:
+    """Log Beta density, without cancellation where x is near a / (a + b) and these are large; at 0 and 1 its limits."""
+    x, a, b = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in (x, a, b)))
+    total, inside = a + b, (x > 0) & (x < 1)
+    p = np.where(inside, x, 0.5)
+    difference = a * (1 - p) - b * p  # of a from its share of the total; b is off by as much the other way
+    peaks = log_peak(a) + log_peak(b) - log_peak(total) + np.log(a) - np.log(p) + np.log(b / total) - np.log1p(-p)
+    density = peaks - deviance(a, total * p, difference) - deviance(b, total * (1 - p), -difference)
+    if inside.all():
+        return np.asarray(density)
+    own, other = np.where(x == 0, a, b), np.where(x == 0, b, a)
+    edge = np.where(own > 1, -np.inf, np.where(own < 1, np.inf, np.log(other)))
+    return np.where(inside, density, np.where(np.isnan(x), x, np.where((x == 0) | (x == 1), edge, -np.inf)))
 
 
 def log_normal(x: Any, mean: Any, variance: Any) -> np.ndarray:

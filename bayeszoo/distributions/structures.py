@@ -15,7 +15,7 @@ import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.covariance import CovarianceMarginals
-from bayeszoo.distributions.special import deviance, log_peak, log_rising
+from bayeszoo.distributions.special import deviance, gamma_divergence, log_peak, log_rising
 from bayeszoo.distributions.statistics.base import along
 from bayeszoo.errors import NumericalError
 
@@ -156,13 +156,14 @@ class Structure:
         """Return psi over the covariance: squares of the diagonals of its factor, and the sum of the other squares."""
         B = solve_lower(factor, self.factor(psi))
         squares = np.diagonal(B, axis1=-2, axis2=-1) ** 2
-        return squares.reshape(*squares.shape[:-2], -1), np.sum(np.tril(B, -1) ** 2, axis=(-3, -2, -1))
+        squares = squares.reshape(*squares.shape[:-2], self.blocks * self.block)
+        return squares, np.sum(np.tril(B, -1) ** 2, axis=(-3, -2, -1))
 
     def relative(self, factor: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Return the eigenvalues of a covariance in units of the one whose factor is given."""
         both = solve_lower(factor, solve_lower(factor, self._blocks(covariance)).mT)
         values = np.linalg.eigvalsh((both + both.mT) / 2)
-        return values.reshape(*values.shape[:-2], -1)
+        return values.reshape(*values.shape[:-2], self.blocks * self.block)
 
     def is_singular(self, covariance: np.ndarray) -> np.ndarray:
         """Say which covariances have a direction without spread, up to rounding and whatever the units, (...)."""
@@ -230,15 +231,16 @@ class Structure:
         return np.sum([scipy.special.digamma((nu - j) / 2) for j in range(self.block)], axis=0)
 
     def divergence(self, nu: np.ndarray, psi: np.ndarray, prior_nu: Any, prior_psi: np.ndarray) -> np.ndarray:
-        """Return KL(InvWishart(nu, psi) || InvWishart(prior_nu, prior_psi)) of all blocks together."""
-        factor, d = self.factor(psi), self.block
-        squares, rest = self.ratio(factor, prior_psi)
-        log_dets = self.log_det(factor) - self.log_det(self.factor(prior_psi))
-        more, less = np.maximum(nu, prior_nu) / 2, np.minimum(nu, prior_nu) / 2
-        gammas = np.sign(nu - prior_nu) * log_multigamma_ratio(more, less, d)
-        slopes = (nu - prior_nu) / 2 * self.digamma(nu)
-        traces = nu / 2 * (np.sum(squares - 1, axis=-1) + rest)
-        return np.asarray(prior_nu / 2 * log_dets + self.blocks * (slopes - gammas) + traces)
+        """Return KL(InvWishart(nu, psi) || InvWishart(prior_nu, prior_psi)) of all blocks together.
+
+        That of Gamma distributions, one of each column of the precision's factor, and what these leave: no term is
+        negative, and none larger than the sum.
+        """
+        squares, rest = self.ratio(self.factor(psi), prior_psi)
+        place = np.tile(np.arange(self.block), self.blocks) / 2
+        half, before = (np.asarray(degrees)[..., None] / 2 - place for degrees in (nu, prior_nu))
+        each = gamma_divergence(half, 1.0, before, squares) + place * deviance(1.0, squares)
+        return np.asarray(np.sum(each, axis=-1) + nu / 2 * rest)
 
     def log_ratio(self, nu: Any, psi: np.ndarray, n: Any, growth: np.ndarray) -> np.ndarray:
         """Log ratio of the normalizing constants after n rows that add ``growth``, and before.

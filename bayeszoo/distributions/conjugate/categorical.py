@@ -59,8 +59,9 @@ class Categorical(Block[Counts]):
 
     def statistics_by(self, context: np.ndarray, rows: Values) -> Counts:
         """Count each category in each context (n,), a code along the one axis: faster than by weights."""
-        contexts, V = self.alpha.shape
-        return Counts(np.bincount(context * V + rows[self.column], minlength=contexts * V).reshape(contexts, V) * 1.0)
+        (contexts, V), column = self.alpha.shape, np.asarray(rows[self.column])
+        counts = np.bincount(context * (V + 1) + column + 1, minlength=contexts * (V + 1))
+        return Counts(counts.reshape(contexts, V + 1)[:, 1:] * 1.0)
 
     def each(self, rows: Values) -> Counts:
         """Return a count of 1 of each row's category, or a row's counts."""
@@ -99,6 +100,12 @@ class Categorical(Block[Counts]):
     def log_evidence(self, stats: Counts) -> np.ndarray:
         """Return log B(alpha + counts) - log B(alpha), (..., *axes)."""
         return dirichlet.log_dirichlet_ratio(self.alpha, stats.counts)
+
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log probability of each row by itself, (n, *axes): of a code that of the mean probabilities."""
+        if np.ndim(rows[self.column]) == 2:
+            return super().log_predictive(rows)
+        return self._of_rows(np.log(self.alpha) - np.log(self.alpha.sum(axis=-1, keepdims=True)), rows)
 
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the probabilities, (..., *axes, V)."""
@@ -170,13 +177,15 @@ class Categorical(Block[Counts]):
 
 @dataclass(frozen=True, eq=False)
 class Bernoulli(Block[Trials]):
-    """Yes (1) or no (0), -1 where missing, or successes of ``trials``; the chance ~ Beta(a, b), both (*axes).
+    """Yes (1) or no (0), -1 where missing, or successes of trials; the chance ~ Beta(a, b), both (*axes).
 
-    The posterior is Beta(a + successes, b + failures). Densities are of the ordered trials.
+    ``trials`` is the column of their numbers, one trial a row where there is none. The posterior is
+    Beta(a + successes, b + failures). Densities are of the ordered trials.
     """
 
     a: np.ndarray
     b: np.ndarray
+    trials: str = ""
     own: ClassVar[Any] = (0,)
 
     @property
@@ -194,7 +203,7 @@ class Bernoulli(Block[Trials]):
         """Return successes and failures of each row, with so many axes."""
         y = np.asarray(rows[self.column], dtype=np.float64)
         seen = y >= 0
-        trials = np.asarray(rows["trials"], dtype=np.float64) if "trials" in rows else 1.0
+        trials = np.asarray(rows[self.trials], dtype=np.float64) if self.trials else 1.0
         shape = (len(y), *(1,) * (ndim - 1))
         return np.where(seen, y, 0.0).reshape(shape), np.where(seen, trials - y, 0.0).reshape(shape)
 

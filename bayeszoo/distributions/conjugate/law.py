@@ -6,7 +6,7 @@ of its own.
 
 Shapes: n rows; weights (n, *axes), of which axes may have length 1 or be other sets of rows; parameters
 (..., *axes, *own), whose leading axes are draws; statistics (..., *axes, *own), whose leading axes are sets of rows. A
-row that is missing (code -1, NaN) has log density 0 and counts for nothing.
+row that is missing (code -1, a row of counts 0, NaN) has log density 0 and counts for nothing; vectors are not missing.
 """
 
 from __future__ import annotations
@@ -200,25 +200,28 @@ class Block[S: Stats](Law[S]):
         places share is spread evenly over them.
         """
         places = {name: -2 - own + (name in self.shared) for name, own in self._shapes()}
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name in self.shared}
-        shared: dict[str, Any] = {name: np.expand_dims(values, len(self.axes) - 1) for name, values in arrays.items()}
-        return replace(self[..., :, None], **shared).log_each(
-            {name: np.expand_dims(params[name], at) for name, at in places.items()}
-        )
+        priors: dict[str, Any] = {
+            name: np.expand_dims(values, len(self.axes) - (name in self.shared))
+            for name, values in self._arrays().items()
+        }
+        return replace(self, **priors).log_each({name: np.expand_dims(params[name], at) for name, at in places.items()})
 
     def _shapes(self) -> zip[tuple[str, int]]:
         return zip(self.names, self.own, strict=True)
 
     def __getitem__(self, index: Any) -> Self:
-        """Index the axes, as of an array."""
+        """Index the axes from the first on, as of an array; one law of several has what they share for itself."""
         index = index if isinstance(index, tuple) else (index,)
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        taken = {
-            name: values[index + (slice(None),) * (values.ndim - len(self.axes))]
-            for name, values in arrays.items()
-            if isinstance(values, np.ndarray) and name not in self.shared
+        ends = sum(i is not None for i in index) == len(self.axes)  # with the last axis, which what is shared lacks
+        taken: dict[str, Any] = {
+            name: values[index[:-1] if ends and name in self.shared else index]
+            for name, values in self._arrays().items()
         }
         return replace(self, **taken)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: np.asarray(own) for name, own in values.items() if isinstance(own, np.ndarray | np.floating)}
 
     def _at_rows(self, params: Values) -> list[np.ndarray]:
         """Return the parameters with an axis of rows before ``axes``."""

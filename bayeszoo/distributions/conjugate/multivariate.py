@@ -22,7 +22,7 @@ from bayeszoo.errors import NumericalError
 
 @dataclass(frozen=True, eq=False)
 class MultivariateNormal(Block[Moments]):
-    """Rows (n, D); covariance ~ InvWishart(nu, psi), mean ~ N(m, covariance / kappa), nu > D - 1.
+    """Rows (n, D), none missing; covariance ~ InvWishart(nu, psi), mean ~ N(m, covariance / kappa), nu > D - 1.
 
     m (*axes, D) is the centre of each mean, kappa (*axes,) how many rows it is worth; nu (*axes,) and psi
     (*axes, *structure.shape) are degrees of freedom and scale matrix, the mean of the covariance psi / (nu - D - 1).
@@ -126,7 +126,7 @@ class MultivariateNormal(Block[Moments]):
         """Return what rows add to psi, and their number; of all of the last axis together where it is tied."""
         weight = self.kappa * stats.n / (self.kappa + stats.n)
         scatter = stats.scatter + along(weight, stats.scatter) * squared(stats.less(self.m), stats.scatter)
-        return self.together(scatter, stats.n)
+        return self.together(scatter, stats.n + np.zeros(self.axes))
 
     def together(self, scatter: np.ndarray, n: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return scatters and numbers of rows, added up over the last axis where it is tied."""

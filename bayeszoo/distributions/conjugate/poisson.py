@@ -23,14 +23,16 @@ from bayeszoo.errors import NumericalError
 
 @dataclass(frozen=True, eq=False)
 class Poisson(Block[Events]):
-    """Counts (n,), -1 where missing, of ``exposure`` (by default 1); the rate ~ Gamma(a, rate b), both (*axes).
+    """Counts (n,), -1 where missing; the rate of a unit of exposure ~ Gamma(a, rate b), both (*axes).
 
-    The posterior is Gamma(a + events, rate b + exposure). Densities are distances from their largest value: of a count
-    of 1e12 the terms of k log(rate) - rate - log(k!) are near 3e13, and their sum would be off by hundredths.
+    ``exposure`` is the column of the rows' exposures, each 1 where there is none. The posterior
+    is Gamma(a + events, rate b + exposure). Densities are distances from their largest value: of a count of 1e12 the
+    terms of k log(rate) - rate - log(k!) are near 3e13, and their sum would be off by hundredths.
     """
 
     a: np.ndarray
     b: np.ndarray
+    exposure: str = ""
     own: ClassVar[Any] = (0,)
 
     @property
@@ -47,7 +49,7 @@ class Poisson(Block[Events]):
     def _counts(self, rows: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return counts, exposures and which rows are not missing, each (n, 1...)."""
         y = self._column(rows)
-        exposure = np.asarray(rows["exposure"]).reshape(y.shape) if "exposure" in rows else np.ones(y.shape)
+        exposure = np.asarray(rows[self.exposure]).reshape(y.shape) if self.exposure else np.ones(y.shape)
         return np.maximum(y, 0).astype(np.float64), np.where(y >= 0, exposure, 0.0), y >= 0
 
     def statistics(self, rows: Values, weights: np.ndarray) -> Events:

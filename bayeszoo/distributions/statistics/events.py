@@ -61,7 +61,10 @@ class Events(Stats):
 
     def _pooled(self, other: Self, sign: float) -> Self:
         """Add or take away; the deviance between the two from their common rate comes or goes with it."""
-        events, exposure = self.events + sign * other.events, self.exposure + sign * other.exposure
+        exposure = np.maximum(self.exposure + sign * other.exposure, 0.0)  # rounding may take more than there is
+        events = np.maximum(self.events + sign * other.events, 0.0)
+        if sign < 0:
+            events = np.where(exposure > 0, events, 0.0)[()]
         whole = (self.events, self.exposure) if sign < 0 else (events, exposure)
         parts = ((events, exposure) if sign < 0 else (self.events, self.exposure)), (other.events, other.exposure)
         rate = whole[0] / positive_or(whole[1])

@@ -55,19 +55,21 @@ class Moments(Stats):
     def weighted(cls, y: np.ndarray, weights: np.ndarray, structure: Structure | None = None) -> Self:
         """Return the moments of rows (n,) or (n, D) that count as often as their weights (n, *axes) say.
 
-        Of rows of D numbers ``structure`` says how their scatter is written. Everything is measured from the centre of
-        the rows: near 1e9 nothing of their spread is lost.
+        Of rows of D numbers ``structure`` says how their scatter is written. Each set of rows is measured from a point
+        near its own mean: near 1e9 nothing of its spread is lost, wherever the other sets are.
         """
         centre = y.mean(axis=0) if len(y) else np.zeros(y.shape[1:])
-        rows, axes = y - centre, weights.shape[1:]
-        flat, n = weights.reshape(len(y), math.prod(axes)), weights.sum(axis=0)
-        shift = (flat.T @ rows) / along(positive_or(n.ravel()), flat.T @ rows)
-        if structure is None:
-            each = [own @ (rows - s) ** 2 for own, s in zip(flat.T, shift, strict=True)]
-        else:
-            each = [structure.scatter(own, rows - s) for own, s in zip(flat.T, shift, strict=True)]
+        axes, columns, n = weights.shape[1:], y.shape[1:], weights.sum(axis=0)
+        flat = weights.reshape(len(y), math.prod(axes)).T
+        sums = flat @ (y - centre)
+        means, left, each = centre + sums / along(positive_or(n.ravel()), sums), np.empty(sums.shape), []
+        for k, (own, mean) in enumerate(zip(flat, means, strict=True)):
+            rows = y - mean
+            left[k] = own @ rows / positive_or(n.flat[k])
+            rows -= left[k]
+            each.append(own @ rows**2 if structure is None else structure.scatter(own, rows))
         shape = structure.shape if structure is not None else ()
-        mean, rest = two_sum(centre, shift.reshape((*axes, *y.shape[1:])))
+        mean, rest = (values.reshape((*axes, *columns)) for values in two_sum(means, left))
         return cls(n, mean, np.reshape(each, (*axes, *shape)), rest)
 
     def __add__(self, other: Self) -> Self:
