@@ -18,7 +18,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm import emissions, passes
 from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.foundation.streams import stream
-from bayeszoo.foundation.tails import moments
+from bayeszoo.foundation.tails import existing, moments
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, Values, fields_of
 from bayeszoo.results.caveats import next_step, require_shown
@@ -258,6 +258,8 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
         return _frame(columns | _by_state(rest, labels, "p", "mcse_p"), "step", about, int(steps))
     means, squares = np.moveaxis(np.concatenate(kept), -1, 0).reshape(2, *whole.shape, -1)
     known = moments(means, np.maximum(squares - np.square(means), 0.0), independent=whole.is_independent)
+    if whole.fitted is not None and whole.shape != (1, 1):  # at a single point the moments are those of the states
+        known = existing(known, whole.model.moments_below(whole.fitted))
     columns |= moment_columns(known._replace(mean=center + known.mean), {})
     return with_reasons(_frame(columns, "step", about, int(steps)), known.withheld)
 

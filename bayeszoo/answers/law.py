@@ -21,7 +21,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.foundation.tails import TOO_LARGE, Moments, moments, reasons
+from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Conditional, LogConcave, Observable, Predictive, is_integrated
 from bayeszoo.model.density import at_rows, law_given, log_density
@@ -111,6 +111,8 @@ def _over_draws(
     """Average over draws."""
     means, variances = np.asarray(likelihood.mean()), np.asarray(likelihood.var())  # (chain, draw, row, ...)
     known = moments(means, np.broadcast_to(variances, means.shape), independent=fit.has_independent_draws)
+    if isinstance(fit.observed, Data):
+        known = existing(known, fit.model.moments_below(fit.observed))
     unknown = np.full(means.shape[2], np.nan)
     scores = (unknown, unknown) if observed is None else log_mean(log_density(likelihood, observed))
     return Predicted(known, _drawn(fit, likelihood, data, seed), *scores)

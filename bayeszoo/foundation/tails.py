@@ -19,6 +19,7 @@ a mean of squares, whose tails have twice the shape: its limits are half those o
 how often a number that is kept is wrong, and how often a right one is withheld.
 """
 TOO_LARGE = "larger than 1e300"
+NO_MOMENT = "infinite, or undefined: the prior's tails are too heavy where few rows or none are seen"
 
 
 class Moments(NamedTuple):
@@ -52,6 +53,20 @@ def moments(means: np.ndarray, variances: np.ndarray | None = None, *, independe
     told = {name: np.where(kept[name], unit * values, np.nan) for name, values in known.items()}
     withheld = np.where(is_finite, reasons(kept, _of_draws), reasons(kept, lambda _: TOO_LARGE))
     return Moments(**told, withheld=withheld)
+
+
+def existing(known: Moments, below: float) -> Moments:
+    """Withhold what does not exist: moments of orders below a limit do, whatever draws that miss the tails say."""
+    orders = {"mean": 1, "sd": 2, "mcse_mean": 2, "mcse_sd": 2}
+    gone = [name for name, order in orders.items() if order >= below]
+    if not gone:
+        return known
+    left = {name: np.isfinite(getattr(known, name)) for name in orders if name not in gone}
+    of_draws = reasons(left, _of_draws) if left else np.full(known.mean.shape, "", dtype=object)
+    own = f"{', '.join(gone)}: {NO_MOMENT}"
+    texts = [f"{own}; {other}" if other else own for other in of_draws.ravel()]
+    withheld = np.array(texts, dtype=object).reshape(known.mean.shape)
+    return known._replace(**{name: np.full(known.mean.shape, np.nan) for name in gone}, withheld=withheld)
 
 
 def _unjudged(means: np.ndarray, variances: np.ndarray | None, independent: bool) -> dict[str, np.ndarray]:

@@ -193,6 +193,13 @@ class Model(ABC):
         """Return the operations of one step of EM or variational Bayes; 0 where they are few."""
         return 0.0
 
+    def moments_below(self, data: Values) -> float:
+        """Return the order below which moments of a new row exist: a mean needs more than 1, an sd more than 2.
+
+        Known from the model, as draws do not show a tail that few of them reach; by default nothing is known.
+        """
+        return math.inf
+
     @property
     def lower_bounds(self) -> Mapping[str, float]:
         """What fields must exceed, other than 0: `bz.empirical_bayes` stays above."""

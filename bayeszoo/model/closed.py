@@ -136,6 +136,11 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
         """Return the model whose prior is this model's posterior."""
         return self.from_block(self.block(stats).updated(stats))
 
+    def moments_below(self, data: Values) -> float:
+        """Return the order below which moments of a new row exist, by the posterior."""
+        stats = self.statistics(data)
+        return self.block(stats).updated(stats).moments_below
+
     def free_parameters(self, stats: S) -> int:
         """Return how many numbers the likelihood is maximized over."""
         return self.block(stats).free_parameters

@@ -36,6 +36,15 @@ class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
         """Return how many numbers the parameters are that are not known."""
         return self.prior(stats).free_parameters
 
+    def alone(self, data: Values) -> Expected[P] | None:
+        """Return the statistics of all rows where nothing is latent, as of one component; None where something is."""
+        return None
+
+    def moments_below(self, data: Values) -> float:
+        """Return the order below which moments of a new row exist: what may have no row keeps its prior."""
+        alone = self.alone(data)
+        return self.prior(data).moments_below if alone is None else alone.posterior().moments_below
+
     def vb_m_step(self, stats: Expected[P]) -> Factors[P]:
         """Return q(theta), the posterior given expected statistics."""
         return Factors(stats.posterior(), stats.prior)

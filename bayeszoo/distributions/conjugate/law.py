@@ -141,6 +141,11 @@ class Block[S: Stats](Law[S]):
         """How many numbers the likelihood is maximized over: by default one for each law."""
         return math.prod(self.axes)
 
+    @property
+    def moments_below(self) -> float:
+        """The order below which moments of a new row exist, parameters integrated out, in each of the laws."""
+        return math.inf
+
     @abstractmethod
     def each(self, rows: Values) -> S:
         """Return the statistics of each row by itself, (n, 1..., *own)."""

@@ -70,6 +70,11 @@ class MultivariateNormal(Block[Moments]):
         each = self.structure.blocks * self.structure.block * (self.structure.block + 1) // 2
         return self.m.size + self.nu.size * each
 
+    @property
+    def moments_below(self) -> float:
+        """The least nu - D + 1: the degrees of freedom of a new row, which is Student t."""
+        return float(np.min(self.nu) - self.structure.block + 1)
+
     def spread_out(self, covariance: Any) -> np.ndarray:
         """Give covariances, or what is written as they are, the axis of length 1 that they lack where they are tied."""
         return self._expanded(covariance, len(self.structure.shape))

@@ -78,6 +78,11 @@ class Normal(Block[Moments]):
         """The inverse of the mean precision."""
         return self.b / self.a if self.variance is None else self.variance
 
+    @property
+    def moments_below(self) -> float:
+        """Twice the least a: a new row is Student t with 2 a degrees of freedom where its variance is not known."""
+        return math.inf if self.variance is not None else float(2 * np.min(self.a))
+
     def statistics(self, rows: Values, weights: np.ndarray) -> Moments:
         """Return counts, means and scatters."""
         y = rows[self.column]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -59,6 +60,11 @@ class Product:
     def unbounded(self) -> str:
         """Why the density has no maximum; nothing where it has one."""
         return next((block.unbounded for block in self.blocks if block.unbounded), "")
+
+    @property
+    def moments_below(self) -> float:
+        """The order below which moments of a new row exist in each of the laws."""
+        return min((block.moments_below for block in self.blocks), default=math.inf)
 
     def updated(self, stats: Several) -> Self:
         """Return the posterior given statistics."""

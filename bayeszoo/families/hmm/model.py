@@ -220,10 +220,12 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, Symmetric, fami
 
     def unbounded(self, data: Values) -> str:
         """Say why the posterior density has no maximum; nothing where it has one. Of one state nothing is hidden."""
-        prior = self.prior(data)
-        if self.K > 1:
-            return prior.unbounded
-        return self.path_statistics(np.zeros(len(data["y"]), dtype=np.int64), data).posterior().unbounded
+        alone = self.alone(data)
+        return self.prior(data).unbounded if alone is None else alone.posterior().unbounded
+
+    def alone(self, data: Values) -> ExpectedStates | None:
+        """Return the statistics of all rows where there is one state."""
+        return self.path_statistics(np.zeros(len(data["y"]), dtype=np.int64), data) if self.K == 1 else None
 
     def degenerate(self, params: Values, stats: ExpectedStates) -> str:
         """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""

@@ -107,6 +107,10 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
             each[:, j], each[:, k] = each[:, j] + each[:, k], 0.0
         return self.vb_m_step(self.moments(each, data))
 
+    def alone(self, data: Values) -> Expected[MixturePrior] | None:
+        """Return the statistics of all rows where there is one component."""
+        return self.moments(np.ones((self.inputs.size(data), 1)), data) if self.K == 1 else None
+
     def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
         """Return the posterior of the parameters given the component of each row."""
         return self.vb_posterior(self.vb_m_step(self.moments(np.eye(self.K)[assignment], data)))
