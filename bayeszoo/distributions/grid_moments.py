@@ -15,7 +15,8 @@ import numpy as np
 from bayeszoo.foundation.grid import Grid
 
 DECIDED = 1e-6
-"""Height at the bounds of what is integrated for a moment, to its highest: above, the bounds decide it."""
+"""Height at the bounds of what is integrated for a moment, to its highest: above, the bounds decide it. It is also the
+probability of points with an infinite sd above which there is none."""
 MAX_MOVED = 1e-6
 """By how much halving the grid may move a mean, in mean absolute deviations, and an sd, as a share of it."""
 ROUNDING = 64 * np.finfo(np.float64).eps
@@ -71,6 +72,7 @@ class _Sums:
         self.first: Any = 0.0
         self.absolute: Any = 0.0
         self.second: Any = 0.0
+        self.infinite: Any = 0.0
         self.highest, self.at_faces = [0.0, 0.0], [0.0, 0.0]
 
     def add(
@@ -82,6 +84,7 @@ class _Sums:
             self.centre = np.tensordot(weights, means, 1)
             size = np.tensordot(weights, np.hypot(sds, means - self.centre), 1)
             self.unit = np.where((size > 0) & np.isfinite(size), size, 1.0)
+        self.infinite = self.infinite + np.tensordot(masses[0], np.isinf(sds), 1)
         moved, sds = (np.clip(v / self.unit, -MOST, MOST) for v in (means - self.centre, sds))
         size = np.hypot(sds, moved)
         second = np.square(size)
@@ -100,6 +103,7 @@ class _Sums:
         sds, noise = self.unit * share, ROUNDING * np.abs(means[0]) / self.unit
         moved = [_moved(self.first, self.absolute, noise), _moved(share, share[0], noise)]
         decided = [at > DECIDED * highest for at, highest in zip(self.at_faces, self.highest, strict=True)]
+        has_sd = has_sd & (self.infinite <= DECIDED)
         known = [has & ~(cut | np.isnan(by)) for has, cut, by in zip((has_mean, has_sd), decided, moved, strict=True)]
         largest = max(float(np.max(by, where=is_known, initial=0.0)) for by, is_known in zip(moved, known, strict=True))
         mean, sd = (

@@ -49,9 +49,14 @@ class Prior(ABC):
 
     def __repr__(self) -> str:
         """Write it as `prior_of` reads it: ``HalfNormal(10)``."""
+        return format(self)
+
+    def __format__(self, spec: str) -> str:
+        """Write it with its numbers in a format, by default with all their digits."""
         shown = [(getattr(self, each.name), each.default) for each in fields(self)]
-        values = (repr(float(value)).removesuffix(".0") for value, default in shown if value != default)
-        return f"{type(self).__name__}({', '.join(values)})"
+        values = [float(value) for value, default in shown if value != default]
+        each = (format(value, spec) if spec else repr(value).removesuffix(".0") for value in values)
+        return f"{type(self).__name__}({', '.join(each)})"
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,8 +16,6 @@ from bayeszoo.foundation.quadrature import DEEPEST, Distribution, Rule, peak
 
 Columns = Sequence[np.ndarray] | np.ndarray
 """Coordinates along each axis, of which every combination is meant."""
-Figures = dict[str, dict[str, float]]
-"""Mean, standard deviation and quantiles by name."""
 
 INTERVALS = {1: (64, 4096), 2: (32, 512), 3: (16, 128)}
 """Of each axis, of so many: how many to begin and to end with."""
@@ -237,31 +235,6 @@ def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 
         if intervals >= most or not np.max(grid.log_density) > -math.inf or is_fine(grid):
             return grid
         intervals *= 2
-
-
-def figures(integrand: Integrand, grid: Grid) -> Figures:
-    """Return mean, standard deviation and quantiles of each quantity."""
-    table = {}
-    for i, (name, rule) in enumerate(zip(integrand.names, grid.rules, strict=True)):
-        values, share, distribution = integrand.values(i, rule.points), grid.share(i), grid.distribution(i)
-        mean = float(share @ values)
-        levels = {"q025": 0.025, "median": 0.5, "q975": 0.975}
-        quantiles = integrand.values(i, distribution.quantile(np.array([*levels.values()]))).tolist()
-        sd = math.sqrt(float(share @ np.square(values - mean)))
-        table[name] = {"mean": mean, "sd": sd, **dict(zip(levels, quantiles, strict=True))}
-    return table
-
-
-def differences(fine: Mapping[str, Mapping[str, Any]], coarse: Mapping[str, Mapping[str, Any]]) -> float:
-    """Return the largest difference of any two figures in standard deviations; what is not finite is left out."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        moved = [
-            np.ravel(np.abs(np.subtract(figure, coarse[name][key])) / figures["sd"])
-            for name, figures in fine.items()
-            for key, figure in figures.items()
-        ]
-    each = np.concatenate(moved)
-    return float(np.max(each[np.isfinite(each)], initial=0.0))
 
 
 class Enclosed(NamedTuple):

@@ -6,7 +6,7 @@ maximum of the likelihood, and a table of the evidence is its `log_marginal`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, NoReturn, Self
@@ -15,10 +15,10 @@ import numpy as np
 
 from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.distributions.priors import Prior, Priors
+from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Values
+from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
@@ -50,14 +50,11 @@ class Over(Conditional, family=True):
     def __post_init__(self) -> None:
         if isinstance(self.base, Mapping):  # as it was saved
             object.__setattr__(self, "base", self.of(**self.base))
-        known, lows = hyperparameters(self.base), self.base.lower_bounds
-        for name in (priors := Priors(self.priors)):
-            if name not in known or known[name].matrix or known[name].whole:
-                raise InputError(f"over {name}: {self.base.name} has no such field of numbers")
-        domain = {name: Scale(float(lows.get(name, 0.0))) if known[name].positive else Scale() for name in priors}
-        own = {name: known[name].axes for name in priors if np.ndim(getattr(self.base, name))}
+        require_fields(self.base, names := tuple(Priors(self.priors)))
+        known, scales = hyperparameters(self.base), {name: domain(self.base, name) for name in names}
+        own = {name: known[name].axes for name in names if np.ndim(getattr(self.base, name))}
         dims = {**self.base.dims, **own}
-        for name, value in {"outer": domain, "dims": dims, "labels": self.base.labels, "_kept": {}}.items():
+        for name, value in {"outer": scales, "dims": dims, "labels": self.base.labels, "_kept": {}}.items():
             object.__setattr__(self, name, value)
         super().__post_init__()
 
@@ -314,8 +311,38 @@ def over(model: ClosedForm[Any], priors: Mapping[str, Prior | str]) -> Over:
     >>> round(float(bz.summarize(tree)["sigma"]["mean"]), 1)
     79.6
     """
+    chosen = Priors(priors)
+    require_closed_form(model, tuple(chosen))
+    return kind_over(type(model))(model, priors=chosen)
+
+
+def over_flat(model: ClosedForm[Any], names: Sequence[str]) -> Over:
+    """Make fields of a closed-form model parameters of which the evidence alone says anything."""
+    return over(model, {name: Flat(domain(model, name).low) for name in names})
+
+
+def domain(model: Model, name: str) -> Scale:
+    """Say where a field may lie: above 0, or a larger number that the model says, where it must be positive."""
+    is_positive = hyperparameters(model)[name].positive
+    return Scale(float(model.lower_bounds.get(name, 0.0))) if is_positive else Scale()
+
+
+def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
+    """Refuse a model without a closed form, and names that are not of fields of it."""
     if not isinstance(model, ClosedForm):
         raise InputError(f"{model.name} has no closed-form evidence", hint="see `bayeszoo list`")
-    if not (chosen := Priors(priors)):
-        raise InputError(f"say the priors of some fields of {model.name}", hint='{"tau": "LogUniform(0.1, 100)"}')
-    return kind_over(type(model))(model, priors=chosen)
+    require_fields(model, names)
+    return model
+
+
+def require_fields(model: Model, names: Sequence[str]) -> None:
+    """Refuse names that are not of fields of numbers, each once."""
+    known = hyperparameters(model)
+    has = f"{model.name} has {', '.join(known)}"
+    if not names:
+        raise InputError(f"over which fields? {has}", hint="name a few, as over all of them the prior may collapse")
+    for name in names:
+        if name not in known or known[name].matrix or known[name].whole:
+            raise InputError(f"over {name}: {model.name} has no such field of numbers", hint=has)
+    if len(set(names)) < len(names):
+        raise InputError(f"over {', '.join(names)}: a field is named twice")

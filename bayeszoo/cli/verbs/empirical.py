@@ -15,7 +15,7 @@ from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
 from bayeszoo.comparison.evidence.evidence import ONLY_A_BOUND, EmpiricalBayesByVB, empirical_bayes, no_closed_form
 from bayeszoo.comparison.evidence.full_bayes import FullBayes, full_bayes
-from bayeszoo.comparison.evidence.grid import require_fields
+from bayeszoo.comparison.evidence.grid import require_few
 from bayeszoo.comparison.evidence.mackay import FIELDS, FixedPoint, applies, mackay
 from bayeszoo.comparison.evidence.record import ENVELOPE, EmpiricalBayes
 from bayeszoo.data.read import Data
@@ -68,7 +68,7 @@ def empirical_command(
     chosen = [field.strip() for field in (over or "").split(",") if field.strip()]
     start = prior.model(model, rows)
     if full and chosen:
-        require_fields(start, chosen)
+        require_few(start, chosen)
         if why := no_closed_form(start, rows):
             raise InputError(f"--full needs the evidence in closed form, which it does not have for these data ({why})")
     with closing(terminal.TerminalReporter()) as reporter:
@@ -154,7 +154,7 @@ def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
 
 
 def _of_full_bayes(integrated: FullBayes, rows: Data) -> dict[str, Any]:
-    model, plain = integrated.model, ("status", "prior", "bounds", "log_evidence_error", "moment_error", "edges")
+    model, plain = integrated.model, ("status", "prior", "bounds", "log_evidence_error", "edges")
     shown = _unless(
         integrated.status != "ok",
         log_evidence=integrated.log_evidence,
@@ -253,9 +253,8 @@ def _show_integrated(described: dict[str, Any], digits: int | None) -> None:
         terminal.show_table(columns, rows[:MAX_ROWS], digits=digits)
         if len(rows) > MAX_ROWS:
             console.print(f"... {len(rows) - MAX_ROWS} more: see --json")
-        error = number(described["log_evidence_error"], 2)
         console.print(f"log evidence {nats(described['log_evidence'], digits)}, fields integrated out")
-        console.print(f"half the points change it by {error}, estimates by {described['moment_error']:.1g} sd")
+        console.print(f"half the points change it by {number(described['log_evidence_error'], 2)}")
     edges = [f"{name} {low:.1g} and {high:.1g}" for name, (low, high) in described["edges"].items()]
     console.print(f"posterior probability near the bounds: {', '.join(edges)}")
     console.print(terminal.judged(described))

@@ -22,7 +22,6 @@ import scipy
 
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.priors import Flat
 from bayeszoo.errors import InputError, Interrupted, Untrustworthy
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import at_least, at_most, failures, passed
@@ -34,7 +33,7 @@ from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.model.fields import hyperparameters, plain
-from bayeszoo.model.over import over as over_fields
+from bayeszoo.model.over import over_flat
 
 MAX_FITS = 30
 """Runs of NUTS before a climb is given up."""
@@ -97,8 +96,8 @@ def by_draws(
     """
     require_prior_fields(model, data, over, why)
     rng = stream(seed, model.name, fields_of(model), data.digest, "empirical bayes", over)
-    fields = over_fields(model, {name: Flat(float(model.lower_bounds.get(name, 0.0))) for name in over})
-    search = MonteCarloSearch(SearchCoordinates.search(fields, data), data, rng, reporter or Reporter())
+    coordinates = SearchCoordinates.search(over_flat(model, over), data)
+    search = MonteCarloSearch(coordinates, data, rng, reporter or Reporter())
     return _result(search, search.run())
 
 

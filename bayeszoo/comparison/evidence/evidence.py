@@ -15,7 +15,6 @@ import numpy as np
 from bayeszoo.comparison.evidence.by_draws import by_draws
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
-from bayeszoo.distributions.priors import Flat
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST
 from bayeszoo.foundation.gate import at_most
@@ -24,8 +23,7 @@ from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
 from bayeszoo.inference.methods.modes.fields import highest
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational
-from bayeszoo.model.fields import hyperparameters
-from bayeszoo.model.over import over as over_fields
+from bayeszoo.model.over import over_flat, require_fields
 from bayeszoo.model.steps import Expectation
 
 ONLY_A_BOUND = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
@@ -110,7 +108,7 @@ def empirical_bayes(
         return by_vb(model, data, names, starts=starts, seed=seed, reporter=reporter)
     if why := no_closed_form(model, data):
         return by_draws(model, data, names, seed=seed, why=why, reporter=reporter)
-    outer = over_fields(model, {name: _improper(model, name) for name in names})
+    outer = over_flat(model, names)
     if not math.isfinite(before := float(model.log_evidence(outer.statistics(data)))):
         raise NumericalError(f"the log evidence of {model} is not finite")
     mode = highest(outer, data, True, starts, np.random.default_rng(seed))
@@ -118,29 +116,12 @@ def empirical_bayes(
     return EmpiricalBayes(*chosen, mode.height, before)
 
 
-def _improper(model: Model, name: str) -> Flat:
-    """Return the prior of a field of which the evidence alone says anything."""
-    is_positive = hyperparameters(model)[name].positive
-    return Flat(float(model.lower_bounds.get(name, 0.0)) if is_positive else -math.inf)
-
-
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the fields to choose, or say what is wrong with them."""
     if not isinstance(model, ClosedForm) and not (isinstance(model, Variational) and model.chosen_by_vb):
         raise InputError(f"{model.name} has no closed-form evidence to maximize", hint="see `bayeszoo list`")
-    known = hyperparameters(model)
     names = (over,) if isinstance(over, str) else tuple(over or ())
-    has = f"{model.name} has {', '.join(known)}"
-    if not names:
-        hint = "name a few: over all of them the prior usually collapses on the data"
-        raise InputError(f"say with --over which fields to maximize the evidence over; {has}", hint=hint)
-    for name in names:
-        if name not in known:
-            raise InputError(f"--over {name}: {model.name} has no such field of numbers", hint=has)
-        if known[name].matrix:
-            raise InputError(f"--over {name}: the evidence cannot be maximized over a matrix", hint=has)
-    if len(set(names)) < len(names):
-        raise InputError(f"--over {','.join(names)}: a field is named twice")
+    require_fields(model, names)
     return names
 
 

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_form
-from bayeszoo.comparison.evidence.grid import Bounds, between, checked, require_fields
+from bayeszoo.comparison.evidence.grid import Bounds, between, require_few
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.distributions.priors import LogUniform, Prior, Priors
-from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.distributions.priors import Prior, Priors, Uniform
+from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, at_most, passed
-from bayeszoo.foundation.grid import Grid, combinations, differences
+from bayeszoo.foundation.grid import Grid, combinations
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.fields import hyperparameters
 from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.model.outer import OuterCoordinates
-from bayeszoo.model.over import Over
+from bayeszoo.model.over import Over, domain
 from bayeszoo.model.over import over as make_over
 
 FACTOR = 100.0
@@ -38,18 +37,9 @@ MAX_EDGE = 1e-3
 """Posterior probability that may lie near a bound."""
 MAX_EDGE_VARIANCE = 1e-2
 """Share of a variance that may come from near a bound; where it is larger, the bounds decide the moments."""
-MAX_ERROR = 1e-4
-"""Nats by which halving the grid may change the log evidence.
-
-It is the error of half the points; that of all of them is of fourth order at the least, and so a sixteenth.
-"""
-MAX_MOMENT_ERROR = 5e-3
-"""Standard deviations by which halving the grid may change a mean, a quantile or a standard deviation."""
 
 LogPrior = Callable[..., float]
 """``log_prior(tau=..., sigma=...)`` is the log density of a prior of these fields."""
-Moments = tuple[np.ndarray, np.ndarray]
-"""Means and standard deviations at P points, of shape (P, *own shape)."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -61,7 +51,8 @@ class FullBayes:
     model, over : Model, tuple of str
         The model that was given, whose other fields stay, and the fields that were integrated out.
     bounds, prior, prior_mass : dict of str to pair of float, str, float
-        Between which values, under which prior, and its probability there; 1 for the default, which is defined there.
+        The bounds of each field whose prior is uniform between any, the prior, and its probability there, which is 1
+        but of a ``log_prior``.
     log_evidence, log_evidence_error : float
         Log of the evidence with the fields integrated out, and what halving the grid changes it by.
     fields : dict of str to dict
@@ -69,10 +60,8 @@ class FullBayes:
     parameters : dict of str to dict
         ``mean`` and ``sd`` of each parameter, of its shape, and ``plug_in_mean`` and ``plug_in_sd``: what the posterior
         at the maximum of the evidence says, None where there is no maximum.
-    moment_error : float
-        The most that halving the grid changes any of these by, in standard deviations.
     edges : dict of str to pair of float
-        Posterior probability in the lowest and in the highest tenth of what was integrated over.
+        Posterior probability in the lowest and in the highest tenth of what a field with bounds was integrated over.
     variance_near_bounds : dict of str to float
         The share of the variance of each field and parameter, of a vector the largest, that comes from there.
     points, plug_in, checks : tuple of int, EmpiricalBayes, list of Check
@@ -88,7 +77,6 @@ class FullBayes:
     log_evidence_error: float
     fields: dict[str, dict[str, float]]
     parameters: dict[str, dict[str, Any]]
-    moment_error: float
     edges: dict[str, tuple[float, float]]
     variance_near_bounds: dict[str, float]
     points: tuple[int, ...]
@@ -189,174 +177,127 @@ def full_bayes(
     """
     chosen = Priors(priors or {})
     names = (over,) if isinstance(over, str) else tuple(over or dict.fromkeys([*(bounds or {}), *chosen]))
-    known = require_fields(model, names)
-    for name in [*(bounds or {}), *chosen]:
-        if name not in names or (bounds and name in bounds and name in chosen):
-            what = "both bounds and a prior" if name in names else "which is not among the fields to integrate out"
-            raise InputError(f"bounds of {name}, {what}: {', '.join(names)}")
-    pairs, data = checked(model, bounds)[1] if bounds else {}, read(model, data)
+    known, data = require_few(model, names), read(model, data)
+    laws = _priors(known, names, bounds or {}, chosen)
     if reason := no_closed_form(model, data):
         raise InputError(f"{model.name} has no evidence in closed form for these data: {reason}")
     best = plug_in or empirical_bayes(model, data, names)
     if set(best.over) != set(names):
         raise InputError(f"plug_in is the maximum over {', '.join(best.over)}, not over {', '.join(names)}")
-    laid = [name for name in names if name not in pairs and name not in chosen]
-    pairs |= {name: _around(best, name) for name in laid}
-    laws = {name: chosen[name] if name in chosen else between(known, name, *pairs[name]) for name in names}
+    laid = [name for name in names if name not in laws]
     begin = known.replaced(**{name: getattr(best.model, name) for name in names})
-    outer = make_over(begin, laws)
-    return _result(outer if log_prior is None else outer.under(log_prior), known, best, data, pairs, laid)
+    outer = make_over(begin, {name: laws[name] if name in laws else _around(best, name) for name in names})
+    return _result(outer if log_prior is None else outer.under(log_prior), known, best, data, laid)
 
 
-def _around(best: EmpiricalBayes, name: str) -> tuple[float, float]:
-    """Return the default bounds of a field."""
-    if not hyperparameters(best.model)[name].positive:
+def _priors(model: Model, names: Sequence[str], bounds: Bounds, chosen: Priors) -> dict[str, Prior]:
+    """Return the priors that were given, those between bounds among them."""
+    for name in [*bounds, *chosen]:
+        if name not in names or (name in bounds and name in chosen):
+            what = "both bounds and a prior" if name in names else "which is not among the fields to integrate out"
+            raise InputError(f"bounds of {name}, {what}: {', '.join(names)}")
+    return {**between(model, bounds), **chosen}
+
+
+def _around(best: EmpiricalBayes, name: str) -> Uniform:
+    """Return the default prior of a field."""
+    above = domain(best.model, name).low
+    if math.isinf(above):
         raise InputError(f"a uniform prior of {name} needs bounds", hint=f'give bounds={{"{name}": (lowest, highest)}}')
     if best.status != "ok":
         why = "; ".join(best.reasons)
         raise Untrustworthy(f"the evidence has no maximum to lay bounds around ({why}): give bounds of {name}")
-    above = float(best.model.lower_bounds.get(name, 0.0))
     excess = float(getattr(best.model, name)) - above
-    return above + excess / FACTOR, above + excess * FACTOR
+    return between(best.model, {name: (above + excess / FACTOR, above + excess * FACTOR)})[name]
 
 
-def _result(
-    outer: Over, model: Model, best: EmpiricalBayes, data: Data, bounds: Bounds, laid: Sequence[str]
-) -> FullBayes:
-    try:
-        fitted = integrate(outer, data)
-    except NumericalError:
-        raise NumericalError(f"{model.name} has no evidence between the bounds") from None
+def _result(outer: Over, model: Model, best: EmpiricalBayes, data: Data, laid: Sequence[str]) -> FullBayes:
+    fitted = integrate(outer, data)
     assert fitted.grid is not None
-    parts, near = _parts(outer, fitted, data), _near(fitted, {name: outer.priors[name] for name in bounds})
-    figures, coarse = ({name: total(m, *part) for name, part in parts.items()} for m in (fitted.mass, fitted.halved))
-    for each, grid in ((figures, fitted.grid), (coarse, fitted.grid.halved)):
-        for name, quantiles in _quantiles(outer, grid).items():
-            each[name] |= quantiles
-    shares = {name: _share_near(fitted.mass, near, *part) for name, part in parts.items()}
-    kept = {
-        name: _kept(each, shares[name], float if name in outer.priors else np.asarray) for name, each in figures.items()
-    }
-    edges = {name: _edges(fitted.posterior[name], prior) for name, prior in outer.priors.items() if name in bounds}
-    prior = _log_prior_on(outer, fitted.grid)
-    prior_mass, moment_error = float(np.sum(np.exp(prior) * fitted.grid.weights)), differences(figures, coarse)
-    plugged = _plugged_in(best, outer.statistics(data))
+    laws = {name: prior for name, prior in outer.priors.items() if isinstance(prior, Uniform)}
+    edges = {name: _edges(fitted.posterior[name], law) for name, law in laws.items()}
+    shares = _shares(outer, fitted, laws, data)
+    moments = {name: _moments(law, shares[name]) for name, law in fitted.posterior.items()}
+    plugged, prior_mass = _plugged_in(best, outer.statistics(data)), _prior_mass(outer, fitted.grid)
     return FullBayes(
         model=model,
         over=tuple(outer.priors),
-        bounds=dict(bounds),
-        prior=_described(outer, bounds, prior_mass, laid),
-        prior_mass=prior_mass if outer.is_under_another else 1.0,
+        bounds={name: (float(law.low), float(law.high)) for name, law in laws.items()},
+        prior=_described(outer, prior_mass, laid),
+        prior_mass=prior_mass,
         log_evidence=fitted.log_evidence,
         log_evidence_error=fitted.grid.error,
-        fields={name: kept[name] for name in outer.priors},
-        parameters={name: {**each, **plugged[name]} for name, each in kept.items() if name not in outer.priors},
-        moment_error=moment_error,
+        fields={name: _figures(moments[name], fitted.posterior[name]) for name in outer.priors},
+        parameters={name: {**moments[name], **at_maximum} for name, at_maximum in plugged.items()},
         edges=edges,
         variance_near_bounds={name: float(np.max(share, initial=0.0)) for name, share in shares.items()},
         points=fitted.grid.log_density.shape,
         plug_in=best,
-        checks=_checks(fitted.grid, prior, moment_error, edges, prior_mass),
+        checks=[*fitted.checks, *_checks(edges, prior_mass)],
     )
 
 
-def _parts(outer: Over, fitted: Integrated, data: Data) -> dict[str, Moments]:
-    """Return means and sds given the fields at each point: of these, and of the parameters."""
-    inner = outer.posterior_given(fitted.points, data)
-    certain = {name: (values, np.zeros_like(values)) for name, values in fitted.points.items()}
-    return certain | {name: (np.asarray(law.mean()), np.asarray(law.std())) for name, law in inner.items()}
-
-
-def _near(fitted: Integrated, priors: Mapping[str, Any]) -> np.ndarray:
-    """Say of each point whether it is in the lowest or the highest tenth of what a prior between bounds is over."""
-    near = np.zeros(len(fitted.mass), dtype=bool)
-    for name, prior in priors.items():
-        low, high = prior.ppf([EDGE, 1 - EDGE])
-        near |= (fitted.points[name] < low) | (fitted.points[name] > high)
-    return near
-
-
-def _edges(marginal: Any, prior: Any) -> tuple[float, float]:
+def _edges(marginal: Any, prior: Uniform) -> tuple[float, float]:
     """Return the posterior probabilities near the two bounds of a field."""
     low, high = prior.ppf([EDGE, 1 - EDGE])
     return marginal.cdf(low), 1 - marginal.cdf(high)
 
 
-def _quantiles(outer: Over, grid: Grid) -> dict[str, dict[str, float]]:
-    """Return the quantiles of each field by a grid."""
-    at = OuterCoordinates.of(outer, outer.integrated_over)
-    levels = np.array([*QUANTILES.values()])
-    each = {name: at.value(i, grid.distribution(i).quantile(levels)) for i, name in enumerate(at.labels)}
-    return {name: dict(zip(QUANTILES, values.tolist(), strict=True)) for name, values in each.items()}
+def _shares(outer: Over, fitted: Integrated, laws: Mapping[str, Uniform], data: Data) -> dict[str, np.ndarray]:
+    """Return the share of each variance, of the fields and of the parameters, that comes from near a bound."""
+    near = np.zeros(len(fitted.mass), dtype=bool)
+    for name, law in laws.items():
+        low, high = law.ppf([EDGE, 1 - EDGE])
+        near |= (fitted.points[name] < low) | (fitted.points[name] > high)
+    parts = {name: (values, np.zeros_like(values)) for name, values in fitted.points.items()}
+    for name, marginal in outer.posterior_given(fitted.points, data).items():
+        parts[name] = np.asarray(marginal.mean()), np.asarray(marginal.std())
+    return {name: _share_near(fitted.mass, near, *pair) for name, pair in parts.items()}
 
 
-def _log_prior_on(outer: Over, grid: Grid) -> np.ndarray:
-    """Return the log prior density of the coordinates at the points of a grid."""
+def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.ndarray) -> np.ndarray:
+    """Return the share of the variance of a mixture that comes from the points near a bound."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # what is infinite is shown as such
+        parts = np.square(sds) + np.square(means - np.tensordot(mass, means, axes=1))
+        share = np.tensordot(mass * near, parts, axes=1) / np.tensordot(mass, parts, axes=1)
+    return np.where(np.isfinite(share), share, 0.0)
+
+
+def _moments(marginal: Any, share: np.ndarray) -> dict[str, np.ndarray]:
+    """Return mean and sd, NaN where points near a bound decide them."""
+    moments = {"mean": marginal.mean(), "sd": marginal.std()}
+    return {key: np.where(share > MAX_EDGE_VARIANCE, math.nan, value) for key, value in moments.items()}
+
+
+def _figures(moments: Mapping[str, np.ndarray], marginal: Any) -> dict[str, float]:
+    quantiles = {name: marginal.ppf(level) for name, level in QUANTILES.items()}
+    return {name: float(value) for name, value in {**moments, **quantiles}.items()}
+
+
+def _prior_mass(outer: Over, grid: Grid) -> float:
+    """Return the probability, by the prior that was given, of what was integrated over."""
+    if not outer.is_under_another:
+        return 1.0
     at, points = OuterCoordinates.of(outer, outer.integrated_over), combinations([rule.points for rule in grid.rules])
-    return np.reshape(outer.log_outer_prior(at.outer(points)) + at.log_slope(points), grid.log_density.shape)
+    return float(np.exp(outer.log_outer_prior(at.outer(points)) + at.log_slope(points)) @ np.ravel(grid.weights))
 
 
-def _described(outer: Over, bounds: Bounds, mass: float, laid: Sequence[str]) -> str:
+def _described(outer: Over, mass: float, laid: Sequence[str]) -> str:
     """Say what the prior is; ``laid`` are the fields whose bounds were laid around the maximum of the evidence."""
-    ranges = {name: f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in bounds.items()}
+    priors = ", ".join(f"{name} ~ {prior:.6g}" for name, prior in outer.priors.items())
     if outer.is_under_another:
-        return f"as given, with probability {mass:.6g} within {' and '.join(ranges.values())}"
-    parts = [f"in {_scale(name, outer.priors[name])} for {where}" for name, where in ranges.items()]
-    uniform = [f"uniform {' and '.join(parts)}"] if parts else []
+        return f"as given, with probability {mass:.6g} between the bounds of {priors}"
     note = f"; the bounds of {' and '.join(laid)} lie around the maximum of the evidence, and so depend on the data"
-    laws = [f"{name} ~ {prior}" for name, prior in outer.priors.items() if name not in bounds]
-    return f"{', '.join([*uniform, *laws])}{note if laid else ''}"
+    return f"{priors}{note if laid else ''}"
 
 
-def _scale(name: str, prior: Prior) -> str:
-    """Name what is uniform of a field: ``log tau``, ``m0``, ``log(nu0 - 2)``."""
-    if not isinstance(prior, LogUniform):
-        return name
-    return f"log({name} - {prior.above:g})" if prior.above else f"log {name}"
-
-
-def _kept(figures: Mapping[str, Any], share: np.ndarray, kind: Any) -> dict[str, Any]:
-    """Withhold (NaN) mean and standard deviation where points near a bound decide them."""
-    decided = share > MAX_EDGE_VARIANCE
-    return {key: kind(np.where(decided & (key in ("mean", "sd")), math.nan, value)) for key, value in figures.items()}
-
-
-def _checks(
-    grid: Grid, prior: np.ndarray, moment_error: float, edges: Mapping[str, tuple[float, float]], prior_mass: float
-) -> list[Check]:
-    missing = int(np.sum(np.isneginf(grid.log_density) & (prior > -math.inf)))
+def _checks(edges: Mapping[str, tuple[float, float]], prior_mass: float) -> list[Check]:
     of_edges = [
         at_most(f"posterior probability near the {side} bound of {name}", share, MAX_EDGE)
         for name, pair in edges.items()
         for side, share in zip(("lower", "upper"), pair, strict=True)
     ]
-    return [
-        at_most("points without an evidence", missing, 0),
-        at_most("log evidence changed by halving the grid", grid.error, MAX_ERROR),
-        at_most("sd that halving the grid moves estimates by", moment_error, MAX_MOMENT_ERROR),
-        at_most("prior probability within the bounds", prior_mass, 1.001),
-        *of_edges,
-    ]
-
-
-def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.ndarray) -> np.ndarray:
-    """Return the share of the variance of a mixture that comes from the points near a bound."""
-    moments = total(mass, means, sds)
-    with np.errstate(invalid="ignore", divide="ignore"):  # what is infinite is shown as such
-        parts = np.square(sds) + np.square(means - moments["mean"])
-        share = np.tensordot(mass * near, parts, axes=1) / np.square(moments["sd"])
-    return np.where(np.isfinite(share), share, 0.0)
-
-
-def total(mass: np.ndarray, means: np.ndarray, sds: np.ndarray) -> dict[str, Any]:
-    """Return mean and sd of a mixture of P parts, by the laws of total expectation and variance.
-
-    ``mass``, of shape (P,), sums to 1; ``means`` and ``sds`` have shape (P, *own shape).
-    """
-    mean = np.tensordot(mass, means, axes=1)
-    with np.errstate(invalid="ignore"):  # a mean that is infinite has no variance
-        variance = np.tensordot(mass, np.square(sds) + np.square(means - mean), axes=1)
-    return {"mean": mean, "sd": np.sqrt(variance)}
+    return [at_most("prior probability within the bounds", prior_mass, 1.001), *of_edges]
 
 
 def _plugged_in(best: EmpiricalBayes, stats: Any) -> dict[str, dict[str, Any]]:

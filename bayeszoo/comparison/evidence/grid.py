@@ -15,7 +15,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.fields import hyperparameters
+from bayeszoo.model.over import domain, require_closed_form
 from bayeszoo.model.over import over as make_over
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     >>> round(float(grid.log_evidence.idxmax()), 1)
     79.3
     """
-    known, bounds = checked(model, over or {})
-    if isinstance(points, bool) or not isinstance(points, int) or points < 2 or points ** len(bounds) > MAX_POINTS:
+    known, data = require_few(model, tuple(over or ())), read(model, data)
+    priors = between(known, over or {})
+    if isinstance(points, bool) or not isinstance(points, int) or points < 2 or points ** len(priors) > MAX_POINTS:
         raise InputError(f"points must be a whole number >= 2, and at most {MAX_POINTS} in all, got {points!r}")
-    data, priors = read(model, data), {name: between(known, name, *pair) for name, pair in bounds.items()}
     coords = {name: prior.ppf(np.linspace(0.0, 1.0, points)) for name, prior in priors.items()}
     table = np.meshgrid(*coords.values(), indexing="ij")
     with one_thread():
@@ -76,46 +76,29 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     return xr.Dataset({"log_evidence": (tuple(coords), values)}, coords, attrs)
 
 
-def between(model: ClosedForm[Any], name: str, low: float, high: float) -> Uniform:
-    """Return the prior of a field that is uniform between bounds, of one that must be positive in its logarithm."""
-    if not hyperparameters(model)[name].positive:
-        return Uniform(low, high)
-    return LogUniform(low, high, float(model.lower_bounds.get(name, 0.0)))
-
-
-def checked(model: Model, bounds: Bounds) -> tuple[ClosedForm[Any], dict[str, tuple[float, float]]]:
-    """Return the model and the bounds of its fields as numbers, or say what is wrong with them."""
+def between(model: Model, bounds: Bounds) -> dict[str, Uniform]:
+    """Return priors of fields that are uniform between bounds, of one that must be positive in its logarithm."""
     if not isinstance(bounds, Mapping):
         raise InputError("the fields of a grid need bounds", hint='give over={"tau": (lowest, highest)}')
-    known = require_fields(model, tuple(bounds))
-    pairs = {name: _pair(name, pair) for name, pair in bounds.items()}
-    for name, (low, high) in pairs.items():
-        above = float(model.lower_bounds.get(name, 0.0))
-        if hyperparameters(model)[name].positive and not low > above:
-            raise InputError(f"the bounds of {name} must be > {above:g}, got {low:g} and {high:g}")
-    return known, pairs
+    priors: dict[str, Uniform] = {}
+    for name, pair in bounds.items():
+        above = domain(model, name).low
+        try:
+            low, high = pair
+            priors[name] = Uniform(low, high) if math.isinf(above) else LogUniform(low, high, above)
+        except InputError as error:
+            raise InputError(f"the bounds of {name}: {error}") from None
+        except (TypeError, ValueError):
+            raise InputError(f"the bounds of {name} must be two numbers, got {pair!r}") from None
+    return priors
 
 
-def require_fields(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
+def require_few(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
     """Refuse a model without a closed form, and what is not one or two of its fields that are single numbers."""
-    if not isinstance(model, ClosedForm):
-        raise InputError(f"{model.name} has no closed-form evidence", hint="see `bayeszoo list`")
-    known, fields = hyperparameters(model), f"{model.name} has {', '.join(hyperparameters(model))}"
-    if not 1 <= len(names) <= MAX_FIELDS or len(set(names)) < len(names):
-        raise InputError(f"a grid is over one or two fields, got {', '.join(names) or 'none'}; {fields}")
+    known = require_closed_form(model, names)
+    if len(names) > MAX_FIELDS:
+        raise InputError(f"a grid is over one or two fields, got {', '.join(names)}")
     for name in names:
-        if name not in known or known[name].matrix:
-            raise InputError(f"over {name}: {model.name} has no such field of numbers; {fields}")
         if np.ndim(getattr(model, name)):
             raise InputError(f"over {name}: it has several entries", hint="set it to one number that stands for all")
-    return model
-
-
-def _pair(name: str, bounds: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(value) for value in bounds)
-    except (TypeError, ValueError):
-        raise InputError(f"the bounds of {name} must be two numbers, got {bounds!r}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InputError(f"the bounds of {name} must be finite and increase, got {low:g} and {high:g}")
-    return low, high
+    return known
