@@ -21,6 +21,7 @@ from bayeszoo.distributions.scale import Scale
 from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures, passed
 from bayeszoo.inference.engine.density import Density
+from bayeszoo.inference.methods.modes import surface
 from bayeszoo.model.integration import integrate
 from bayeszoo.results.summary import document
 
@@ -187,6 +188,26 @@ def test_a_likelihood_without_a_maximum_is_refused():
     equal = {"successes": [5, 5, 5], "trials": [10, 10, 10], "group": ["a", "b", "c"]}
     with pytest.raises(bz.NumericalError, match="the density grows as size runs off to inf"):
         bz.fit(BetaBinomial(), equal, "mle", seed=1)
+
+
+@dataclass(frozen=True)
+class HigherFarOut(BetaBinomial):
+    """A hill near the guess, and beyond a size of 1000, for another mean, higher ground that goes on for ever."""
+
+    def log_marginal(self, outer, data):
+        mean, u = outer["mean"], np.log(outer["size"])
+        hill = -5 * (u - 2) ** 2 - 50 * (mean - 0.4) ** 2
+        plain = 1 - np.logaddexp(0, 20 * (math.log(1000) - u)) - 50 * (mean - 0.7) ** 2
+        return np.logaddexp(hill, plain)
+
+
+def test_a_density_that_is_as_high_far_out_has_no_mode(monkeypatch):
+    coins = {"successes": [5, 6, 3], "trials": [10, 10, 10], "group": ["a", "b", "c"]}
+    tree = bz.fit(HigherFarOut(), coins, "mle", seed=1)
+    assert tree.attrs["status"] == "failed"
+    assert "no maximum in size: the evidence does not fall as size -> infinity" in tree.attrs["gate"]
+    monkeypatch.setattr(surface, "FURTHER", 2.0)  # a bug: it does not look far
+    assert bz.fit(HigherFarOut(), coins, "mle", seed=1).attrs["status"] == "ok"
 
 
 def test_centred_and_not_are_one_density(schools):

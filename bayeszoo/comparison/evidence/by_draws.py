@@ -27,7 +27,8 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import at_least, at_most, failures, passed
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
-from bayeszoo.inference.methods.modes.fields import SearchCoordinates, differences
+from bayeszoo.inference.methods.modes.fields import SearchCoordinates
+from bayeszoo.inference.methods.modes.surface import boundary_check, differences
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm, Observable
@@ -250,7 +251,7 @@ def _result(search: MonteCarloSearch, ends: list[Place]) -> EmpiricalBayesByDraw
     reached = sum(bool(np.all(each)) for each in near)
     boundary = {} if at_maximum else _boundary(coordinates, best.x, best.error)
     checks = [
-        at_most("fields at the boundary", len(boundary), 0),
+        boundary_check([*boundary.values()]),
         at_most("score at the chosen fields in Monte Carlo errors", best.z, SETTLED),
         at_most("Monte Carlo error of the logarithm of a field", float(np.max(best.error)), MAX_ERROR),
         at_least("climbs that reached the maximum", reached, 2),

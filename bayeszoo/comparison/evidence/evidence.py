@@ -17,10 +17,10 @@ from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST
-from bayeszoo.foundation.gate import at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
 from bayeszoo.inference.methods.modes.fields import highest
+from bayeszoo.inference.methods.modes.surface import boundary_check
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational
 from bayeszoo.model.over import over_flat, require_fields
@@ -185,7 +185,7 @@ def by_vb(
     climbed, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter or Reporter())
     after = climbed.best.state[0]
     edges = _edges(after, over)
-    checks = [*climbed.checks, at_most("fields at the boundary", len(edges), 0)]
+    checks = [*climbed.checks, boundary_check([*edges.values()])]
     chosen = after, model, tuple(over), edges, climbed.reached, len(climbed.climbs), checks
     return EmpiricalBayesByVB(*chosen, elbo=climbed.best.objective, elbo_before=before, trace=climbed.best.trace)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -17,7 +18,9 @@ from bayeszoo.distributions.scale import REAL, Scale
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.inference.methods.em import SPACE
+from bayeszoo.inference.methods.modes.surface import Surface, SurfaceCoordinates, boundary_check, levels_off
 from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Conditional
 from bayeszoo.model.outer import OuterCoordinates
 
@@ -60,7 +63,11 @@ def run(problem: Problem, flat: bool) -> Outcome:
         climbs = [_climbed(height, start, places.bounds) for start in places.starts()]
         place = max(climbs, key=height)
         _refuse_runaway(places, place)
-        checks = [*_checks_of_height(places, height, place), _check_all_matter(places, height, climbs)]
+        checks = [
+            *_checks_of_height(places, height, place),
+            _check_all_matter(places, height, climbs),
+            boundary_check(_without_maximum(model, problem.data, places.values(place), flat)),
+        ]
     joint, likelihood = places.height(False)(place), places.height(True)(place)
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": joint}
     draws = {name: np.full((1, 1), value) for name, value in places.values(place).items()}
@@ -164,6 +171,32 @@ def _check_all_matter(places: _Places, height: Height, climbs: Sequence[np.ndarr
     named = f": {', '.join(flat)}" if flat else ""
     check = at_most(f"parameters that have other values as good at the mode{named}", len(flat), 0)
     return check.or_caveat(f"other values of {', '.join(flat)} are as good")
+
+
+def _without_maximum(model: Conditional, data: Values, mode: Mapping[str, float], flat: bool) -> list[str]:
+    """Say in which parameters the density does not fall far from a mode, the others following.
+
+    A mode may lie on an edge, so that only the sides without an end are far. A parameter that does not matter to either
+    side is among those that have other values as good.
+    """
+    surface = Surface(_about_guess(model, data), data, flat)
+    at = surface.coordinates
+    with np.errstate(divide="ignore"):
+        x = np.clip(at.places({name: np.asarray(value) for name, value in mode.items()}), *at.bounds())
+    lines = []
+    for entry in (i for i, scale in enumerate(at.scales) if not scale.has_ends):
+        inside = np.where((np.arange(len(x)) == entry) & at.logarithmic, np.maximum(x, 0.0), x)  # 0 has no factor
+        sides = [side for side in (1, -1) if surface.is_level(x, surface.further(inside, (entry, side)))]
+        if len(sides) == 1 and not (at.logarithmic[entry] and sides == [-1]):
+            lines.append(levels_off(surface, entry, sides))
+    return lines
+
+
+def _about_guess(model: Conditional, data: Values) -> SurfaceCoordinates:
+    """Return coordinates that are 0 at the model's guess, of real parameters in widths of it."""
+    at = SurfaceCoordinates.of(model, tuple(model.outer), model=model, weak=np.zeros(len(model.outer)))
+    origin, widths = at.about(model.outer_guess(data))
+    return replace(at, origin=origin, unit=np.where(at.logarithmic, 1.0, widths))
 
 
 def _others(value: float, low: float, high: float) -> tuple[float, ...]:

@@ -1,0 +1,223 @@
+"""The log density of outer parameters as a surface: climbs on it, its curvature, and how it falls far from a mode.
+
+A mode is one only where no outer parameter can be moved far out to a side, the others following, with the density as
+high as before: where it levels off towards a supremum there is no maximum.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+
+from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.optimize import MAX_DISTANCE
+from bayeszoo.model.base import Values
+from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.outer import OuterCoordinates
+
+REACH = 1e6
+"""How far beyond the known places to look."""
+SPREAD = 1e2
+"""How far around the known places to begin."""
+FURTHER = 1e3
+"""How much further out the density must be lower for a maximum to be one."""
+FALL = 1e-9
+"""By how much it must be lower there, relative to its size."""
+STEP = 2.0**-10
+"""Step of the finite differences. A power of two, as the units of real numbers are: so 1e9 + STEP is exact."""
+_POWERS = range(-200, 200)
+"""Powers of two among which the units of real numbers are looked for."""
+WORST = 1e250
+"""Stands for the depth of a place without a density; the line search cannot reckon with infinity."""
+
+Way = tuple[int, int]
+"""The number of an entry, and -1 or 1 for the side that it is moved to."""
+
+
+def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: float = STEP) -> np.ndarray:
+    """Return central differences of a function along each of the D entries of x, as a new last axis."""
+    return np.stack([(function(x + h) - function(x - h)) / (2 * step) for h in step * np.eye(len(x))], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceCoordinates(OuterCoordinates):
+    """Coordinates of all outer parameters of a model, the known places 0 and ``weak``."""
+
+    model: Conditional
+    weak: np.ndarray
+
+    @property
+    def logarithmic(self) -> np.ndarray:
+        """Which entries are positive, or exceed an end of their own."""
+        return np.array([math.isfinite(scale.low) for scale in self.scales])
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the edges of the search, each of shape (D,)."""
+        reach = self.stretch(REACH)
+        return np.minimum(self.weak, 0.0) - reach, np.maximum(self.weak, 0.0) + reach
+
+    def stretch(self, factor: float) -> np.ndarray:
+        """Return how far a positive entry moves when it is multiplied by ``factor``; a real one moves so many units."""
+        return np.where(self.logarithmic, math.log(factor), factor)
+
+    def starts(self, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Yield the first known place, then places around the other one and around the first, in turn."""
+        size = len(self.weak)
+        yield np.zeros(size)
+        for i in range(1, count):
+            away = np.where(self.logarithmic, rng.uniform(-1, 1, size), rng.normal(size=size)) * self.stretch(SPREAD)
+            yield away + (self.weak if i % 2 else 0.0)
+
+
+class Peak(NamedTuple):
+    """Where a climb ended: x, the log evidence there, its gradient, and its negative Hessian, shape (D, D).
+
+    The distance is the Newton decrement, sqrt(g' H^-1 g); infinite where the curvature is not that of a maximum.
+    """
+
+    x: np.ndarray
+    value: float
+    slope: np.ndarray
+    precision: np.ndarray
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """The log evidence over coordinates of the outer parameters, or with their prior the log joint density."""
+
+    coordinates: SurfaceCoordinates
+    data: Values
+    flat: bool
+
+    def value(self, x: np.ndarray) -> float:
+        """Return the height at x; minus infinity where it cannot be computed."""
+        return float(self.values(x))
+
+    def values(self, points: np.ndarray) -> np.ndarray:
+        """Return the heights at points (..., D)."""
+        return self.heights(self.coordinates.outer(points))
+
+    def heights(self, outer: Values) -> np.ndarray:
+        """Return the heights at outer parameters; leading axes are points."""
+        model = self.coordinates.model
+        with np.errstate(all="ignore"):
+            heights = np.asarray(model.log_marginal(outer, self.data))
+            heights = heights if self.flat else heights + model.log_outer_prior(outer)
+        return np.where(np.isnan(heights), -math.inf, heights)
+
+    def in_its_units(self) -> Surface:
+        """Return the surface with real entries in units that change the evidence by about a nat.
+
+        The curvature at the better of the known places tells the unit: data may be of any size.
+        """
+        at = self.coordinates
+        unit = np.ones_like(at.weak)
+        for i in np.flatnonzero(~at.logarithmic):
+            unit[i] = 2.0 ** self._doublings(np.eye(len(unit))[i])
+        weak = np.where(at.logarithmic, at.weak, at.weak * at.unit / unit)
+        return replace(self, coordinates=replace(at, unit=unit, weak=weak))
+
+    def _doublings(self, direction: np.ndarray) -> int:
+        """Return the exponent of the smallest power of two that bends the evidence by a nat, the last if none does."""
+        centre = max(self.coordinates.weak, np.zeros_like(direction), key=self.value)
+        middle = self.value(centre)
+        least = max(1.0, 1e-8 * abs(middle))  # above its rounding
+
+        def bends(power: int) -> bool:
+            step = 2.0**power * direction
+            return not abs(self.value(centre + step) + self.value(centre - step) - 2 * middle) < least
+
+        return bisect.bisect_left(_POWERS, True, key=bends) + _POWERS.start
+
+    def slope(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
+        """Return the gradient at x, shape (D,), by differences: good to STEP**4, or roughly STEP**2."""
+        steps = STEP * np.eye(len(x)) * np.array([1.0, 2.0][: 2 - rough])[:, None, None]
+        above, below = self.values(x + np.stack([steps, -steps]))
+        with np.errstate(all="ignore"):
+            slopes = (above - below) / (2 * np.diagonal(steps, axis1=1, axis2=2))
+            return slopes[0] if rough else (4 * slopes[0] - slopes[1]) / 3
+
+    def climb(self, start: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
+        """Climb by L-BFGS-B within bounds, and return where that ends."""
+        low, high = bounds or self.coordinates.bounds()
+        start = np.clip(start, low, high)
+        options = {"gtol": 1e-8, "ftol": 1e-14, "maxiter": 500}
+        box = np.column_stack([low, high])
+        x = scipy.optimize.minimize(self._descend, start, jac=True, method="L-BFGS-B", bounds=box, options=options).x
+        return x if self.value(x) > self.value(start) else start
+
+    def _descend(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        value = self.value(x)
+        if not math.isfinite(value):
+            return math.copysign(WORST, -value), np.zeros_like(x)
+        return -value, -np.nan_to_num(self.slope(x, rough=True), posinf=0.0, neginf=0.0)
+
+    def peak(self, x: np.ndarray) -> Peak:
+        """Go on from x by Newton steps as long as they help, and describe the place."""
+        best = self._described(x)
+        low, high = self.coordinates.bounds()
+        for _ in range(5):
+            if best.distance < 1e-3 * MAX_DISTANCE or not math.isfinite(best.distance):
+                break
+            moved = np.clip(best.x + np.linalg.solve(best.precision, best.slope), low, high)
+            further = self._described(moved)
+            if not further.distance < best.distance or further.value < best.value - 1e-12 * abs(best.value):
+                break
+            best = further
+        return best
+
+    def _described(self, x: np.ndarray) -> Peak:
+        slope = self.slope(x)
+        with np.errstate(all="ignore"):
+            bend = differences(lambda x: self.slope(x, rough=True), x)
+        precision, distance = -(bend + bend.T) / 2, math.inf
+        if np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0:
+            distance = math.sqrt(np.maximum(slope @ np.linalg.solve(precision, slope), 0.0))
+        return Peak(x, self.value(x), slope, precision, distance)
+
+    def further(self, x: np.ndarray, way: Way) -> np.ndarray:
+        """Move one entry far out to a side, let the others follow, and return the highest place found."""
+        entry, side = way
+        low, high = self.coordinates.bounds()
+        further = self.coordinates.stretch(FURTHER)
+        low, high, out = low - further, high + further, side * further
+        low[entry] = high[entry] = x[entry] + out[entry]
+        together = np.where(self.coordinates.logarithmic, out, 0.0)  # at a constant ratio, often all there is to it
+        highest = max((np.clip(x + move, low, high) for move in (together, 0.0)), key=self.value)
+        return highest if self.value(highest) >= self.allowed(x) else self.climb(highest, (low, high))
+
+    def allowed(self, x: np.ndarray) -> float:
+        """Return how high it may be far out if the place is to be a maximum."""
+        return (height := self.value(x)) - FALL * max(1.0, abs(height))
+
+    def is_level(self, x: np.ndarray, far: np.ndarray) -> bool:
+        """Say whether it is as high far out as at x."""
+        return self.value(far) >= self.allowed(x)
+
+    @property
+    def noun(self) -> str:
+        """What its height is the log of."""
+        return "evidence" if self.flat else "density"
+
+
+def levels_off(surface: Surface, entry: int, sides: Sequence[int]) -> str:
+    """Say what the density does in an entry in which it does not fall to some sides; nothing where it falls to both."""
+    label = surface.coordinates.labels[entry]
+    if len(sides) == 2:
+        return f"the {surface.noun} does not depend on {label}"
+    if not sides:
+        return ""
+    limit = "infinity" if sides[0] > 0 else "0" if surface.coordinates.logarithmic[entry] else "-infinity"
+    return f"no maximum in {label}: the {surface.noun} does not fall as {label} -> {limit}"
+
+
+def boundary_check(lines: Sequence[str]) -> Check:
+    """Check that the density falls off on every side of a mode."""
+    return at_most(": ".join(["outer parameters without a maximum", *lines]), len(lines), 0)
