@@ -240,6 +240,26 @@ def test_a_quoted_column_is_not_its_neighbour_with_underscores():
     assert column_of("I(a_b * `a b`)", table) == pytest.approx(product)
 
 
+def test_a_quoted_column_that_begins_another_one_stands_before_it_or_is_said_to():
+    table = {"a b": [1.0, 2.0, 3.0, 5.0], "a b c": [2.0, 0.5, 7.0, 1.0]}
+    assert column_of("I(`a b` * `a b c`)", table) == pytest.approx(np.multiply(*table.values()))
+    with pytest.raises(bz.InputError, match="`a b`") as refused:
+        column_of("I(`a b c` * `a b`)", table)
+    assert "syntax" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["log", "center", "np", "C", "I"])
+def test_a_column_with_the_name_of_a_function_takes_no_functions_place(name):
+    table = {"y": [1.0, 2.0, 4.0, 8.0], name: [1.0, 2.0, 3.0, 5.0], "x": [3.0, 0.5, 7.0, 1.0]}
+    data = bz.read(Line, table, formula=f"y ~ {name} + log(x) + np.exp(x) + center(x) + I(x**2)")
+    x = np.array(table["x"])
+    expected = np.column_stack([table[name], np.log(x), np.exp(x), x - x.mean(), x**2])
+    assert data["X"] == pytest.approx(expected)
+    for term in (f"I(2 * {name})", f"C({name})", f"center({name})"):
+        with pytest.raises(bz.InputError, match=f"'{name}'.*rename the column"):
+            bz.read(Line, table, formula=f"y ~ {term}")
+
+
 def test_whole_numbers_of_a_formula_do_not_overflow():
     x = np.array([1.5, 2.0, 3.0, 4.5])
     assert column_of("I(x * np.power(10, 20))", {"x": x}) == pytest.approx(1e20 * x)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import builtins
 import math
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,6 +81,7 @@ class Expression:
             raise _refused(text)
         if any(alias != name and alias in text for alias, name in aliases.items()):
             raise InputError(f"{shown(text)} of the formula has a column named as {_ALIAS.format('...')}")
+        _check_order(aliases)
         tree = ast.parse(plain, mode="eval").body
         if _depth(tree) > DEEPEST:
             raise InputError(f"{shown(text)} of the formula is nested more than {DEEPEST} deep")
@@ -88,22 +90,37 @@ class Expression:
         self.most_columns = _most_columns(tree)
 
 
+def functions() -> dict[str, Any]:
+    """Return what the names stand for that an expression has of its own: those that compute numbers and contrasts."""
+    from formulaic.transforms import TRANSFORMS
+
+    of_numbers = {name: function for name, function in vars(np).items() if _is_of_numbers(function)}
+    contrasts = {name: getattr(TRANSFORMS["contr"], name) for name in _CONTR}
+    spaces = {"np": SimpleNamespace(**of_numbers), "contr": SimpleNamespace(**contrasts)}
+    return {name: TRANSFORMS[name] for name in _NAMES} | spaces
+
+
 def closed() -> dict[str, Any]:
     """Return what formulaic is to find in place of what it knows and of Python's builtins: a second fence.
 
-    The functions that compute numbers are left, and what is not needed is None, which cannot be called.
+    What is not needed is None, which cannot be called.
     """
     from formulaic.transforms import TRANSFORMS
 
-    functions = {name: function for name, function in vars(np).items() if _is_of_numbers(function)}
-    contrasts = {name: getattr(TRANSFORMS["contr"], name) for name in _CONTR}
-    nothing = dict.fromkeys([*dir(builtins), *(TRANSFORMS.keys() - _NAMES)])
-    return {**nothing, "np": SimpleNamespace(**functions), "contr": SimpleNamespace(**contrasts)}
+    return {**dict.fromkeys([*dir(builtins), *TRANSFORMS]), **functions()}
 
 
 def _is_of_numbers(function: Any) -> bool:
     """Say whether a function of NumPy takes single numbers, of one row each: ``matmul`` takes many."""
     return isinstance(function, np.ufunc) and function.signature is None
+
+
+def _check_order(aliases: Mapping[str, str]) -> None:
+    """Refuse a quoted column that begins one before it: formulaic would put its name into that of the longer one."""
+    for (longer, before), (alias, name) in combinations(aliases.items(), 2):
+        if alias in longer:
+            problem = f"the quoted columns {shown(before)} and {shown(name)} of the formula are taken for each other"
+            raise InputError(problem, hint=f"write `{name}` first, or rename it")
 
 
 def _depth(tree: ast.AST) -> int:
@@ -156,6 +173,8 @@ def _numbers(node: ast.expr) -> Iterator[str]:
     match node:
         case ast.Name(id=name) if name not in _NAMES and not name.startswith("__"):
             yield name
+        case ast.Name(id=name) if name in _NAMES:
+            raise InputError(f"{shown(name)} is a function of formulas, and no column", hint="rename the column")
         case ast.Constant():
             _check_number(node)
             node.value = float(node.value)  # type: ignore[arg-type]

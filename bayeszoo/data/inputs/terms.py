@@ -17,7 +17,7 @@ from formulaic.utils.layered_mapping import LayeredMapping
 from formulaic.utils.stateful_transforms import stateful_eval
 from interface_meta import override
 
-from bayeszoo.data.inputs.expressions import DEEPEST, LONGEST, Expression, closed
+from bayeszoo.data.inputs.expressions import DEEPEST, LONGEST, Expression, closed, functions
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
 
@@ -115,7 +115,8 @@ class _Materializer(PandasMaterializer):
 
     @override
     def _evaluate(self, expr: str, metadata: Any, spec: ModelSpec) -> Any:
-        names, variables = LayeredMapping(self.layered_context), set[Any]()
+        # a column may be named as a function, of which it does not take the place
+        names, variables = LayeredMapping(functions(), self.layered_context), set[Any]()
         checked = Expression(expr, names).text
         state = spec.transform_state
         return stateful_eval(checked, names, {expr: metadata}, state, spec, variables=variables), variables
