@@ -114,6 +114,34 @@ def test_products_and_features_are_told_by_names():
     assert by_feature(["a", "s[x]", "s[y]", "a:s[x]", "a:s[y]"]) == {"a": [0], "s": [1, 2], "a:s": [3, 4]}
 
 
+BRACKETS = {
+    "y": [1.0, 2, 3, 4, 5, 7, 6, 5, 4],
+    "sh[ape": ["p[q", "r]", "[s]"] * 3,
+    "x[1]": [1.0, 2, 3, 5, 4, 7, 6, 9, 8],
+    "g": list("uuuvvvwww"),
+}
+
+
+@pytest.mark.parametrize("how", [{"target": "y"}, {"formula": "y ~ `sh[ape` + g"}])
+def test_names_of_features_and_levels_may_have_brackets(how):
+    data = bz.read(Linear, BRACKETS, **how)
+    tree = bz.fit(Linear.weak(data), data, "exact", seed=1)
+    frame = bz.contrasts(tree)
+    pairs = frame.loc[frame["quantity"] == "sh[ape", ["group", "against"]].values.tolist()
+    assert pairs == [["p[q", "[s]"], ["r]", "[s]"], ["r]", "p[q"]]
+    with pytest.raises(bz.InputError, match=r"the columns sh\[ape, "):
+        bz.predict(tree, 1)
+
+
+def test_subsets_of_features_whose_names_have_brackets_are_of_whole_features():
+    data = bz.read(Linear, BRACKETS, target="y", interactions="sh[ape:x[1]")
+    chosen = bz.subsets(Linear(), data)
+    assert {name for model in chosen.values() for name in model.features} == {"sh[ape", "x[1]", "g", "sh[ape:x[1]"}
+    columns = {name: model.used(dict(data)).tolist() for name, model in chosen.items()}
+    assert columns["sh[ape"] == [0, 1]
+    assert columns["sh[ape, x[1], sh[ape:x[1]"] == [0, 1, 2, 5, 6]
+
+
 AS_NAMES = "column 'id' has 6 levels in 6 rows, as names of the rows have; leave it out: --features colour,a"
 MOST = "column 'id' has 4 levels in 6 rows, as names of the rows have; leave it out: --features colour,a"
 PRODUCT = "; name an interaction as a:b, of features that are used"

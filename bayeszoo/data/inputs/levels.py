@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -69,6 +70,11 @@ class Coding:
         return self.levels
 
     @property
+    def names(self) -> set[str]:
+        """The names of features, and of the terms that have levels."""
+        return {*self.features, *self.levels_of_terms}
+
+    @property
     def made_of(self) -> Mapping[str, list[str]]:
         """The features that a column is made of, where that is not told by its name."""
         return {}
@@ -120,17 +126,35 @@ def _factors(name: str, known: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def by_feature(names: Iterable[str]) -> dict[str, list[int]]:
+def by_feature(names: Iterable[str], known: Collection[str] = ()) -> dict[str, list[int]]:
     """Return the places of the columns of each feature: ``colour[red]`` and others are of ``colour``.
 
-    Those of an interaction ``age:colour[red]`` are of ``age:colour``; a name without levels is its own.
+    Those of an interaction ``age:colour[red]`` are of ``age:colour``; a name without levels is its own. A feature whose
+    own name has a bracket is told from its levels where it is ``known``.
     """
     place = {str(name): i for i, name in enumerate(names)}
     places = dict[str, list[int]]()
     for name, i in place.items():
-        factors = (part.partition("[")[0] if part.endswith("]") else part for part in _factors(name, place) or [name])
-        places.setdefault(":".join(factors), []).append(i)
+        factors = (_heads(part) for part in _factors(name, place) or [name])
+        own = (next((head for head in heads if head in known), heads[-1]) for heads in factors)
+        places.setdefault(":".join(own), []).append(i)
     return places
+
+
+def by_any_name(names: Iterable[str]) -> dict[str, list[int]]:
+    """Return the places of the columns that a name may mean: of one, or of all levels of a feature or a product."""
+    place = {str(name): i for i, name in enumerate(names)}
+    places = dict[str, list[int]]()
+    for name, i in place.items():
+        for factors in product(*map(_heads, _factors(name, place) or [name])):
+            places.setdefault(":".join(factors), []).append(i)
+    return places | {name: [i] for name, i in place.items()}
+
+
+def _heads(column: str) -> list[str]:
+    """Return what a column may be of: itself, and each name that ``[level]`` follows, the longest first."""
+    places = range(len(column) - 1, 0, -1) if column.endswith("]") else ()
+    return [column, *(column[:at] for at in places if column[at] == "[")]
 
 
 def parts_of(term: str, features: Mapping[str, Any]) -> list[str]:

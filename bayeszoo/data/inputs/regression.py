@@ -14,7 +14,7 @@ from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed, 
 from bayeszoo.data.inputs.counts import Outcomes
 from bayeszoo.data.inputs.formula import FormulaCoding, coding_of
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
-from bayeszoo.data.inputs.levels import Coding, Feature, asked_levels, by_feature, products
+from bayeszoo.data.inputs.levels import Coding, Feature, asked_levels, products
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
 from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown, to_reals
@@ -295,9 +295,10 @@ class WithFeatures(Inputs):
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Refuse: without its features nothing is said about an outcome."""
-        axis = arrays[self.axis]
-        names = joined(list(by_feature(np.delete(axis, list(products(axis))))))
-        raise InputError("the features of further rows are not known", hint=f"give a table with the columns {names}")
+        axis, coding = arrays[self.axis], coding_of(arrays)
+        names = np.delete(axis, list(products(axis))).tolist() if coding is None else coding.features
+        hint = f"give a table with the columns {joined(names)}"
+        raise InputError("the features of further rows are not known", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bayeszoo.data.inputs.levels import by_feature, products
+from bayeszoo.data.inputs.levels import by_any_name, products
 from bayeszoo.data.read import read
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.statistics.moments import Moments
@@ -137,7 +137,7 @@ class LinearTerms(Observable, family=True):
         """Return the columns of X that the model uses."""
         if self.features is None:
             return np.arange(len(data["feature"]))
-        place = by_feature(data["feature"]) | {str(name): [i] for i, name in enumerate(data["feature"])}
+        place = by_any_name(data["feature"])
         lacking = next((name for name in self.features if name not in place), None)
         if lacking is not None:
             known = ", ".join(map(shown, data["feature"].tolist()[:20]))

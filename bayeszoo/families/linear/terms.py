@@ -103,8 +103,8 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
 
 def _choices(table: Data) -> list[str]:
     """Name the features, not their levels."""
-    names = table["feature"].tolist()
-    return names if coding_of(table) is None else list(by_feature(names))
+    names, coding = table["feature"].tolist(), coding_of(table)
+    return names if coding is None else list(by_feature(names, coding.names))
 
 
 def _is_hierarchical(some: Sequence[str], names: Sequence[str]) -> bool:
