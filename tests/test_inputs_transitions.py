@@ -197,3 +197,13 @@ def test_new_rows_have_the_order_of_the_fit():
     assert refused.startswith("column 'y', row 4: context 'c b' is not among the 4 of the fit")
     refused = str(refusal(Chain, {"from": ["c b"], "to": ["a"]}, new=True, like=like))
     assert refused.startswith("column 'from', row 1: context 'c b' is not among the 4 of the fit")
+
+
+def test_more_symbols_than_a_matrix_of_their_transitions_has_room_for_are_refused(run, written):
+    table = written("s\n" + "".join(f"w{i}\n" for i in range(60_000)))
+    for method in ("map", "exact"):
+        code, out, err = run("fit", "markov_chain", table, "--column", "s", "--method", method)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+    labels = np.array([f"w{i}" for i in range(10_001)])
+    with pytest.raises(InputError, match="10,001 contexts"):
+        read(Chain, {"next": [1, 2], "previous": [0, 1], "context": labels, "symbol": labels})

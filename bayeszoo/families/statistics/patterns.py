@@ -41,7 +41,7 @@ class Patterns(Stats):
         """Return the statistics of rows of shape (N, D), NaN where a number is missing."""
         Y = np.asarray(Y, dtype=np.float64)
         observed, which = distinct(~np.isnan(Y))
-        if len(observed) * Y.shape[1] ** 2 > MOST_NUMBERS:
+        if len(observed) > 1 and len(observed) * Y.shape[1] ** 2 > MOST_NUMBERS:  # of a single one `Moments` says it
             patterns = f"{len(observed)} patterns of missing values in {Y.shape[1]} columns"
             raise InputError(f"{patterns} are too many to keep the scatter of each")
         order = np.argsort(which, kind="stable")

@@ -25,6 +25,9 @@ from bayeszoo.errors import InputError
 
 _PAIRS = ("from", "to"), ("source", "target")
 
+MOST_PROBABILITIES = 10**8
+"""Entries of a matrix of transitions: 0.8 GB."""
+
 Coding = tuple[dict[str, np.ndarray], tuple[str, ...]]
 """Canonical arrays, and what is to be said about them."""
 
@@ -73,10 +76,12 @@ class Transitions(Inputs):
             arrays, notes = from_symbols(
                 columns["symbol"], columns.get("sequence"), missing, alphabet, order or 1, like
             )
+        _refuse_large(arrays)
         return Parsed(arrays, {role: column.name for role, column in columns.items()}, notes)
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = {name: checked_labels(name, arrays[name], least=2 if name == "symbol" else 1) for name in self.coords}
+        _refuse_large(labels)
         checked = {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
         columns = Table("", {name: column for name, (column, _) in checked.items()}).columns
         codes, dropped = complete(list(columns.values()), [converted for _, converted in checked.values()], missing)
@@ -123,6 +128,15 @@ class Transitions(Inputs):
         """Return the distinct transitions, and how often each occurs."""
         previous, following, times = distinct_pairs(arrays["previous"], arrays["next"])
         return {**arrays, "next": following, "previous": previous}, times
+
+
+def _refuse_large(labels: Mapping[str, np.ndarray]) -> None:
+    """Refuse more symbols and contexts than a matrix of the transitions between them has room for."""
+    contexts, symbols = len(labels["context"]), len(labels["symbol"])
+    if contexts * symbols > MOST_PROBABILITIES:
+        size = f"{8 * contexts * symbols / 1e9:.1f} GB, and several are needed"
+        problem = f"{contexts:,} contexts and {symbols:,} symbols have a matrix of transitions of {size}"
+        raise InputError(problem, hint="join rare symbols into one")
 
 
 def _order(text: str | None, like: Arrays | None) -> int | None:
