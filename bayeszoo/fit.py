@@ -145,6 +145,7 @@ def fit(
     return tree
 
 
+@signals.saving()
 def fit_sharing(
     shared: dict[Hashable, Any],
     model: Model | type[Model],

@@ -24,7 +24,8 @@ from bayeszoo.fit import uninterrupted
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import PHASES, Reporter
-from bayeszoo.inference.methods import nuts, runs
+from bayeszoo.inference.methods import gibbs, nuts, runs
+from bayeszoo.inference.problem import Problem
 from bayeszoo.results import assemble as assembling
 from bayeszoo.results import groups
 from bayeszoo.results.summary import HEADLINE
@@ -294,6 +295,26 @@ def test_stopped_while_it_is_checked_a_fit_keeps_its_draws(monkeypatch, tmp_path
         bz.predict(tree)
 
 
+def test_a_second_ctrl_c_takes_nothing_from_a_fit_that_is_assembled(monkeypatch, capfd):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def pressed_in(name):
+        right = getattr(assembling, name)
+
+        def then(*words, **options):
+            signal.raise_signal(signal.SIGINT)
+            return right(*words, **options)
+
+        monkeypatch.setattr(assembling, name, then)
+
+    for name in ("labelled", "_as_drawn", "_provenance"):
+        pressed_in(name)
+    tree = bz.fit(bz.find("normal_gamma")(), [1.2, 0.3, 2.2, 1.9], "exact", seed=1)
+    assert (tree.attrs["status"], tree["posterior"]["mu"].size) == ("interrupted", 4000)
+    assert capfd.readouterr().err == signals.HELD.decode()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_stopped_while_groups_are_added_a_fit_is_whole_without_them(monkeypatch):
     model, rows = bz.find("normal_gamma")(), [1.2, 0.3, 2.2, 1.9]
     monkeypatch.setitem(groups._MAKERS, "posterior_predictive", stopping)
@@ -328,6 +349,39 @@ def test_an_attempt_that_is_stopped_does_not_take_the_one_before_with_it(monkeyp
     outcome = nuts.run(problem, draws=30)
     assert (outcome.interrupted, outcome.checks, outcome.facts["attempts"]) == (True, [], 1)
     assert outcome.draws["theta"].shape == (2, kept)
+
+
+@pytest.mark.parametrize("second", [0, 5, 30, "checked", "said"])
+def test_a_second_attempt_of_gibbs_that_is_stopped_does_not_take_the_first_with_it(monkeypatch, second):
+    """Nor does one that is not long enough to be shown in its place; where both are whole the later one is kept."""
+    lengths, judged, failed = iter([30, second]), [], [Check("ess", passed=False, value=9.0, limit=">= 400")]
+
+    def sampled(chains, kept, *_):
+        length = next(lengths)
+        if length == 0:
+            raise Interrupted("no draw")
+        length = length if isinstance(length, int) else 30
+        for name in kept:
+            kept[name][:, :length] = 1.0 if judged else 0.0
+        return length
+
+    def checks(*_):
+        judged.append(1)
+        if len(judged) == 2:
+            raise KeyboardInterrupt
+        return failed
+
+    monkeypatch.setattr(gibbs, "_sample", sampled)
+    monkeypatch.setattr(gibbs, "_judged", checks)
+    probit = bz.find("probit_regression")
+    data = bz.read(probit, {"x": [1.0, 2.0, 9.0, 9.5], "y": [0, 1, 0, 1]})
+    problem = Problem(probit.weak(data), data, np.random.default_rng(1))
+    if second == "said":
+        monkeypatch.setattr(problem.reporter, "say", stopping)
+    outcome = gibbs.run(problem, draws=30)
+    is_later = second in (30, "checked")
+    assert (outcome.interrupted, outcome.checks, outcome.facts["attempts"]) == (True, [], 2 if is_later else 1)
+    assert outcome.sample_stats["lp"].tolist() == [[float(is_later)] * 30] * 4
 
 
 AFTER = """

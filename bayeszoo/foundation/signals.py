@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -83,11 +84,12 @@ def keeping() -> Iterator[None]:
 def saving() -> Iterator[None]:
     """Let signals that come after one was answered wait, as the block saves what was drawn before it."""
     global _promised, _held, _is_said
-    _promised, _is_said = True, False
+    before, _promised, _is_said = _promised, True, _is_said and _promised
     try:
-        yield
+        with _ctrl_c():
+            yield
     finally:
-        _promised = _held = False
+        _promised, _held = before, _held and before
 
 
 @contextmanager
@@ -119,13 +121,38 @@ def unless_stopped[T](compute: Callable[[], T]) -> T | None:
         return None
 
 
+@contextmanager
+def _ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C wait as a command's signals do, in a program that has left it to Python."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _on_ctrl_c)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _on_ctrl_c(number: int, frame: FrameType | None) -> None:
+    if not _held:
+        signal.default_int_handler(number, frame)
+    _say_held()
+
+
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    global _is_said
     received.append(number)
     _leave_terminal()
     if not _held:
         _on_alarm(number, frame)
-    elif not _is_said:
+    _say_held()
+
+
+def _say_held() -> None:
+    """Say once that a signal waits."""
+    global _is_said
+    if not _is_said:
         _is_said = True
         _write(HELD)
 

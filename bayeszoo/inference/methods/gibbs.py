@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -48,20 +50,56 @@ def run(
     model = problem.model_as(Gibbs)
     with problem.clock.phase("run"):
         samplers = [model.gibbs(problem.data, np.random.default_rng(problem.seed())) for _ in range(chains)]
-        kept, warmup, before = _room(samplers[0], (chains, draws)), tune, tune
-        for attempt in range(1, (ATTEMPTS if extend else 1) + 1):
-            length = _sample(samplers, kept, warmup, thin, problem.reporter)
-            shortened = {name: values[:, :length] for name, values in kept.items()}
-            checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, shortened))
-            if checks is None or passed(checks) or not longer_may_help(checks) or attempt == ATTEMPTS or not extend:
-                break
-            problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
-            are_apart = any(check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks)
-            tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # of what is apart more draws would be of no use
-            before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
-    lp, facts = {"lp": shortened.pop(LP)}, {"attempts": attempt, "tune": before, "thin": thin}
+        most = ATTEMPTS if extend else 1
+        kept, checks, facts = _longest(_attempts(problem, samplers, draws, tune, thin, most))
+    lp = {"lp": kept.pop(LP)}
     sampler = "collapsed Gibbs" if isinstance(model, Collapsed) else "Gibbs"
-    return Outcome(shortened, sampler, checks or [], facts, sample_stats=lp, interrupted=checks is None)
+    return Outcome(kept, sampler, checks or [], facts, sample_stats=lp, interrupted=checks is None)
+
+
+class _Attempt(NamedTuple):
+    """What one run of the chains gave; of one that was stopped, or followed by one that was, there are no checks."""
+
+    kept: dict[str, np.ndarray]
+    checks: list[Check] | None
+    facts: dict[str, int]
+
+    @property
+    def length(self) -> int:
+        """The draws of each chain."""
+        return self.kept[LP].shape[1]
+
+
+def _longest(attempts: Iterator[_Attempt]) -> _Attempt:
+    """Return the last attempt, or where that was stopped the longest; raise where the first one has no draw."""
+    longest = next(attempts)
+    try:
+        for attempt in attempts:
+            longest = attempt if attempt.length >= longest.length else longest._replace(checks=None)
+    except (Interrupted, KeyboardInterrupt):  # before the attempt has a draw
+        signals.answer()
+        longest = longest._replace(checks=None)
+    return longest
+
+
+def _attempts(
+    problem: Problem, samplers: list[GibbsChain], draws: int, tune: int, thin: int, most: int
+) -> Iterator[_Attempt]:
+    """Run the chains until they pass or were stopped, or longer runs would not help; at most so often."""
+    warmup = before = tune
+    kept = _room(samplers[0], (len(samplers), draws))
+    for attempt in range(1, most + 1):
+        length = _sample(samplers, kept, warmup, thin, problem.reporter)
+        kept = {name: values[:, :length] for name, values in kept.items()}
+        checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, kept))
+        yield _Attempt(kept, checks, {"attempts": attempt, "tune": before, "thin": thin})
+        if checks is None or passed(checks) or not longer_may_help(checks) or attempt == most:
+            return
+        problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
+        are_apart = any(check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks)
+        tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # of what is apart more draws would be of no use
+        before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
+        kept = {name: np.empty_like(values) for name, values in kept.items()}
 
 
 def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
