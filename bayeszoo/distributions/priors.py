@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -20,6 +20,9 @@ from bayeszoo.errors import InputError, NoSimulator
 @dataclass(frozen=True, repr=False)
 class Prior(ABC):
     """The distribution of one number. Its fields are finite, and positive but for those in `Normal` and `Uniform`."""
+
+    pymc: ClassVar[tuple[str, ...]] = ()
+    """PyMC's name of the distribution, and those of its arguments that the fields are; nothing where it lacks one."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -66,6 +69,7 @@ class Normal(Prior):
     mean: float
     sd: float
     scale = REAL
+    pymc = "Normal", "mu", "sigma"
 
     def _is_positive(self, field: str) -> bool:
         return field == "sd"
@@ -85,6 +89,7 @@ class HalfNormal(Prior):
 
     sd: float
     scale = POSITIVE
+    pymc = "HalfNormal", "sigma"
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
         """Return the log density."""
@@ -120,6 +125,7 @@ class Gamma(Prior):
     shape: float
     rate: float
     scale = POSITIVE
+    pymc = "Gamma", "alpha", "beta"
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
         """Return the log density."""
@@ -137,6 +143,7 @@ class InvGamma(Prior):
     shape: float
     spread: float
     scale = POSITIVE
+    pymc = "InverseGamma", "alpha", "beta"
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
         """Return the log density."""
@@ -153,6 +160,7 @@ class Pareto(Prior):
 
     shape: float
     low: float
+    pymc = "Pareto", "alpha", "m"
 
     @property
     def scale(self) -> Scale:
@@ -178,6 +186,7 @@ class Beta(Prior):
     a: float
     b: float
     scale = UNIT
+    pymc = "Beta", "alpha", "beta"
 
     def logpdf(self, x: Any, complement: Any = None) -> Any:
         """Return the log density, which near 1 hangs on the distance from it."""
@@ -196,6 +205,7 @@ class Uniform(Prior):
 
     low: float
     high: float
+    pymc = "Uniform", "lower", "upper"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,7 +15,6 @@ from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.discrete import sum_of_others
 from bayeszoo.distributions.special import log_beta_ratio
 from bayeszoo.distributions.statistics.counts import Counts, Trials
-from bayeszoo.errors import NumericalError
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +28,6 @@ class Categorical(Block[Counts]):
     own: ClassVar[Any] = (1,)
 
     @property
-    def axes(self) -> tuple[int, ...]:
-        """The shape of the distributions that stand side by side."""
-        return self.alpha.shape[:-1]
-
-    @property
     def free_parameters(self) -> int:
         """V - 1 for each: probabilities add up to 1."""
         return self.alpha.size - self.alpha.size // self.alpha.shape[-1]
@@ -41,9 +35,8 @@ class Categorical(Block[Counts]):
     @property
     def unbounded(self) -> str:
         """Say so where a concentration is below 1."""
-        if self.alpha.shape[-1] == 1 or np.all(self.alpha >= 1):
-            return ""
-        return f"a concentration < 1: it grows without bound as an entry of {self.names[0]} goes to 0"
+        below = (self.alpha < 1) & (self.alpha.shape[-1] > 1)
+        return self._grows(below, "a concentration", f"an entry of {self.names[0]} goes to 0")
 
     @property
     def is_flat(self) -> bool:
@@ -129,9 +122,7 @@ class Categorical(Block[Counts]):
     def mle(self, stats: Counts) -> dict[str, np.ndarray]:
         """Return the observed shares."""
         total = stats.counts.sum(axis=-1, keepdims=True)
-        if not np.all(total > 0):
-            where = f" of {self.names[0]} {np.argmin(total) + 1}" if self.axes else ""
-            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+        self._require_observed(total)
         return {self.names[0]: stats.counts / total}
 
     def log_each(self, params: Values) -> np.ndarray:
@@ -189,15 +180,9 @@ class Bernoulli(Block[Trials]):
     own: ClassVar[Any] = (0,)
 
     @property
-    def axes(self) -> tuple[int, ...]:
-        """The shape of the chances that stand side by side."""
-        return self.a.shape
-
-    @property
     def unbounded(self) -> str:
         """Say so where a or b is below 1."""
-        below = np.any(np.minimum(self.a, self.b) < 1)
-        return f"a or b < 1: it grows without bound as {self.names[0]} goes to 0 or 1" if below else ""
+        return self._grows(np.minimum(self.a, self.b) < 1, "a or b", f"{self.names[0]} goes to 0 or 1")
 
     def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
         """Return successes and failures of each row, with so many axes."""
@@ -252,9 +237,7 @@ class Bernoulli(Block[Trials]):
     def mle(self, stats: Trials) -> dict[str, np.ndarray]:
         """Return the observed shares of successes."""
         total = np.asarray(stats.successes + stats.failures)
-        if not np.all(total > 0):
-            where = f" of {self.names[0]} {np.argmin(total) + 1}" if self.axes else ""
-            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+        self._require_observed(total)
         return {self.names[0]: stats.successes / total}
 
     def log_each(self, params: Values) -> np.ndarray:

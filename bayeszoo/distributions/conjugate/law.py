@@ -137,6 +137,12 @@ class Block[S: Stats](Law[S]):
     unbounded: ClassVar[Any] = ""
 
     @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the laws that stand side by side: by default that of the first array, but for its own axes."""
+        shape = np.shape(getattr(self, fields(self)[2].name))
+        return shape[: len(shape) - self.own[0]]
+
+    @property
     def free_parameters(self) -> int:
         """How many numbers the likelihood is maximized over: by default one for each law."""
         return math.prod(self.axes)
@@ -243,3 +249,14 @@ class Block[S: Stats](Law[S]):
         if np.any(bad):
             where = f" {np.flatnonzero(bad)[0] + 1}" if np.ndim(bad) else ""
             raise NumericalError(f"no mode: the density of {' and '.join(self.names)}{where} {why}")
+
+    def _require_observed(self, total: np.ndarray) -> None:
+        """Raise `NumericalError` where some law has no observations, as totals (*axes) say."""
+        if not np.all(total > 0):
+            where = f" of {self.names[0]} {np.argmin(total) + 1}" if self.axes else ""
+            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+
+    @staticmethod
+    def _grows(below: Any, what: str, where: str) -> str:
+        """Say why the density is unbounded, where any is below 1; else nothing."""
+        return f"{what} < 1: it grows without bound as {where}" if np.any(below) else ""

@@ -40,11 +40,6 @@ class MultivariateNormal(Block[Moments]):
     structure: Structure
 
     @property
-    def axes(self) -> tuple[int, ...]:
-        """The shape of the laws that stand side by side."""
-        return self.kappa.shape
-
-    @property
     def own(self) -> tuple[int, ...]:
         """Means have an axis of columns, covariances those of their structure."""
         return 1, len(self.structure.shape)
@@ -182,9 +177,7 @@ class MultivariateNormal(Block[Moments]):
 
     def mle(self, stats: Moments) -> dict[str, np.ndarray]:
         """Return means and covariances of the rows."""
-        if np.any(unseen := np.asarray(stats.n) <= 0):
-            where = f" of {self.names[0]} {np.argmax(unseen) + 1}" if self.axes else ""
-            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+        self._require_observed(np.asarray(stats.n))
         scatter, n = self.together(stats.scatter, stats.n)
         covariance = scatter / along(self.structure.repeat * n, scatter)
         if np.any(singular := self.structure.is_singular(covariance)):

@@ -37,11 +37,6 @@ class Normal(Block[Moments]):
     precision: bool = False
 
     @property
-    def axes(self) -> tuple[int, ...]:
-        """The shape of the laws that stand side by side."""
-        return np.shape(self.m)
-
-    @property
     def own(self) -> tuple[int, ...]:
         """No parameter has axes of its own."""
         return (0,) * len(self.names)

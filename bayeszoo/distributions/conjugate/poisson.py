@@ -18,7 +18,6 @@ from bayeszoo.distributions.special import (
     log_peak,
 )
 from bayeszoo.distributions.statistics.events import Events
-from bayeszoo.errors import NumericalError
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,15 +35,9 @@ class Poisson(Block[Events]):
     own: ClassVar[Any] = (0,)
 
     @property
-    def axes(self) -> tuple[int, ...]:
-        """The shape of the rates that stand side by side."""
-        return self.a.shape
-
-    @property
     def unbounded(self) -> str:
         """Say so where a is below 1."""
-        below = np.any(self.a < 1)
-        return f"a < 1: it grows without bound as {self.names[0]} goes to 0" if below else ""
+        return self._grows(self.a < 1, "a", f"{self.names[0]} goes to 0")
 
     def _counts(self, rows: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return counts, exposures and which rows are not missing, each (n, 1...)."""
@@ -99,9 +92,7 @@ class Poisson(Block[Events]):
     def mle(self, stats: Events) -> dict[str, np.ndarray]:
         """Return events over exposure."""
         exposure = np.asarray(stats.exposure)
-        if not np.all(exposure > 0):
-            where = f" of {self.names[0]} {np.argmin(exposure) + 1}" if self.axes else ""
-            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+        self._require_observed(exposure)
         return {self.names[0]: stats.events / exposure}
 
     def log_each(self, params: Values) -> np.ndarray:
