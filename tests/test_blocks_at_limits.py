@@ -15,6 +15,7 @@ from bayeszoo.distributions.special import log_beta
 from bayeszoo.distributions.statistics.events import Events
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
+from bayeszoo.errors import InputError
 from tests.test_blocks import AXES, MADE, N, bug, case, ones, same, some, stationary_gap
 
 # Ranks: parameters of the prior, rows given them, draws of the posterior given these
@@ -201,6 +202,40 @@ def test_events_of_fractional_weights_are_taken_away_to_nothing():
         assert left.events >= 0
         assert left.exposure >= 0
         assert abs(block.log_evidence(left)) < 1e-12
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e12])
+def test_events_of_fractional_weights_that_are_taken_away_leave_no_mass_above_1(size):
+    rng = np.random.default_rng(5)
+    block = Poisson(("rate",), "x", np.asarray(1.5), np.asarray(0.5))
+    for _ in range(200):
+        weights = rng.uniform(size=5) * 10.0 ** rng.integers(-9, 6, 5)
+        y, exposure = rng.poisson(size, 5) * 1.0, np.ones(5)
+        left = Events.weighted(y, exposure, weights)
+        for j in range(4):
+            left = left - Events.weighted(y[[j]], exposure[[j]], weights[[j]])
+            assert min(left.events, left.exposure, left.deviance) >= 0
+            assert left.peaks <= 0
+            assert block.log_evidence(left) <= 1e-9
+
+
+@pytest.mark.parametrize("axes", [(), (2,)])
+def test_events_in_no_exposure_are_refused(axes):
+    block = Poisson(("rate",), "x", np.full(axes, 1.5), np.full(axes, 0.5), "exposure")
+    rows = {"x": np.array([2, 3, 0]), "exposure": np.array([1.0, 0.0, 0.0])}
+    with pytest.raises(InputError, match="row 2"):
+        block.statistics(rows, np.ones((3, *axes)))
+    of_others = block.statistics(rows, np.ones((3, *axes)) * np.array([1.0, 0.0, 1.0]).reshape(3, *[1] * len(axes)))
+    np.testing.assert_allclose(block.log_evidence(of_others), block.log_predictive(rows)[0], rtol=1e-12)
+    assert np.all(block.log_predictive(rows)[1] == -np.inf)
+
+
+def test_means_are_known_in_all_laws_or_in_none():
+    block, rows, _ = case("mean and variance", (2,))
+    with pytest.raises(InputError, match="kappa"):
+        replace(block, kappa=np.array([1.0, np.inf]))
+    known = replace(block, names=("variance",), kappa=np.full(2, np.inf))
+    assert np.isfinite(known.log_evidence(known.statistics(rows, ones(rows, (2,))))).all()
 
 
 def test_rows_of_weight_0_have_no_say_in_events():

@@ -13,7 +13,7 @@ from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.special import digamma_less_log, gamma_divergence, log_gamma, log_normal, log_rising
 from bayeszoo.distributions.statistics.base import positive_or
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.errors import NumericalError
+from bayeszoo.errors import InputError, NumericalError
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +24,9 @@ class Normal(Block[Moments]):
     and 2 b grows by their scatter and by the conflict of their mean with m. Murphy 2007, "Conjugate Bayesian analysis
     of the Gaussian distribution", has its three cases, which ``names``, those of what is not known, tell apart.
 
-    A mean is known, and is m, where kappa is infinite: as if it had been seen in any number of rows. Variances are
-    known where ``variance`` is given; then a and b mean nothing. With ``precision`` the second parameter is
-    1 / variance, whose prior is Gamma(a, rate b).
+    Means are known, and are m, where kappa is infinite in all laws: as if they had been seen in any number of rows.
+    Variances are known where ``variance`` is given; then a and b mean nothing. With ``precision`` the second parameter
+    is 1 / variance, whose prior is Gamma(a, rate b).
     """
 
     m: np.ndarray
@@ -35,6 +35,12 @@ class Normal(Block[Moments]):
     b: np.ndarray
     variance: np.ndarray | None = None
     precision: bool = False
+
+    def __post_init__(self) -> None:
+        known = np.isinf(self.kappa)
+        if known.any() and not known.all():
+            problem = "kappa is infinite for some laws and not for others: means are known in all of them, or in none"
+            raise InputError(problem, hint="use two blocks, or a large kappa")
 
     @property
     def own(self) -> tuple[int, ...]:

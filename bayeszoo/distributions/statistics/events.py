@@ -9,6 +9,7 @@ import numpy as np
 
 from bayeszoo.distributions.special import deviance, log_peak
 from bayeszoo.distributions.statistics.base import Stats, along, positive_or
+from bayeszoo.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,7 @@ class Events(Stats):
     def weighted(cls, y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> Self:
         """Return the statistics of counts (n,) and exposures (n,) that count as often as weights (n, *axes) say."""
         y, exposure = along(y, weights), along(exposure, weights)
+        _refuse_without_exposure(y, exposure, weights)
         events, total = np.sum(weights * y, axis=0), np.sum(weights * exposure, axis=0)
         means = exposure * (events / positive_or(total))
         gaps = deviance(y, np.where((weights > 0) & (total > 0), means, y))
@@ -72,7 +74,14 @@ class Events(Stats):
         return type(self)(
             events,
             exposure,
-            self.peaks + sign * other.peaks,
+            np.minimum(self.peaks + sign * other.peaks, 0.0),
             np.maximum(self.deviance + sign * (other.deviance + between), 0.0),
             log_coefficient=self.log_coefficient + sign * other.log_coefficient,
         )
+
+
+def _refuse_without_exposure(y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> None:
+    """Refuse events in no exposure: no rate has them, and infinities could not be taken away again."""
+    rows = np.argwhere((weights > 0) & (y > 0) & ~(exposure > 0))
+    if len(rows):
+        raise InputError(f"row {rows[0, 0] + 1} has events in no exposure", hint="give it an exposure > 0")
