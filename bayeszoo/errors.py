@@ -40,6 +40,10 @@ class NoSimulator(InputError, NotImplementedError):
     """A model draws no data from its prior, and data are needed."""
 
 
+class NoRowLaw(InputError, NotImplementedError):
+    """A model does not say how its rows are distributed, and that is needed."""
+
+
 class NumericalError(ArithmeticError):
     """A computation that should have given a finite number did not."""
 

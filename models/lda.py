@@ -31,7 +31,6 @@ from bayeszoo.model import (
     Enumerable,
     Example,
     Expectation,
-    FoldIn,
     GibbsChain,
     Posterior,
     Stochastic,
@@ -46,7 +45,7 @@ ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True
 
 
 @dataclass(frozen=True)
-class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
+class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
     """Documents that mix K topics, with Dirichlet priors on the proportions of each and on the words of each topic.
 
     Parameters
@@ -268,9 +267,11 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, FoldIn, Symmetric):
         """Return a chain over the topics of the words, parameters integrated out, started at random."""
         return topic_model.TopicChain(data, *self._priors(len(data["word"])), rng)
 
-    def fold_in(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
-        """Draw the proportions of documents that the fit has not seen, of shape (..., documents, K)."""
-        return topic_scores.fold_in(params["topics"], self.entries("alpha", self.K), data, rng)
+    def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
+        """Draw the proportions of documents that the fit has not seen, (..., documents, K), given their words."""
+        if rng is None:
+            return super().own_parameters(params, new, rng)
+        return {"proportions": topic_scores.fold_in(params["topics"], self.entries("alpha", self.K), new, rng)}
 
     def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
         """Return the posterior of the parameters given the topic of each word: independent Dirichlet distributions."""

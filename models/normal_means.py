@@ -103,18 +103,22 @@ class NormalMeans(Conditional, Observable):
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""
         if "mu" in outer:
-            return self.row_marginal(outer, data).logpdf(data["y"]).sum(axis=-1)
-        mean, sd = self._mu(outer, data)
-        given_mu = self.row_marginal({"mu": mean, **outer}, data).logpdf(data["y"])
+            return self._about(outer["mu"], outer, data).logpdf(data["y"]).sum(axis=-1)
+        mean, sd = self._mu(*_weights(outer, data).sum(axis=-1))
+        given_mu = self._about(mean, outer, data).logpdf(data["y"])
         at_mean = self.log_outer_prior({"mu": mean}) - frozen.norm(mean, sd).logpdf(mean)  # Bayes' theorem
         return given_mu.sum(axis=-1) + at_mean
 
-    def _mu(self, outer: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and sd of mu given tau."""
-        prior, weight = self.outer_priors["mu"], 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
+    def _about(self, mu: Any, outer: Values, data: Values) -> Any:
+        """Return the distribution of each estimate about mu, effects integrated out."""
+        return frozen.norm(np.asarray(mu)[..., None], np.hypot(np.asarray(outer["tau"])[..., None], data["se"]))
+
+    def _mu(self, weight: np.ndarray, weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and sd of mu given tau, by the sums of the estimates' weights and of the weighted estimates."""
+        prior = self.outer_priors["mu"]
         assert isinstance(prior, Normal)  # else mu is among the outer parameters that are given
-        precision = weight.sum(axis=-1) + prior.sd**-2
-        return (np.sum(weight * data["y"], axis=-1) + prior.mean * prior.sd**-2) / precision, precision**-0.5
+        precision = weight + prior.sd**-2
+        return (weighted + prior.mean * prior.sd**-2) / precision, precision**-0.5
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j the shrinkage; without mu it adds B_j its sd."""
@@ -126,7 +130,7 @@ class NormalMeans(Conditional, Observable):
 
         if "mu" in outer:
             return Posterior.of_rows("theta", effects(np.asarray(outer["mu"])))
-        mean, sd = self._mu(outer, data)
+        mean, sd = self._mu(*_weights(outer, data).sum(axis=-1))
         given_mu = lambda mu: self.posterior_given({**outer, "mu": mu}, data)  # noqa: E731
         return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, {"theta": effects(mean, sd[..., None])})
 
@@ -134,6 +138,14 @@ class NormalMeans(Conditional, Observable):
         """Return the normal distribution of new estimates about their groups' effects, which are normal too."""
         theta = self.posterior_given(outer, data)["theta"]
         return frozen.norm(theta.mean()[..., places], np.hypot(theta.std()[..., places], rows["se"]))
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> Any:
+        """Return the normal distribution of each estimate about mu, which the other estimates tell if it is unknown."""
+        if "mu" in params:
+            return super().held_out(params, seen, places)
+        mean, sd = self._mu(*_of_others(_weights(params, seen)))
+        own = np.hypot(np.asarray(params["tau"])[..., None], np.asarray(seen["se"])[places])
+        return frozen.norm(mean[..., places], np.hypot(sd[..., places], own))
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return se^2 / (se^2 + tau^2) of each group."""
@@ -146,3 +158,17 @@ class NormalMeans(Conditional, Observable):
 
 def _mean_and_spread(data: Values) -> tuple[float, float]:
     return float(np.mean(data["y"])), float(np.hypot(np.std(data["y"]), np.mean(data["se"])))
+
+
+def _weights(outer: Values, data: Values) -> np.ndarray:
+    """Return 1 / (tau^2 + se^2) of each estimate, the weight that it has in mu, and its product with the estimate."""
+    weight = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
+    return np.array([weight, weight * data["y"]])
+
+
+def _of_others(values: np.ndarray) -> np.ndarray:
+    """Return the sum of all other entries beside each, along the last axis, where a difference would lose digits."""
+    none = np.zeros_like(values[..., :1])
+    before = np.cumsum(np.concatenate([none, values[..., :-1]], axis=-1), axis=-1)
+    after = np.cumsum(np.concatenate([none, values[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    return before + after

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.model import density
+from bayeszoo.model.observable import at_rows
 
 LINE = np.linspace(0.001, 0.999, 250)
 TRIALS, SUCCESSES = np.array([20, 15, 30, 12]), np.array([2, 5, 3, 6])
@@ -167,11 +167,15 @@ def test_the_parameters_of_groups_of_the_fit_stay_beside_new_ones(case, request)
     assert "new_groups" not in alone.attrs
 
 
-def test_a_point_estimate_refuses_new_groups():
+def test_a_point_estimate_predicts_groups_given_its_outer_parameters():
+    """Of a new group that is the population's law, of an old one its posterior given these: each new row about it."""
     M = bz.find("normal_means")
     tree = bz.fit(M(s0=10, t0=5), bz.read(M, MEANS), "map", seed=1)
-    with pytest.raises(bz.InputError, match="no group new, and a point estimate does not say how groups differ"):
-        bz.predict(tree, {"group": ["a", "new"], "se": [1.0, 1.0]})
+    mu, tau, theta = (tree["posterior"][name].to_numpy().ravel() for name in ("mu", "tau", "theta"))
+    frame = bz.predict(tree, {"group": ["a", "new"], "se": [1.0, 2.0]})
+    assert frame["mean"].tolist() == pytest.approx([theta[0], mu[0]], rel=1e-9)
+    own = 1 / np.sqrt(tau[0] ** -2 + MEANS["se"][0] ** -2)
+    assert frame["sd"].tolist() == pytest.approx([np.hypot(own, 1), np.hypot(tau[0], 2)], rel=1e-9)
 
 
 def test_moments_that_draws_do_not_tell_are_withheld():
@@ -193,7 +197,7 @@ def test_groups_of_which_nothing_was_observed_have_the_law_of_the_population():
         (inner,) = model.dims
         params = {key: np.full((1, 5000), value) for key, value in outer.items()} | {inner: np.zeros((1, 5000, 1))}
         fitted, rows = {"group": np.array(["a"])}, {"group": np.array(["b"])}
-        drawn = density.at_rows(model, params, fitted, rows, rng)[inner]
+        drawn = at_rows(model, params, fitted, rows, rng)[inner]
         assert stats.kstest(drawn.ravel(), law.cdf).pvalue > 1e-4
         assert stats.kstest(drawn.ravel() * 1.1, law.cdf).pvalue < 1e-4
 

@@ -14,6 +14,7 @@ from scipy import integrate, special, stats
 
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.averages import importance
 from bayeszoo.comparison import candidates
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.results.caveats import WORDS
@@ -214,7 +215,7 @@ def test_psis_agrees_with_refitting(gaussian):
 def test_an_observation_that_some_draw_excludes_has_no_importance_weights(impossible):
     log_p = np.full((100, 2), -1.0)
     log_p[3, 1] = impossible
-    assert score.importance(log_p)[1].tolist() == [-math.inf, math.inf]
+    assert importance(log_p)[1].tolist() == [-math.inf, math.inf]
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])

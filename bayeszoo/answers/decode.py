@@ -10,8 +10,8 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked
+from bayeszoo.answers.averages import log_means
 from bayeszoo.answers.columns import moment_columns, with_reasons
-from bayeszoo.answers.law import log_mean
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
@@ -77,7 +77,7 @@ class Decodable:
         """Return the log predictive density of rows that are not those of the fit, and its Monte Carlo error."""
         if self.fitted is None or self.data is self.fitted or self.shape == (1, 1):
             return {}
-        mean, error = log_mean(np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*self.shape, 1)))
+        mean, error = log_means(np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*self.shape, 1)))
         return {"log_predictive": float(mean[0]), "mcse_log_predictive": float(error[0])}
 
 

@@ -10,21 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from bayeszoo.answers.averages import log_means
 from bayeszoo.data.inputs import Groups, places_of
 from bayeszoo.data.inputs.groups.rows import GROUP
-from bayeszoo.data.inputs.labels import joined
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
 from bayeszoo.distributions.discrete import LogMeanPoisson
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.gate import k_hat_limit, pareto_k
+from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Conditional, LogConcave, Observable, Predictive, is_integrated
-from bayeszoo.model.density import at_rows, law_given, log_density
+from bayeszoo.model.capabilities import Conditional, LogConcave, Predictive, predicts_by_points
+from bayeszoo.model.density import log_density
 from bayeszoo.model.integration import MAX_MOVED, log_expectation
 from bayeszoo.results.stored import Fit
 
@@ -37,8 +35,6 @@ TOO_MANY = f"a quadrature of its own is needed, which {MOST_FAR} different rows 
 LOG_LARGEST = math.log(LARGEST)
 LARGEST_DRAWN = 1e15
 """Mean of counts from which NumPy cannot draw them."""
-_TINY = -1e300
-"""In place of log 0, which the fit of a tail cannot take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +52,19 @@ def predicted(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.
     model = fit.model
     if fit.kind == "exact" and isinstance(model, Predictive):
         return _closed_form(model.predictive(fit.stats, data), observed)
-    if not isinstance(model, Observable):
-        line = f"{model.name} does not say how its observations are distributed"
-        raise InputError(line, hint=model.instead_of_predict)
-    if fit.method == "exact" and is_integrated(type(model)) and (known := _by_points(fit, data, observed)):
-        if isinstance(model, Conditional) and np.isnan(known.quantiles).any():  # of too many trials to sum over
-            known = replace(known, quantiles=_drawn(fit, model.likelihood(_params(fit, data, seed), data), data, seed))
-        return _with_reasons_of_quantiles(known)
-    likelihood = model.likelihood(_params(fit, data, seed), data)
+    if fit.method == "exact" and predicts_by_points(type(model)):
+        return _with_reasons_of_quantiles(_by_points(fit, data, observed, seed))
+    law = _law(fit, fit.draws(), data, seed)
     if fit.kind == "point estimate":
-        return _plugged_in(likelihood, observed)
-    return _with_reasons_of_quantiles(_over_draws(fit, likelihood, data, observed, seed))
+        return _plugged_in(law, observed)
+    return _with_reasons_of_quantiles(_over_draws(fit, law, data, observed, seed))
+
+
+def _law(fit: Fit, params: Values, data: Data, seed: int | np.random.Generator) -> Any:
+    """Return the distribution of new rows at values of the parameters, their leading axes."""
+    is_point = fit.kind == "point estimate"
+    rng = None if is_point else stream_of_fit(fit.tree.attrs, seed, "parameters of new rows", data.digest)
+    return fit.model.law(params, fit.like, data, rng)
 
 
 def _with_reasons_of_quantiles(known: Predicted) -> Predicted:
@@ -95,49 +93,39 @@ def _quantiles(law: Any) -> list[np.ndarray]:
     return [np.asarray(law.ppf(level)) for level in QUANTILES.values()]
 
 
-def _plugged_in(likelihood: Any, observed: np.ndarray | None) -> Predicted:
-    mean, sd = (np.asarray(moment)[0, 0] for moment in (likelihood.mean(), likelihood.std()))
-    unknown = np.full(len(mean), np.nan)
-    scores = (unknown, unknown) if observed is None else log_mean(log_density(likelihood, observed))
-    return Predicted(_exactly(mean, sd), [quantile[0, 0] for quantile in _quantiles(likelihood)], *scores)
+def _plugged_in(law: Any, observed: np.ndarray | None) -> Predicted:
+    mean, sd = (np.asarray(moment)[0, 0] for moment in (law.mean(), law.std()))
+    scores = _unscored(len(mean)) if observed is None else log_means(log_density(law, observed))
+    return Predicted(_exactly(mean, sd), [quantile[0, 0] for quantile in _quantiles(law)], *scores)
+
+
+def _unscored(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.full(rows, np.nan), np.full(rows, np.nan)
 
 
 # By draws
 
 
 def _over_draws(
-    fit: Fit, likelihood: Any, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator
+    fit: Fit, law: Any, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator
 ) -> Predicted:
     """Average over draws."""
-    means, variances = np.asarray(likelihood.mean()), np.asarray(likelihood.var())  # (chain, draw, row, ...)
+    means, variances = np.asarray(law.mean()), np.asarray(law.var())  # (chain, draw, row, ...)
     known = moments(means, np.broadcast_to(variances, means.shape), independent=fit.has_independent_draws)
     if isinstance(fit.observed, Data):
         known = existing(known, fit.model.moments_below(fit.observed))
-    unknown = np.full(means.shape[2], np.nan)
-    scores = (unknown, unknown) if observed is None else log_mean(log_density(likelihood, observed))
-    return Predicted(known, _drawn(fit, likelihood, data, seed), *scores)
+    scores = _unscored(means.shape[2]) if observed is None else log_means(log_density(law, observed))
+    return Predicted(known, _drawn(fit, law, data, seed), *scores)
 
 
-def _drawn(fit: Fit, likelihood: Any, data: Data, seed: int | np.random.Generator) -> list[np.ndarray]:
+def _drawn(fit: Fit, law: Any, data: Data, seed: int | np.random.Generator) -> list[np.ndarray]:
     """Return quantiles of draws, but of counts so large that NumPy cannot draw them those of the mixture."""
-    assert isinstance(fit.model, Observable)
-    means = np.asarray(likelihood.mean())
-    if hasattr(likelihood, "logpmf") and not np.all(means < LARGEST_DRAWN):
-        flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in _params(fit, data, seed).items()}
-        return _quantiles(Averaged(fit.model.likelihood(flat, data)))
+    means = np.asarray(law.mean())
+    if hasattr(law, "logpmf") and not np.all(means < LARGEST_DRAWN):
+        return _quantiles(Averaged(_law(fit, fit.pooled(), data, seed)))
     rng = stream_of_fit(fit.tree.attrs, seed, "predict", data.digest)
-    drawn = likelihood.rvs(size=means.shape, random_state=rng)
+    drawn = law.rvs(size=means.shape, random_state=rng)
     return list(np.quantile(drawn, list(QUANTILES.values()), axis=(0, 1)))
-
-
-def _params(fit: Fit, data: Data, seed: int | np.random.Generator) -> Values:
-    """Return the draws of the parameters of each row, of new groups by the law of the population."""
-    new = new_groups(fit, data)
-    if new and fit.kind == "point estimate" and isinstance(fit.model, Conditional):
-        known = f"the fit has no group {joined(new)}, and a point estimate does not say how groups differ"
-        raise InputError(known, hint="leave it out, or fit by exact or nuts")
-    rng = stream_of_fit(fit.tree.attrs, seed, "parameters of new groups", data.digest) if new else None
-    return at_rows(fit.model, fit.draws(), fit.like, data, rng)
 
 
 def new_groups(fit: Fit, data: Data) -> list[str]:
@@ -148,46 +136,28 @@ def new_groups(fit: Fit, data: Data) -> list[str]:
     return list(map(str, data[GROUP][is_new].tolist()))
 
 
-def log_mean(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log of the mean over draws of shape (chain, draw, row), and its error; NaN if few draws carry it."""
-    rows = [_log_mean_of_row(log_p[..., i]) for i in range(log_p.shape[-1])]
-    return np.array([mean for mean, _ in rows]), np.array([mcse for _, mcse in rows])
-
-
-def _log_mean_of_row(log_p: np.ndarray) -> tuple[float, float]:
-    if np.isneginf(log_p).all():
-        return -math.inf, 0.0
-    if np.ptp(log_p) < 1e-9:
-        return float(log_p.mean()), 0.0
-    if not np.isfinite(log_p).any() or not pareto_k(np.maximum(log_p.ravel(), _TINY)) <= k_hat_limit(log_p.size):
-        return math.nan, math.nan
-    log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
-    ratio = np.exp(log_p - log_mean)
-    return log_mean, float(diagnostics.mcse(ratio))
-
-
 # By the quadrature of an exact fit
 
 
-def _by_points(fit: Fit, data: Data, observed: np.ndarray | None) -> Predicted | None:
-    """Average over the points of the quadrature, some rows at a time; None where rows have no law given these."""
-    known, model = fit.integrated, fit.model
-    assert isinstance(model, Observable)
+def _by_points(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predicted:
+    """Average over the points of the quadrature, some rows at a time."""
+    known, inputs = fit.integrated, fit.model.inputs
     few = known.halved > NOTHING
     at_few, weights = {name: values[few] for name, values in known.points.items()}, known.halved[few]
-    parts, size = [], model.inputs.size(data)
+    parts, size = [], inputs.size(data)
     for at in range(0, size, step := max(1, MOST_CELLS // len(known.mass))):
         some = np.arange(at, min(at + step, size))
-        rows = model.inputs.reordered(data, some)
-        law, law_of_few = (law_given(model, points, fit.like, rows) for points in (known.points, at_few))
-        if law is None:
-            return None
+        rows = inputs.reordered(data, some)
+        law, law_of_few = (fit.model.law(points, fit.like, rows) for points in (known.points, at_few))
         mixture, halved = Averaged(law, known.mass, known.halved), Averaged(law_of_few, weights / weights.sum())
         scores = np.full(len(some), np.nan) if observed is None else mixture.logpdf(observed[some])
         parts.append(
             Predicted(_held(fit, mixture, rows), _settled(fit, mixture, halved, rows), scores, np.abs(0 * scores))
         )
-    return _joined(parts)
+    joined = _joined(parts)
+    if isinstance(fit.model, Conditional) and np.isnan(joined.quantiles).any():  # of too many trials to sum over
+        joined = replace(joined, quantiles=_drawn(fit, _law(fit, fit.draws(), data, seed), data, seed))
+    return joined
 
 
 def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Values) -> list[np.ndarray]:
@@ -195,7 +165,6 @@ def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Values) -> lis
     quantiles, finer = _quantiles(halved), fit.integrated.finer
     if finer is None:
         return quantiles
-    assert isinstance(fit.model, Observable)
     with np.errstate(invalid="ignore"):
         moved = np.max([np.abs(mixture.cdf(each) - halved.cdf(each)) for each in quantiles], axis=0)
     far = np.flatnonzero(~(moved <= MAX_MOVED))
@@ -205,7 +174,7 @@ def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Values) -> lis
     for some in (
         np.split(far, range(step := max(1, MOST_CELLS // max(1, len(weights))), len(far), step)) if len(far) else []
     ):
-        law = fit.model.likelihood(points, fit.model.inputs.reordered(rows, some))
+        law = fit.model.law(points, fit.like, fit.model.inputs.reordered(rows, some))
         for whole, part in zip(quantiles, _quantiles(Averaged(law, weights)), strict=True):
             whole[some] = part
     return quantiles
@@ -247,12 +216,11 @@ def _far_out(fit: Fit, row: Values) -> dict[str, float]:
     """Return the logs of mean and sd of a row, of which each expectation has a grid of its own; inf where too large."""
     model = fit.model
     assert isinstance(model, LogConcave)
-    assert isinstance(model, Observable)
 
     def expected(log_moment: Callable[[Any], np.ndarray]) -> float:
         def log_values(points: Values) -> np.ndarray:
             with np.errstate(all="ignore"):
-                values = np.asarray(log_moment(model.likelihood(points, row)))[:, 0]
+                values = np.asarray(log_moment(model.law(points, fit.like, row)))[:, 0]
             if np.isposinf(values).any():
                 raise NumericalError(TOO_LARGE)
             return values

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-import scipy
 
-from bayeszoo.errors import NumericalError
+from bayeszoo.answers.averages import Average, LeftOut, averaging, given_the_others
+from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import LogConcave, Observable, PointEstimates, Predictive, Sufficient
-from bayeszoo.model.density import log_density, row_likelihood
-from bayeszoo.model.integration import Integrated, integrate
+from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -29,12 +28,6 @@ MOST_CELLS = 2_000_000
 """Draws times rows that are computed at a time."""
 MAX_SINGLE = 5_000_000
 """K-fold deals out single observations; above this many it is withheld rather than slow."""
-
-PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
-"""What predictions of rows that are left out rest on."""
-_OUTSKIRTS, _MOST_BEYOND = 1e-17, 1e-9
-"""Mass of points of a quadrature given all rows that are the last before the grid ends, and how much of the mass given
-all rows but one these may have."""
 
 
 class Score(NamedTuple):
@@ -68,18 +61,17 @@ class NoScore(ValueError):
 
 
 def of_fit(tree: xr.DataTree) -> Score:
-    """Return the leave-one-out score of a fit: integrated in closed form or over draws, or of the point estimate.
+    """Return the leave-one-out score of a fit: integrated in closed form, by quadrature or over draws, or plugged in.
 
     Raises `NoScore` with the reason where there is none.
     """
     fit = Fit(tree)
-    if fit.method == "exact" and isinstance(fit.model, LogConcave):
-        return by_quadrature(fit.model, fit.observed)
-    if fit.method == "exact":
+    if fit.method == "exact" and isinstance(fit.model, ClosedForm):
         return closed_form(fit.model, fit.observed)
     if fit.kind == "point estimate":
         return plugged_in(fit.model, fit.observed, fit.method)
-    return psis(fit.model, fit.observed, fit.draws())
+    _kept(fit.observed)
+    return averaged(fit.model, fit.data, *averaging(fit))
 
 
 def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score:
@@ -97,46 +89,64 @@ def closed_form(model: Model, data: Values | Accumulated) -> Score:
     return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
 
 
-def by_quadrature(model: LogConcave, data: Values | Accumulated) -> Score:
-    """Leave-one-out score with few parameters integrated out by quadrature, ``mcse`` what halving its grid changes."""
-    if not isinstance(model, Observable):
-        raise NoScore("the model does not say how one observation is distributed")
-    rows, weights = _observations(model, data)
-    known = integrate(model, _kept(data))
-    terms, of_half = np.zeros(len(weights)), np.zeros(len(weights))
-    for at in range(0, len(weights), step := max(1, MOST_CELLS // len(known.mass))):
-        some = np.arange(at, min(at + step, len(weights)))
-        few = model.inputs.reordered(rows, some)
-        log_p = log_density(model.likelihood(known.points, few), model.inputs.outcome(few))
-        terms[some], of_half[some] = (
-            scipy.special.logsumexp(masses_without(mass, log_p) + log_p, axis=0) for mass in (known.mass, known.halved)
-        )
-    for i in np.flatnonzero(np.isnan(terms) & (weights > 0)).tolist():
-        rest = given_the_others(model, rows, weights, i)
-        row = model.inputs.reordered(rows, np.array([i]))
-        each = log_density(model.likelihood(rest.points, row), model.inputs.outcome(row))[:, 0]
-        terms[i], of_half[i] = (scipy.special.logsumexp(each, b=mass) for mass in (rest.mass, rest.halved))
-    return _weighted(terms, weights, mcse=float(np.mean(np.abs(terms - of_half)[weights > 0])))
+def psis(model: Model, data: Values | Accumulated, draws: Values) -> Score:
+    """Leave-one-out score integrated over draws (chain, draw, ...), as of `averaged`."""
+    return averaged(model, data, Average("sampled", draws=draws), draws)
 
 
-def given_the_others(model: LogConcave, rows: Values, weights: np.ndarray, i: int) -> Integrated:
-    """Integrate over the parameters given observations that occur ``weights`` (M,) times, but for one of the i-th."""
-    kept = np.repeat(np.arange(len(weights)), weights - (np.arange(len(weights)) == i))
-    return integrate(model, model.inputs.reordered(rows, kept))
+def averaged(model: Model, data: Values | Accumulated, average: Average, params: Values) -> Score:
+    """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling, or by a quadrature.
 
-
-def masses_without(mass: np.ndarray, log_p: np.ndarray) -> np.ndarray:
-    """Return the log masses of points (P,) of a quadrature given all rows but each one, shape (P, rows).
-
-    ``log_p``, of that shape, are the log densities of the rows. Points far out are left out of the grid: where the
-    masses given the other rows have not fallen off before it ends, they are NaN, and `given_the_others` has a grid of
-    their own. As the density is log-concave, what lies beyond the last points is about what they have, or less.
+    Parameters have shape (chain, draw, ...). Raises `NoScore` where an importance weight's Pareto shape exceeds
+    `k_hat_limit`, the model does not say how one row is distributed given the others, or the distinct observations are
+    too many.
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_masses = np.log(mass)[:, None] - log_p
-        log_masses = log_masses - scipy.special.logsumexp(log_masses, axis=0)
-        beyond = np.sum(np.exp(log_masses[mass < _OUTSKIRTS]), axis=0)
-    return np.where(beyond <= _MOST_BEYOND, log_masses, np.nan)
+    rows, weights = _observations(model, data)
+    parts = _left_out(model, rows, weights, average, params)
+    return _over_draws(weights, parts) if average.mass is None else _over_points(model, rows, weights, parts)
+
+
+Parts = Iterator[tuple[np.ndarray, np.ndarray, LeftOut]]
+"""Some rows, their log densities given all others (chain, draw, rows), and how means without each are taken."""
+
+
+def _left_out(model: Model, rows: Values, weights: np.ndarray, average: Average, params: Values) -> Parts:
+    step = max(1, MOST_CELLS // math.prod(np.shape(next(iter(params.values())))[:2]))
+    for some in np.split(seen := np.flatnonzero(weights), range(step, len(seen), step)):
+        try:
+            law = model.held_out(params, rows, some)
+        except NoRowLaw as error:
+            raise NoScore(error.message) from None
+        log_p = log_density(law, model.inputs.outcome(model.inputs.reordered(rows, some)))
+        yield some, log_p, average.without(log_p)
+
+
+def _over_draws(weights: np.ndarray, parts: Parts) -> Score:
+    terms, k_hat, influence = np.zeros(len(weights)), np.full(len(weights), -np.inf), np.zeros((1, 1))
+    for some, log_p, left in parts:
+        terms[some], k_hat[some] = left.log_mean(log_p), left.k_hat
+        with np.errstate(over="ignore", invalid="ignore"):  # of weights that are refused
+            influence = influence - np.sum(weights[some] * np.exp(terms[some] - log_p), axis=-1)
+    largest, limit = float(np.max(k_hat)), k_hat_limit(influence.size)
+    if not largest <= limit:  # NaN is not either
+        raise NoScore(f"k-hat {largest:.3g} (must be <= {limit:.3g})", largest)
+    # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
+    return _weighted(terms, weights, float(diagnostics.mcse(influence) / weights.sum()), largest)
+
+
+def _over_points(model: Model, rows: Values, weights: np.ndarray, parts: Parts) -> Score:
+    """Score by a quadrature; its error is what halving the grid changes."""
+    terms, errors = np.zeros(len(weights)), np.zeros(len(weights))
+    for some, log_p, left in parts:
+        terms[some] = left.log_mean(log_p)
+        errors[some] = np.abs(terms[some] - left.log_mean_of_half(log_p))
+    for i in np.flatnonzero(np.isnan(terms) & (weights > 0)).tolist():
+        (average, points), others = given_the_others(model, rows, weights, i)
+        row = model.inputs.reordered(rows, np.array([i]))
+        log_p = log_density(model.law(points, others, row), model.inputs.outcome(row))
+        value, error = average.log_means(log_p, np.ones(1, dtype=bool))
+        terms[i], errors[i] = value[0], error[0]
+    return _weighted(terms, weights, mcse=float(np.mean(errors[weights > 0])))
 
 
 def _leave_one_out(
@@ -252,49 +262,3 @@ def difference(first: Score, second: Score) -> Score:
     Its ``mcse`` takes the two Monte Carlo errors to be independent.
     """
     return _weighted(first.terms - second.terms, first.weights, math.hypot(first.mcse, second.mcse))
-
-
-def psis(model: Model, data: Values | Accumulated, draws: Values) -> Score:
-    """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling (Vehtari et al. 2017).
-
-    The draws of each parameter have shape (chain, draw, ...). Raises `NoScore` where an importance weight's Pareto
-    shape exceeds `k_hat_limit`, the model is not `Observable`, or the distinct observations are too many.
-    """
-    if not isinstance(model, Observable):
-        raise NoScore("the model does not say how one observation is distributed")
-    rows, weights = _observations(model, data)
-    efficiency, shape = diagnostics.relative_efficiency(draws.values()), next(iter(draws.values())).shape[:2]
-    terms, k_hat, influence = np.zeros(len(weights)), np.full(len(weights), -np.inf), np.zeros(shape)
-    step = max(1, MOST_CELLS // math.prod(shape))
-    for some in np.split(seen := np.flatnonzero(weights), range(step, len(seen), step)):
-        few = model.inputs.reordered(rows, some)
-        log_p = log_density(row_likelihood(model, draws, rows, few), model.inputs.outcome(few))
-        flat = log_p.reshape(-1, len(some))
-        log_weights, k_hat[some] = importance(flat, efficiency)
-        with np.errstate(over="ignore", invalid="ignore"):  # of weights that are refused
-            terms[some] = np.logaddexp.reduce(log_weights + flat, axis=0)
-            influence = influence - np.sum(weights[some] * np.exp(terms[some] - log_p), axis=-1)
-    largest, limit = float(np.max(k_hat)), k_hat_limit(math.prod(shape))
-    if not largest <= limit:  # NaN is not either
-        raise NoScore(f"k-hat {largest:.3g} (must be <= {limit:.3g})", largest)
-    # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
-    mcse = diagnostics.mcse(influence)
-    return _weighted(terms, weights, float(mcse / weights.sum()), largest)
-
-
-def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log weights that take each observation out of the draws, and their k-hat (Vehtari et al. 2017).
-
-    ``log_p``, shape (draws, rows), is the log density of each observation at each draw, and ``efficiency`` the
-    effective sample size of the draws over their number. The weights have the same shape and add up to 1 over the
-    draws; k-hat, shape (rows,), is inf where an observation cannot be under some draw, which has all the weight, and
-    -inf where all weights are equal.
-    """
-    log_weights = np.full(log_p.shape, -math.log(len(log_p)))
-    finite = np.isfinite(log_p).all(axis=0)
-    k_hat = np.where(finite, -np.inf, np.inf)
-    varies = finite & (np.ptp(np.where(finite, log_p, 0.0), axis=0) >= 1e-9)  # else there is nothing to smooth
-    if varies.any():
-        smoothed, k_hat[varies] = diagnostics.smoothed_weights(log_p[:, varies].T, efficiency)
-        log_weights[:, varies] = smoothed.T
-    return log_weights, k_hat

@@ -10,13 +10,13 @@ import numpy as np
 from bayeszoo.answers.assign import assign, by_row
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.law import new_groups, predicted
-from bayeszoo.answers.topics import proportions
+from bayeszoo.answers.topics import has_proportions, proportions
 from bayeszoo.data.by import named_in_errors, read_new_by, together
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import FoldIn, Latent
+from bayeszoo.model.capabilities import Latent
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
 from bayeszoo.results.summary import components_withheld
@@ -81,7 +81,7 @@ def predict(
         return _by_group(tree, new_data, seed, options)
     fit = require_shown(tree, "predictions from it")
     model = fit.model
-    if isinstance(model, FoldIn):
+    if has_proportions(model):
         if new_data is None or isinstance(new_data, int | np.integer):
             raise InputError(f"{model.name} predicts the topics of other documents", hint="give a table of them")
         return proportions(tree, new_data, seed=seed, **options)
@@ -109,7 +109,7 @@ def _by_group(
     """Predict each row by the fit of its group, or further observations of each group."""
     fits, by = fits_of(tree), str(tree.attrs["by"])
     model = Fit(next(iter(fits.values()))).model
-    if isinstance(model, FoldIn):
+    if has_proportions(model):
         raise InputError("topics of different groups are not the same ones", hint="list them group by group")
     if isinstance(new_data, int | np.integer):
         parts: Mapping[str, Any] = dict.fromkeys(fits, new_data)

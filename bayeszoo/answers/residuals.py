@@ -18,17 +18,9 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.assign import by_row
+from bayeszoo.answers.averages import PSIS, Average, averaging, given_the_others
 from bayeszoo.answers.columns import with_reasons
-from bayeszoo.answers.leave_out import (
-    MAX_DISTINCT,
-    MOST_CELLS,
-    PSIS,
-    QUADRATURE,
-    all_but_one,
-    given_the_others,
-    importance,
-    masses_without,
-)
+from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
@@ -40,10 +32,9 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import LIMITS, reasons
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
-from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import LogConcave, Observable, Predictive
-from bayeszoo.model.density import log_density, row_likelihood
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Observable, Predictive
+from bayeszoo.model.density import log_density
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -139,8 +130,9 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     ('leave-one-out, closed form', 0)
     """
     model, data, y = one_number_outcomes(tree, "residuals")
-    whole = _in_sample(model, tree, data, y)
-    without, basis = _without(model, tree, data, y)
+    fit = Fit(tree)
+    whole = _in_sample(fit, y)
+    without, basis = _without(fit, y)
     used, shown = without or whole, basis != WITHHELD
     pits, scores = _scored(used, stream_of_fit(tree.attrs, seed, "residuals"))
     score = np.where(shown, scores, np.nan)
@@ -186,27 +178,30 @@ def one_number_outcomes(tree: xr.DataTree, answer: str) -> tuple[Observable, Dat
 # Predictive distributions
 
 
-def _in_sample(model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray) -> Predicted:
+def _in_sample(fit: Fit, y: np.ndarray) -> Predicted:
     """Predict all rows given all rows."""
-    if tree.attrs["kind"] == "exact" and isinstance(model, Predictive):
+    model, data = fit.model, fit.data
+    if fit.kind == "exact" and isinstance(model, Predictive):
         return _of(model.predictive(model.statistics(data), data), y)
-    return _joined(_averaged(model, tree, data, y, np.arange(len(y)), leave_out=False))
+    return _joined(_averaged(fit, *averaging(fit), y, np.arange(len(y)), leave_out=False))
 
 
-def _without(model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
+def _without(fit: Fit, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
     """Predict each row given the others, where that can be done, and say on what each prediction rests."""
-    if tree.attrs["kind"] == "point estimate":
+    model, data = fit.model, fit.data
+    if fit.kind == "point estimate":
         return None, np.full(len(y), PLUG_IN, dtype=object)
     rows, place = _distinct(model, data)
     if len(rows) > MAX_DISTINCT:
         return None, np.full(len(y), IN_SAMPLE, dtype=object)
-    if tree.attrs["kind"] == "exact" and isinstance(model, Predictive):
+    if fit.kind == "exact" and isinstance(model, Predictive):
         with suppress(NumericalError):  # the closed form does not hold without some row
             without = _joined(_closed_forms(model, data, y, place), place)
             return without, np.full(len(y), LEFT_OUT, dtype=object)
-    if tree.attrs["method"] == "exact" and isinstance(model, LogConcave):
-        return _joined(_by_quadrature(model, data, y, rows), place), np.full(len(y), QUADRATURE, dtype=object)
-    without = _joined(_averaged(model, tree, data, y, rows, leave_out=True), place)
+    average, params = averaging(fit)
+    without = _joined(_averaged(fit, average, params, y, rows, leave_out=True), place)
+    if average.mass is not None:
+        return without, np.full(len(y), average.basis, dtype=object)
     # measured on rows of high leverage: PITs are off by at most 0.02 at k-hat <= 0.5, and by up to 0.25 at <= 0.7
     return without, np.where(without.k_hat <= GOOD_K_HAT, PSIS, WITHHELD).astype(object)
 
@@ -228,43 +223,45 @@ def _closed_forms(model: Predictive[Any], data: Data, y: np.ndarray, place: np.n
             yield _of(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])
 
 
-def _by_quadrature(model: Any, data: Data, y: np.ndarray, rows: np.ndarray) -> Iterator[Predicted]:
-    """Predict rows, each given all others, with the one or two weights integrated out by quadrature."""
-    known, each = integrate(model, data), np.ones(len(y), dtype=np.int64)
-    for at in range(0, len(rows), step := max(1, MOST_CELLS // len(known.mass))):
-        some = rows[at : at + step]
-        likelihood = model.likelihood(known.points, model.inputs.reordered(data, some))
-        log_masses = masses_without(known.mass, log_density(likelihood, y[some]))
-        unknown = np.isnan(log_masses)
-        predicted = _mixture(likelihood, y[some], np.where(unknown, -np.inf, log_masses), np.full(len(some), np.nan))
-        for j in np.flatnonzero(unknown.any(axis=0)).tolist():
-            rest, row = given_the_others(model, data, each, some[j]), some[[j]]
-            likelihood = model.likelihood(rest.points, model.inputs.reordered(data, row))
-            alone = _mixture(likelihood, y[row], np.log(rest.mass)[:, None], np.array([np.nan]))
-            for whole, part in zip(predicted, alone, strict=True):
-                whole[j] = part[0]
-        yield predicted
-
-
 def _averaged(
-    model: Observable, tree: xr.DataTree, data: Data, y: np.ndarray, rows: np.ndarray, leave_out: bool
+    fit: Fit, average: Average, params: Values, y: np.ndarray, rows: np.ndarray, leave_out: bool
 ) -> Iterator[Predicted]:
-    """Average over draws; to leave a row out, with weights proportional to one over its likelihood."""
-    draws = Fit(tree).pooled()
-    efficiency = diagnostics.relative_efficiency(Fit(tree).draws().values()) if leave_out else 1.0
-    size = len(next(iter(draws.values())))
+    """Average over draws or points of a quadrature, given all rows or, for each row, given all others."""
+    model, data = fit.model, fit.data
+    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in params.items()}
+    size = len(next(iter(flat.values())))
     for at in range(0, len(rows), step := max(1, MOST_CELLS // size)):
         some = rows[at : at + step]
-        few = model.inputs.reordered(data, some)
-        likelihood = row_likelihood(model, draws, data, few)
-        log_weights, k_hat = np.full((size, len(some)), -math.log(size)), np.full(len(some), np.nan)
-        if leave_out:
-            log_weights, k_hat = importance(log_density(likelihood, y[some]), efficiency)
-        yield _told(_mixture(likelihood, y[some], log_weights, k_hat), likelihood, log_weights)
+        if not leave_out:
+            law, k_hat = model.law(flat, data, model.inputs.reordered(data, some)), np.full(len(some), np.nan)
+            log_weights = np.broadcast_to(average.log_weights(size)[:, None], (size, len(some)))
+            yield _told(_mixture(law, y[some], log_weights, k_hat), law, log_weights, average)
+            continue
+        law = model.held_out(flat, data, some)
+        left = average.without(log_density(law, y[some])[None])
+        log_weights = np.where(left.is_known | (average.mass is None), left.log_weights[0], -np.inf)
+        predicted = _told(_mixture(law, y[some], log_weights, left.k_hat), law, log_weights, average)
+        yield _again(fit, predicted, y, some, ~left.is_known) if average.mass is not None else predicted
 
 
-def _told(predicted: Predicted, likelihood: Any, log_weights: np.ndarray) -> Predicted:
+def _again(fit: Fit, predicted: Predicted, y: np.ndarray, some: np.ndarray, is_far: np.ndarray) -> Predicted:
+    """Predict rows anew, without which the parameters are where the quadrature given all rows does not reach."""
+    model, data, each = fit.model, fit.data, np.ones(len(y), dtype=np.int64)
+    for j in np.flatnonzero(is_far).tolist():
+        (average, points), others = given_the_others(model, data, each, some[j])
+        flat = {name: values[0] for name, values in points.items()}
+        law = model.law(flat, others, model.inputs.reordered(data, some[[j]]))
+        log_weights = average.log_weights(len(next(iter(flat.values()))))[:, None]
+        alone = _mixture(law, y[some[[j]]], log_weights, np.array([np.nan]))
+        for whole, part in zip(predicted, alone, strict=True):
+            whole[j] = part[0]
+    return predicted
+
+
+def _told(predicted: Predicted, likelihood: Any, log_weights: np.ndarray, average: Average) -> Predicted:
     """Withhold the moments that draws (draws, rows) cannot tell: means over them of terms with heavy tails."""
+    if average.mass is not None:
+        return predicted
     share, off = len(log_weights) * np.exp(log_weights), np.asarray(likelihood.mean()) - predicted.mean
     terms = (share * off, share * (np.asarray(likelihood.var()) + np.square(off)))
     kept = [diagnostics.tail_shape(each[None]) < LIMITS["mean"] for each in terms]

@@ -15,7 +15,7 @@ from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.families.documents.scores import DocumentScores, coherence, document_completion, left_to_right
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.model.capabilities import FoldIn
+from bayeszoo.model.base import Model
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -33,6 +33,11 @@ MOST_DRAWS = 400
 HOW: dict[str, Callable[..., DocumentScores]] = {"completion": document_completion, "left-to-right": left_to_right}
 SCORED_DRAWS = {"completion": 400, "left-to-right": 20}
 """Draws of the topics that scores are averaged over: left to right takes seconds for each of them."""
+
+
+def has_proportions(model: Model) -> bool:
+    """Say whether each document has proportions of its own, which are inferred of new documents too."""
+    return PROPORTIONS in model.dims
 
 
 def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.DataFrame:
@@ -127,9 +132,9 @@ def proportions(
     if new_data is not None:
         model, data = _new_documents(tree, new_data, options)
         rng = stream_of_fit(tree.attrs, seed, "fold in", data.digest)
-        draws = np.asarray(model.fold_in(_some_draws(tree, MOST_DRAWS), data, rng))
+        draws = np.asarray(model.own_parameters(_some_draws(tree, MOST_DRAWS), data, rng)[PROPORTIONS])
         if not np.isfinite(draws).all():
-            raise NumericalError(f"{model.name}.fold_in gives numbers that are not finite")
+            raise NumericalError(f"{model.name}.own_parameters gives numbers that are not finite")
         documents, notes = data["document"], list(data.notes)
     moments = _moments(draws, tree.attrs["kind"] if new_data is None else "approximate")
     index = pd.MultiIndex.from_product(
@@ -230,10 +235,10 @@ def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     return {"mean": mean, **dict(zip(names, figures, strict=True))}
 
 
-def _new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> tuple[FoldIn, Data]:
+def _new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> tuple[Model, Data]:
     """Return the topic model, and documents that its fit has not seen, read with its words."""
     model = Fit(tree).model
-    if not isinstance(model, FoldIn):
+    if not has_proportions(model):
         raise InputError(f"{model.name} cannot infer the topics of other documents", hint="see `bayeszoo list`")
     return model, read(model, new_data, new=True, like=Fit(tree).like, **options)
 

@@ -332,7 +332,8 @@ def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
     if not how.loo:
         raise NoScore("not asked for")
     if candidate.tree is not None and candidate.has_draws:
-        loo, source = score.psis(candidate.model, candidate.data, Fit(candidate.tree).draws()), "PSIS"
+        loo = score.of_fit(candidate.tree)
+        source = "quadrature" if math.isnan(loo.k_hat) else "PSIS"
     elif candidate.kind == "exact" and isinstance(candidate.model, Predictive):
         loo, source = score.closed_form(candidate.model, candidate.data), "exact"
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy
@@ -20,6 +20,26 @@ MOST_SUMMED = 30_000_000
 """Masses that are summed for quantiles of counts that have no ``cdf``; of more these are NaN."""
 LARGEST = 1e300
 """Quantiles above it are NaN: SciPy has no distribution function of larger counts."""
+
+
+class RowLaw(Protocol):
+    """The distributions of rows, of shape (..., rows) or of rows of K numbers (..., rows, K), as SciPy has them.
+
+    Leading axes are draws of the parameters, or points. There is also ``logpdf``, or of counts ``logpmf``: one number a
+    row, (..., rows).
+    """
+
+    def mean(self) -> Any:
+        """Return the means."""
+
+    def var(self) -> Any:
+        """Return the variances."""
+
+    def std(self) -> Any:
+        """Return the standard deviations."""
+
+    def rvs(self, size: Any, random_state: Any = None) -> Any:
+        """Draw outcomes of shape ``size``."""
 
 
 class Known(NamedTuple):

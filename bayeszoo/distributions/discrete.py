@@ -92,6 +92,11 @@ class BetaBinomial(ByMarginals):
         inside = _is_count(k) & (k <= self.trials)
         return np.where(inside, log_beta_binomial(np.where(inside, k, 0.0), self.trials, self.a, self.b), -np.inf)
 
+    def rvs(self, size: Any, random_state: Any = None) -> np.ndarray:
+        """Draw numbers of successes of shape ``size``."""
+        rng = np.random.default_rng(random_state)
+        return np.asarray(rng.binomial(self.trials, rng.beta(self.a, self.b, size)))
+
     def ppf(self, q: float) -> np.ndarray:
         """Return the smallest count whose cumulative mass reaches ``q``."""
         each = np.stack([np.ravel(value).astype(np.float64) for value in (self.trials, self.a, self.b)], axis=1)

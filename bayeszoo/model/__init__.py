@@ -13,7 +13,6 @@ from bayeszoo.model.capabilities import (
     Conditional,
     Conjugate,
     Enumerable,
-    FoldIn,
     Gibbs,
     Latent,
     LogConcave,
@@ -31,7 +30,7 @@ from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
 
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]
-__all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "FoldIn", "Gibbs"]
+__all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "Gibbs"]
 __all__ += ["Atoms", "ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "Predictive"]
 __all__ += ["Additive", "BlockModel", "Stochastic", "Sufficient", "Symmetric", "Variational"]
 __all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

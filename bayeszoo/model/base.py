@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bayeszoo.data.inputs.labels import labels_of
+from bayeszoo.data.inputs.labels import joined, labels_of
 from bayeszoo.distributions.priors import Priors
-from bayeszoo.errors import InputError, NoSimulator
+from bayeszoo.errors import InputError, NoRowLaw, NoSimulator
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from bayeszoo.data.inputs import Inputs
     from bayeszoo.data.read import Example
+    from bayeszoo.distributions.averaged import RowLaw
     from bayeszoo.foundation.gate import Check
 
 
@@ -58,8 +59,6 @@ class Model(ABC):
         The axes of each parameter, or derived quantity, that has any.
     labels : mapping of str to tuple of str
         Of a model that was updated: the labels that its hyperparameters' entries belong to. `read` refuses others.
-    instead_of_predict : str
-        Of a model whose rows cannot be predicted one by one: what a user does instead.
     without_moments : tuple of str
         Derived quantities whose mean does not exist, however light the tails of some draws look: a ratio of numbers of
         which the lower may be 0. Their quantiles are shown.
@@ -79,7 +78,6 @@ class Model(ABC):
     examples: ClassVar[tuple[Example, ...]] = ()
     dims: ClassVar[Axes] = {}
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-    instead_of_predict: ClassVar[str] = "rows are predicted of a model that has the base Observable"
     without_moments: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[tuple[str, ...]] = ()
 
@@ -169,6 +167,30 @@ class Model(ABC):
     def log_coefficient(self, data: Values) -> float:
         """Return the log of how many ordered data sets the data of ``declare`` stand for, where they are counts."""
         return 0.0
+
+    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+        """Return the distribution of new rows given the parameters and the rows seen; leading axes are draws.
+
+        ``rng`` draws what new rows have of their own, where that is not integrated out. Raises `NoRowLaw` where the
+        model does not say how rows are distributed.
+        """
+        raise NoRowLaw(f"{self.name} does not say how its observations are distributed")
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+        """Return the distribution of each row at ``places`` given the parameters and all other rows seen.
+
+        Leading axes of the parameters are draws. Raises `NoRowLaw` where the model does not say it.
+        """
+        raise NoRowLaw(f"{self.name} does not say how one observation is distributed given the others")
+
+    def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
+        """Draw the parameters that rows unseen by a fit have of their own, given those that all rows share.
+
+        Raises `InputError` where the model does not say how.
+        """
+        axis = str(self.inputs.row_names)
+        known = f"the fit has no {axis} {joined(new[axis].tolist())}, and {self.name} has parameters of each"
+        raise InputError(known, hint="leave it out")
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return other quantities that follow from the parameters; leading axes are draws, others are in ``dims``.

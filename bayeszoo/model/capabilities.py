@@ -16,7 +16,7 @@ import numpy as np
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.closed import ClosedForm, Conjugate, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
-from bayeszoo.model.observable import Classifies, Observable
+from bayeszoo.model.observable import Classifies, Observable, row_axes
 from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
 
@@ -235,14 +235,6 @@ class Atoms(Model):
         """
 
 
-class FoldIn(Latent):
-    """Each document has proportions of its own: those of documents that the fit has not seen are drawn given topics."""
-
-    @abstractmethod
-    def fold_in(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
-        """Draw the proportions of other documents once for each draw of the parameters, shape (..., documents, K)."""
-
-
 class Symmetric(Model):
     """The labels of the components mean nothing: the posterior is the same under each of their permutations."""
 
@@ -274,7 +266,7 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable, Classifies),
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
-    **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Gibbs, Collapsed, FoldIn),
+    **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Gibbs, Collapsed),
     **_named(Conditional, Symmetric, Atoms, Additive),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
@@ -285,6 +277,11 @@ def is_integrated(model: type[Model]) -> bool:
     if issubclass(model, LogConcave):
         return model.integrated
     return issubclass(model, Conditional) and len(model.quadrature or model.outer) <= MOST_OUTER
+
+
+def predicts_by_points(model: type[Model]) -> bool:
+    """Say whether the quadrature of an exact fit predicts rows: given its points they have a distribution."""
+    return is_integrated(model) and (not issubclass(model, Conditional) or model.has_law_given_outer())
 
 
 def is_log_concave(model: Model) -> TypeGuard[LogConcave]:
@@ -316,5 +313,4 @@ def exchangeable_axis(model: Model) -> str | None:
 
 def rows_have_parameters(model: Model) -> bool:
     """Say whether some parameters are of single rows, as the proportions of a document: rows are then not left out."""
-    names = model.inputs.row_names
-    return names is not None and any(names in axes for axes in model.dims.values())
+    return bool(row_axes(model))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import Groups
+from bayeszoo.data.inputs import Groups, places_of
+from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Prior, Priors
 from bayeszoo.distributions.scale import Scale
@@ -128,23 +129,55 @@ class Conditional(Model, family=True):
     def marginalized(self, data: Values) -> pm.Model:
         """Declare the density of the ordered data with the inner parameters integrated out."""
 
-    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
-        """Return the distribution of new rows given the outer parameters and groups; None where rows then depend.
+    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> RowLaw | None:
+        """Return the distribution of new rows given the outer parameters and the groups' data, inner ones integrated.
 
         ``places`` are those of the rows' groups in ``data``, where nothing may have been observed of some. Points of
-        shape (P,) give (P, rows).
+        shape (P,) give (P, rows). None where it has no closed form: the inner parameters are then drawn.
         """
         return None
 
-    def row_marginal(self, outer: Values, data: Values) -> Any:
-        """Return the distribution of each row given the outer parameters alone; None where rows then depend.
+    @classmethod
+    def has_law_given_outer(cls) -> bool:
+        """Say whether new rows have a closed form given the outer parameters alone."""
+        return cls.predictive_given is not Conditional.predictive_given
 
-        Leading axes are points. It is what a row that is left out is held to: a new one of a group without others.
+    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+        """Return the distribution of new rows given the outer parameters; new groups have the population's law."""
+        if isinstance(self.inputs, Groups):
+            axis, groups = str(self.inputs.row_names), seen
+            if len(unseen := new[axis][places_of(new[axis], seen[axis]) < 0]):
+                empty = self.inputs.uninformed(unseen)
+                groups = {name: np.concatenate([seen[name], values]) for name, values in empty.items()}
+            law = self.predictive_given(self._outer_of(params), groups, places_of(new[axis], groups[axis]), new)
+            if law is not None:
+                return law
+        return super().law(params, seen, new, rng)
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+        """Return the distribution of each row given the outer parameters: that of a group without other rows.
+
+        Given fewer than all outer parameters the rows depend on each other, and a model has a step of its own.
         """
-        if not isinstance(self.inputs, Groups):
-            return None
-        groups = data[self.inputs.row_names]
-        return self.predictive_given(outer, self.inputs.uninformed(groups), np.arange(len(groups)), data)
+        if isinstance(self.inputs, Groups):
+            rows = self.inputs.reordered(seen, places)
+            groups = self.inputs.uninformed(rows[str(self.inputs.row_names)])
+            law = self.predictive_given(self._outer_of(params), groups, np.arange(len(places)), rows)
+            if law is not None:
+                return law
+        return super().held_out(params, seen, places)
+
+    def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
+        """Draw the parameters of groups of which nothing was observed."""
+        if rng is None or not isinstance(self.inputs, Groups):
+            return super().own_parameters(params, new, rng)
+        groups = self.inputs.uninformed(new[str(self.inputs.row_names)])
+        return self.posterior_given(self._outer_of(params), groups).rvs((), rng)
+
+    def _outer_of(self, params: Values) -> dict[str, Any]:
+        """Return those of the parameters that are outer ones, and their complements where these are known."""
+        names = {*self.outer, *self.complements.values()}
+        return {name: values for name, values in params.items() if name in names}
 
     def shrinkage(self, outer: Values, data: Values) -> Any:
         """Return the weight of the population's mean in the mean of each group's parameter given the outer ones.

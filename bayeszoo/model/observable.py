@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from bayeszoo.data.inputs import places_of
 from bayeszoo.data.inputs.labels import outcomes_of
+from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.model.base import Model, Values
 
 
@@ -17,6 +19,15 @@ class Observable(Model, family=True):
     @abstractmethod
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
+
+    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+        """Return the distribution of new rows given the parameters: they are independent of those seen."""
+        law: RowLaw = self.likelihood(at_rows(self, params, seen, new, rng), new)
+        return law
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+        """Return the distribution of rows given the parameters: they are independent of all others."""
+        return self.law(params, seen, self.inputs.reordered(seen, places))
 
 
 class Classifies(Observable, family=True):
@@ -37,3 +48,26 @@ class Classifies(Observable, family=True):
         single = {**data, "trials": np.ones_like(data["trials"])} if "trials" in data else data
         law, rows = self.likelihood(params, single), self.inputs.size(data)
         return np.stack([law.logpmf(np.full(rows, code)) for code in range(len(self.classes(data)))], axis=-1)
+
+
+def at_rows(model: Model, params: Values, seen: Values, rows: Values, rng: np.random.Generator | None = None) -> Values:
+    """Return parameters for some rows: of those that each row of a fit has its own of, these rows' by their names.
+
+    Those of rows that the fit does not have are drawn by the model's `own_parameters`, which may refuse.
+    """
+    axis, along = model.inputs.row_names, row_axes(model)
+    if axis is None or not along:
+        return params
+    labels, places = seen[axis], places_of(rows[axis], seen[axis])
+    if len(unseen := np.flatnonzero(places < 0)):
+        new = model.inputs.reordered(rows, unseen)
+        own = model.own_parameters(params, new, rng)
+        params = {**params, **{name: np.concatenate([params[name], own[name]], axis=i) for name, i in along.items()}}
+        places = places_of(rows[axis], np.concatenate([labels, new[axis]]))
+    return {name: np.take(v, places, axis=along[name]) if name in along else v for name, v in params.items()}
+
+
+def row_axes(model: Model) -> dict[str, int]:
+    """Return the place, counted from the last, of the axis of rows among those of each parameter that has it."""
+    name = str(model.inputs.row_names)
+    return {param: axes.index(name) - len(axes) for param, axes in model.dims.items() if name in axes}

@@ -118,7 +118,7 @@ def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
     InputError
         When the model does not say how one observation is distributed, there are no draws, or no k-hat is finite.
     """
-    from bayeszoo.answers.leave_out import importance
+    from bayeszoo.answers.averages import importance
 
     groups = Fit(extend(tree.copy(), ["log_likelihood"]))
     log_p = next(iter(groups.pooled("log_likelihood").values()))

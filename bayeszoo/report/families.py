@@ -13,6 +13,7 @@ from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.scores import confusion
 from bayeszoo.answers.group_estimates import group_estimates, has_group_estimates
 from bayeszoo.answers.leave_out import MAX_DISTINCT
+from bayeszoo.answers.topics import has_proportions
 from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.hmm.model import HiddenMarkovModel
@@ -20,7 +21,7 @@ from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.families.linear.levels import features_of
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Classifies, FoldIn, Latent
+from bayeszoo.model.capabilities import Classifies, Latent
 from bayeszoo.plots.drawable import with_draws, withheld
 from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.plots.families.effects import (
@@ -67,7 +68,7 @@ def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
     model: Model = Fit(tree).model
     answers: list[Answer] = []
     with skipping("the answer of the first screen", left_out):
-        if isinstance(model, FoldIn):
+        if has_proportions(model):
             answers.append(topics(tree))
         elif has_group_estimates(model):
             answers.append(groups(tree))

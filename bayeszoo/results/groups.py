@@ -19,7 +19,7 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, ClosedForm, Observable
-from bayeszoo.model.density import log_density, prior, row_likelihood
+from bayeszoo.model.density import log_density, prior
 from bayeszoo.results.stored import Fit, dumps
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _log_likelihood(fit: Fit) -> xr.Dataset:
     model, outcome = _observable(fit), _outcome(fit)
 
     def of_draws(params: Values) -> np.ndarray:
-        return log_density(row_likelihood(model, params, fit.data, fit.data), outcome)
+        return log_density(model.held_out(params, fit.data, np.arange(model.inputs.size(fit.data))), outcome)
 
     values = _in_blocks(_draws(fit), outcome.size, of_draws)
     return _of_rows(fit, values)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.assign import by_row, labelled
-from bayeszoo.answers.classes.averages import Average, LeftOut, averaging
+from bayeszoo.answers.averages import PSIS, QUADRATURE, Average, LeftOut, averaging, given_the_others
 from bayeszoo.answers.classes.scores import scored
-from bayeszoo.answers.leave_out import MAX_DISTINCT, PSIS, QUADRATURE, given_the_others
+from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation import diagnostics
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.results.caveats import require_shown
@@ -134,13 +133,12 @@ def classify(
         _refuse_left_out(fit, new_data, classes)
     counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
     average, draws = averaging(fit)
-    efficiency = diagnostics.relative_efficiency(draws.values()) if leave_one_out and average.mass is None else 1.0
     parts = list[Decisions]()
     for some, log_p in _probabilities(model, draws, data, len(classes)):
         seen = None if counts is None else counts[some]
-        mean = average.without(log_p, seen, efficiency) if leave_one_out and seen is not None else average
+        mean = average.without(_of_rows(log_p, seen)) if leave_one_out and seen is not None else average
         parts.append(decided(log_p, losses, seen, mean))
-    known, basis = _together(parts), (PSIS if average.mass is None else QUADRATURE) if leave_one_out else ""
+    known, basis = _together(parts), average.basis if leave_one_out else ""
     if basis == QUADRATURE and counts is not None:
         _integrate_again(known, fit, losses, counts)
     frame = _framed(known, actions, classes, data, basis)
@@ -153,10 +151,9 @@ def _integrate_again(known: Decisions, fit: Fit, losses: np.ndarray, counts: np.
     """Decide on rows without which the weights are where the quadrature given all rows does not reach."""
     model: Any = fit.model
     for i in np.flatnonzero(~known.is_known).tolist():
-        rest = given_the_others(model, fit.data, np.ones(len(counts), dtype=np.int64), i)
-        points = {name: values[None] for name, values in rest.points.items()}
+        (average, points), _ = given_the_others(model, fit.data, np.ones(len(counts), dtype=np.int64), i)
         log_p = model.log_class_probabilities(points, model.inputs.reordered(fit.data, np.array([i])))
-        alone = decided(log_p, losses, counts[[i]], Average(fit.kind, rest.mass, rest.halved))
+        alone = decided(log_p, losses, counts[[i]], average)
         for name in Decisions.__dataclass_fields__:
             getattr(known, name)[i] = getattr(alone, name)[0]
 
@@ -247,6 +244,12 @@ def _probabilities(
         yield some, log_p
 
 
+def _of_rows(log_p: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the log probability of each row as a whole, (chain, draw, rows): a row may have several trials."""
+    with np.errstate(invalid="ignore"):  # 0 * -inf, of a class that did not occur
+        return np.asarray(np.sum(np.where(counts > 0, counts * log_p, 0.0), axis=-1))
+
+
 def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, average: Average | LeftOut) -> Decisions:
     """Average probabilities, take the decision of least expected loss, and ask whether it is settled."""
     p = np.exp(log_p)
@@ -266,7 +269,7 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
         least,
         average.error(best[..., 0]),
         np.all(far | ~is_other, axis=-1),
-        *((unknown, unknown) if counts is None else average.log_means(log_p, counts)),
+        *((unknown, unknown) if counts is None else average.log_means(log_p, counts > 0)),
         unknown[:, 0],
         np.ones(len(p[0, 0]), dtype=bool),
     )

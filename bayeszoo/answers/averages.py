@@ -1,0 +1,219 @@
+"""Means over the posterior: over draws or by quadrature, given all rows, or for each row given all the others.
+
+A row is left out of draws by Pareto-smoothed importance weights (Vehtari, Gelman and Gabry 2017), and of the points of
+a quadrature by dividing the mass of each by what it gives the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.gate import k_hat_limit, pareto_k
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import predicts_by_points
+from bayeszoo.model.integration import Integrated, integrate
+from bayeszoo.results.stored import Fit
+
+PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
+"""What predictions of rows that are left out rest on."""
+_OUTSKIRTS, _MOST_BEYOND = 1e-17, 1e-9
+"""Mass of points of a quadrature given all rows that are the last before the grid ends, and how much of the mass given
+all rows but one these may have."""
+_ROUNDING = 1e-14
+"""Relative differences of draws that are none."""
+_TINY = -1e300
+"""In place of log 0, which the fit of a tail cannot take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """How means over the posterior are taken of values (chain, draw, ...): over draws, or by quadrature.
+
+    The points of a quadrature stand for the draws of one chain, and each has its ``mass``, and one on half the grid.
+    Of a sampler's ``draws`` it matters how far they depend on each other.
+    """
+
+    kind: str
+    mass: np.ndarray | None = None
+    halved: np.ndarray | None = None
+    draws: Values | None = None
+
+    @cached_property
+    def efficiency(self) -> float:
+        """The effective sample size of the draws over their number."""
+        return diagnostics.relative_efficiency(self.draws.values()) if self.draws else 1.0
+
+    @property
+    def basis(self) -> str:
+        """What predictions of rows that are left out rest on."""
+        return PSIS if self.mass is None else QUADRATURE
+
+    def log_weights(self, size: int) -> np.ndarray:
+        """Return the log probability that each of so many draws or points stands for."""
+        return np.full(size, -math.log(size)) if self.mass is None else np.log(self.mass)
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Return the mean."""
+        return values.mean((0, 1)) if self.mass is None else np.tensordot(self.mass, values[0], 1)
+
+    def error(self, values: np.ndarray) -> np.ndarray:
+        """Return the Monte Carlo error of the mean, or what halving the grid changes; NaN of a point estimate."""
+        if self.mass is not None and self.halved is not None:
+            return np.abs(np.tensordot(self.mass - self.halved, values[0], 1))
+        if self.kind == "point estimate":
+            return np.full(values.shape[2:], np.nan)
+        alike = np.ptp(values, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(values), axis=(0, 1))
+        return np.where(alike, 0.0, diagnostics.mcse(values))
+
+    def log_means(self, log_p: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logs of means of probabilities or densities (chain, draw, *shape), and their errors.
+
+        NaN where not ``seen``, of that shape, and where few draws carry the mean.
+        """
+        value, error = np.full(seen.shape, np.nan), np.full(seen.shape, np.nan)
+        if self.mass is not None and self.halved is not None:
+            whole, half = (logsumexp(log_p[0][:, seen], b=m[:, None], axis=0) for m in (self.mass, self.halved))
+            value[seen], error[seen] = whole, np.abs(whole - half)
+        else:
+            value[seen], error[seen] = log_means(log_p[:, :, seen])
+        return value, error
+
+    def without(self, log_p: np.ndarray) -> LeftOut:
+        """Return how means are taken given all rows but each one, whose log densities are (chain, draw, rows)."""
+        if self.mass is not None and self.halved is not None:
+            log_weights, of_half = (masses_without(mass, log_p[0]) for mass in (self.mass, self.halved))
+            unknown = np.full(log_p.shape[-1], np.nan)
+            return LeftOut(self.kind, log_weights[None], of_half[None], unknown, np.isfinite(log_weights).any(axis=0))
+        flat, k_hat = importance(log_p.reshape(-1, log_p.shape[-1]), self.efficiency)
+        return LeftOut(self.kind, flat.reshape(log_p.shape), None, k_hat, k_hat <= k_hat_limit(len(flat)))
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """How means over the posterior given all rows but each one are taken, by log weights (chain, draw, rows).
+
+    ``of_half`` are those of half the grid of a quadrature, ``k_hat`` (rows,) the Pareto shapes of those of draws, and
+    ``is_known`` says of which rows the means can be trusted.
+    """
+
+    kind: str
+    log_weights: np.ndarray
+    of_half: np.ndarray | None
+    k_hat: np.ndarray
+    is_known: np.ndarray
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Return the mean of values (chain, draw, rows, ...)."""
+        return np.sum(_beside(np.exp(self.log_weights), values) * values, axis=(0, 1))
+
+    def error(self, values: np.ndarray) -> np.ndarray:
+        """Return the Monte Carlo error of the mean, or what halving the grid changes."""
+        mean = self.mean(values)
+        if self.of_half is not None:
+            return np.abs(mean - np.sum(_beside(np.exp(self.of_half), values) * values, axis=(0, 1)))
+        size = values.shape[0] * values.shape[1]  # by how much each draw moves the mean, to first order
+        influence = size * _beside(np.exp(self.log_weights), values) * (values - mean)
+        alike = np.ptp(influence, axis=(0, 1)) <= _ROUNDING * np.max(np.abs(values), axis=(0, 1))
+        return np.where(alike, 0.0, diagnostics.mcse(influence))
+
+    def log_mean(self, log_p: np.ndarray) -> np.ndarray:
+        """Return the logs of means of probabilities or densities (chain, draw, rows, ...)."""
+        return np.asarray(logsumexp(_beside(self.log_weights, log_p) + log_p, axis=(0, 1)))
+
+    def log_mean_of_half(self, log_p: np.ndarray) -> np.ndarray:
+        """Return the same on half the grid of a quadrature."""
+        assert self.of_half is not None
+        return np.asarray(logsumexp(_beside(self.of_half, log_p) + log_p, axis=(0, 1)))
+
+    def log_means(self, log_p: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what `Average.log_means` does."""
+        value = self.log_mean(log_p)
+        with np.errstate(invalid="ignore", over="ignore"):
+            error = self.error(np.exp(log_p - value))  # of a mean that is 1
+        return np.where(seen, value, np.nan), np.where(seen, error, np.nan)
+
+
+def _beside(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return weights (chain, draw, rows) with as many axes as the values."""
+    return np.reshape(weights, (*weights.shape, *[1] * (values.ndim - weights.ndim)))
+
+
+def averaging(fit: Fit) -> tuple[Average, Mapping[str, np.ndarray]]:
+    """Return how means over a fit are taken, and the parameters over which, with axes (chain, draw)."""
+    if fit.method == "exact" and predicts_by_points(type(fit.model)):
+        return by_points(fit.integrated)
+    draws = fit.draws()
+    return Average(fit.kind, draws=draws), draws
+
+
+def by_points(known: Integrated) -> tuple[Average, dict[str, np.ndarray]]:
+    """Return how means by a quadrature are taken, and its points, with axes (1, points)."""
+    return Average("exact", known.mass, known.halved), {name: values[None] for name, values in known.points.items()}
+
+
+def given_the_others(model: Model, rows: Values, weights: np.ndarray, i: int) -> tuple[tuple[Average, Values], Values]:
+    """Integrate over the parameters given observations that occur ``weights`` (M,) times, but for one of the i-th.
+
+    Returns what `by_points` does, and these observations.
+    """
+    kept = np.repeat(np.arange(len(weights)), weights - (np.arange(len(weights)) == i))
+    others = model.inputs.reordered(rows, kept)
+    return by_points(integrate(model, others)), others
+
+
+def masses_without(mass: np.ndarray, log_p: np.ndarray) -> np.ndarray:
+    """Return the log masses of points (P,) of a quadrature given all rows but each one, shape (P, rows).
+
+    ``log_p``, of that shape, are the log densities of the rows. Points far out are left out of the grid: where the
+    masses given the other rows have not fallen off before it ends, they are NaN, and `given_the_others` has a grid of
+    their own. As the density is log-concave, what lies beyond the last points is about what they have, or less.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_masses = np.log(mass)[:, None] - log_p
+        log_masses = log_masses - logsumexp(log_masses, axis=0)
+        beyond = np.sum(np.exp(log_masses[mass < _OUTSKIRTS]), axis=0)
+    return np.where(beyond <= _MOST_BEYOND, log_masses, np.nan)
+
+
+def importance(log_p: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log weights that take each observation out of the draws, and their k-hat (Vehtari et al. 2017).
+
+    ``log_p``, shape (draws, rows), is the log density of each observation at each draw, and ``efficiency`` the
+    effective sample size of the draws over their number. The weights have the same shape and add up to 1 over the
+    draws; k-hat, shape (rows,), is inf where an observation cannot be under some draw, which has all the weight, and
+    -inf where all weights are equal.
+    """
+    log_weights = np.full(log_p.shape, -math.log(len(log_p)))
+    finite = np.isfinite(log_p).all(axis=0)
+    k_hat = np.where(finite, -np.inf, np.inf)
+    varies = finite & (np.ptp(np.where(finite, log_p, 0.0), axis=0) >= 1e-9)  # else there is nothing to smooth
+    if varies.any():
+        smoothed, k_hat[varies] = diagnostics.smoothed_weights(log_p[:, varies].T, efficiency)
+        log_weights[:, varies] = smoothed.T
+    return log_weights, k_hat
+
+
+def log_means(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of the mean over draws (chain, draw, rows), and its error; NaN where few draws carry it."""
+    each = [_log_mean(row) for row in np.moveaxis(log_p, -1, 0)]
+    value, error = np.reshape(each, (-1, 2)).T
+    return value, error
+
+
+def _log_mean(log_p: np.ndarray) -> tuple[float, float]:
+    if np.isneginf(log_p).all():
+        return -math.inf, 0.0
+    if np.ptp(log_p) < 1e-9:
+        return float(log_p.mean()), 0.0
+    if not np.isfinite(log_p).any() or not pareto_k(np.maximum(log_p.ravel(), _TINY)) <= k_hat_limit(log_p.size):
+        return math.nan, math.nan
+    log_mean = float(np.logaddexp.reduce(log_p.ravel()) - math.log(log_p.size))
+    ratio = np.exp(log_p - log_mean)
+    return log_mean, float(diagnostics.mcse(ratio))

@@ -1,0 +1,81 @@
+"""The law of a row given others, of the fit or all of them but itself: against fits without the row, and its seeded bugs."""
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.answers import averages, leave_out
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.conditional import marginalized_density
+from bayeszoo.model import Conditional
+from bayeszoo.results.stored import Fit
+
+FIELDS = {"normal_means": {"s0": 10, "t0": 5}, "beta_binomial": {}, "gamma_poisson_groups": {"b1": 1.0}}
+
+
+@pytest.fixture(scope="module", params=FIELDS)
+def fit(request):
+    M = bz.find(request.param)
+    data = M.inputs.reordered(bz.example(M), np.arange(7))
+    return bz.fit(M(**FIELDS[request.param]), bz.read(M, data), "exact", seed=1)
+
+
+def without(fit, i):
+    """Return the data without a row, and the row."""
+    model, data = Fit(fit).model, Fit(fit).data
+    rows = np.arange(model.inputs.size(data))
+    return model.inputs.reordered(data, np.delete(rows, i)), model.inputs.reordered(data, rows[[i]])
+
+
+def evidence(fit):
+    return float(Fit(fit).facts["log_evidence"])
+
+
+def refitted(fit, i):
+    """Return the fit without a row."""
+    model = Fit(fit).model
+    return bz.fit(model, bz.read(model, without(fit, i)[0]), "exact", seed=1)
+
+
+def test_a_row_left_out_of_a_quadrature_is_a_ratio_of_evidences(fit):
+    """Each evidence is an integral on a grid of its own, of the ordered trials."""
+    score, model = leave_out.of_fit(fit), Fit(fit).model
+    for i in (0, 3):
+        ratio = evidence(fit) - evidence(refitted(fit, i)) + model.log_coefficient(without(fit, i)[1])
+        assert score.terms[i] == pytest.approx(ratio, abs=1e-6)
+    assert 0 <= score.mcse < 1e-5
+    assert np.isnan(score.k_hat)
+
+
+def test_a_row_without_which_the_grid_ends_too_soon_has_a_grid_of_its_own(fit, monkeypatch):
+    score, table = leave_out.of_fit(fit), bz.residuals(fit)
+    monkeypatch.setattr(averages, "_MOST_BEYOND", -1.0)
+    np.testing.assert_allclose(leave_out.of_fit(fit).terms, score.terms, rtol=1e-7)
+    np.testing.assert_allclose(bz.residuals(fit)["mean_without"], table["mean_without"], rtol=1e-6)
+
+
+def test_residuals_are_of_predictions_with_the_row_and_without_it(fit):
+    table, model = bz.residuals(fit), Fit(fit).model
+    assert table.attrs["basis"] == {averages.QUADRATURE: 7}
+    known = bz.predict(fit, Fit(fit).data)
+    np.testing.assert_allclose(table["mean"], known["mean"], rtol=1e-9)
+    for i in (0, 3):
+        alone = bz.predict(refitted(fit, i), bz.read(model, without(fit, i)[1])).iloc[0]
+        assert table["mean_without"].iloc[i] == pytest.approx(alone["mean"], rel=1e-6)
+        assert model.name == "gamma_poisson_groups" or table["sd_without"].iloc[i] == pytest.approx(alone["sd"], rel=1e-5)
+
+
+def test_draws_agree_with_the_quadrature(fit):
+    draws = {name: values for name, values in Fit(fit).draws().items() if name in Fit(fit).model.outer}
+    score, exact = leave_out.psis(Fit(fit).model, Fit(fit).data, draws), leave_out.of_fit(fit)
+    assert abs(score.mean - exact.mean) < 5 * score.mcse
+    assert score.mcse < 0.05
+
+
+def test_rows_that_depend_on_each_other_given_some_outer_parameters_are_held_to_it():
+    """Given tau alone rows depend by mu: to take them for independent is a seeded bug that the contract sees."""
+    M = bz.find("normal_means")
+    wrong = type("Independent", (M,), {"held_out": Conditional.held_out})
+    case = Case(M(s0=10.0), bz.example(M))
+    assert marginalized_density(case).passed
+    assert not marginalized_density(Case(wrong(s0=10.0), bz.example(M))).passed
