@@ -15,7 +15,7 @@ from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.capabilities import Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
 from bayeszoo.results.stored import Fit
 
@@ -66,7 +66,7 @@ def of_fit(tree: xr.DataTree) -> Score:
     Raises `NoScore` with the reason where there is none.
     """
     fit = Fit(tree)
-    if fit.method == "exact" and isinstance(fit.model, ClosedForm):
+    if fit.method == "exact" and isinstance(fit.model, Predictive):
         return closed_form(fit.model, fit.observed)
     if fit.kind == "point estimate":
         return plugged_in(fit.model, fit.observed, fit.method)

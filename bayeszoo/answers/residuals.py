@@ -18,11 +18,13 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.assign import by_row
-from bayeszoo.answers.averages import PSIS, Average, averaging, given_the_others
+from bayeszoo.answers.averages import PSIS, Average, LeftOut, averaging, given_the_others
 from bayeszoo.answers.columns import with_reasons
+from bayeszoo.answers.law import FAR_OUT
 from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.averaged import Known, mixed
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from bayeszoo.errors import InputError, NumericalError
@@ -156,7 +158,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         "basis": basis,
     }
     lacking = {"mean": ~np.isnan(whole.mean), "sd": ~np.isnan(whole.sd), "standardized": ~(shown & np.isnan(used.sd))}
-    frame = with_reasons(by_row(columns, data), reasons(lacking, lambda _: "heavy tails of the draws"))
+    why = FAR_OUT if fit.method == "exact" else "heavy tails of the draws"
+    frame = with_reasons(by_row(columns, data), reasons(lacking, lambda _: why))
     frame.attrs.update({name: tree.attrs[name] for name in ("model", "method", "kind")} | _facts(frame, used))
     return frame
 
@@ -233,50 +236,51 @@ def _averaged(
     for at in range(0, len(rows), step := max(1, MOST_CELLS // size)):
         some = rows[at : at + step]
         if not leave_out:
-            law, k_hat = model.law(flat, data, model.inputs.reordered(data, some)), np.full(len(some), np.nan)
-            log_weights = np.broadcast_to(average.log_weights(size)[:, None], (size, len(some)))
-            yield _told(_mixture(law, y[some], log_weights, k_hat), law, log_weights, average)
+            yield _mixture(model.law(flat, data, model.inputs.reordered(data, some)), y[some], average)
             continue
         law = model.held_out(flat, data, some)
         left = average.without(log_density(law, y[some])[None])
-        log_weights = np.where(left.is_known | (average.mass is None), left.log_weights[0], -np.inf)
-        predicted = _told(_mixture(law, y[some], log_weights, left.k_hat), law, log_weights, average)
-        yield _again(fit, predicted, y, some, ~left.is_known) if average.mass is not None else predicted
+        predicted = _mixture(law, y[some], average, left)
+        for j in np.flatnonzero(~left.is_known).tolist() if average.mass is not None else []:
+            for whole, part in zip(predicted, _again(fit, y, some[j]), strict=True):
+                whole[j] = part[0]
+        yield predicted
 
 
-def _again(fit: Fit, predicted: Predicted, y: np.ndarray, some: np.ndarray, is_far: np.ndarray) -> Predicted:
-    """Predict rows anew, without which the parameters are where the quadrature given all rows does not reach."""
-    model, data, each = fit.model, fit.data, np.ones(len(y), dtype=np.int64)
-    for j in np.flatnonzero(is_far).tolist():
-        (average, points), others = given_the_others(model, data, each, some[j])
-        flat = {name: values[0] for name, values in points.items()}
-        law = model.law(flat, others, model.inputs.reordered(data, some[[j]]))
-        log_weights = average.log_weights(len(next(iter(flat.values()))))[:, None]
-        alone = _mixture(law, y[some[[j]]], log_weights, np.array([np.nan]))
-        for whole, part in zip(predicted, alone, strict=True):
-            whole[j] = part[0]
-    return predicted
+def _again(fit: Fit, y: np.ndarray, i: int) -> Predicted:
+    """Predict a row without which the parameters are where the quadrature given all rows does not reach."""
+    (average, points), others = given_the_others(fit.model, fit.data, np.ones(len(y), dtype=np.int64), i)
+    flat = {name: values[0] for name, values in points.items()}
+    law = fit.model.law(flat, others, fit.model.inputs.reordered(fit.data, np.array([i])))
+    return _mixture(law, y[[i]], average)
 
 
-def _told(predicted: Predicted, likelihood: Any, log_weights: np.ndarray, average: Average) -> Predicted:
+def _mixture(law: Any, y: np.ndarray, average: Average, left: LeftOut | None = None) -> Predicted:
+    """Return moments and tails of distributions of shape (points, rows), mixed over draws or points of a quadrature."""
+    means, variances = np.asarray(law.mean()), np.asarray(law.var())
+    if left is None:
+        log_weights = np.broadcast_to(average.log_weights(len(means))[:, None], means.shape)
+        k_hat, halved = np.full(len(y), np.nan), None if average.halved is None else average.halved[:, None]
+    else:
+        known = left.is_known | (average.mass is None)  # else the row is predicted anew
+        log_weights, k_hat = np.where(known, left.log_weights[0], -np.inf), left.k_hat
+        halved = None if left.of_half is None else np.exp(np.where(known, left.of_half[0], -np.inf))
+    moments = mixed(means, np.broadcast_to(variances, means.shape), np.exp(log_weights), halved, average.mass)
+    mean, sd = np.where(moments.has_mean, moments.mean, np.nan), np.where(moments.has_sd, moments.sd, np.nan)
+    if average.mass is None:
+        mean, sd = _told(means, variances, moments, log_weights)
+    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in tails(law, y))
+    return Predicted(mean, sd, below, at, above, k_hat)
+
+
+def _told(
+    means: np.ndarray, variances: np.ndarray, moments: Known, log_weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Withhold the moments that draws (draws, rows) cannot tell: means over them of terms with heavy tails."""
-    if average.mass is not None:
-        return predicted
-    share, off = len(log_weights) * np.exp(log_weights), np.asarray(likelihood.mean()) - predicted.mean
-    terms = (share * off, share * (np.asarray(likelihood.var()) + np.square(off)))
+    share, off = len(log_weights) * np.exp(log_weights), means - moments.mean
+    terms = (share * off, share * (variances + np.square(off)))
     kept = [diagnostics.tail_shape(each[None]) < LIMITS["mean"] for each in terms]
-    moments = (np.where(is_kept, v, np.nan) for is_kept, v in zip(kept, (predicted.mean, predicted.sd), strict=True))
-    mean, sd = moments
-    return predicted._replace(mean=mean, sd=sd)
-
-
-def _mixture(likelihood: Any, y: np.ndarray, log_weights: np.ndarray, k_hat: np.ndarray) -> Predicted:
-    """Return moments and tails of distributions of shape (draws, rows), mixed over draws."""
-    weights, means = np.exp(log_weights), np.asarray(likelihood.mean())
-    mean = np.sum(weights * means, axis=0)
-    variance = np.sum(weights * (np.asarray(likelihood.var()) + np.square(means - mean)), axis=0)
-    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in tails(likelihood, y))
-    return Predicted(mean, np.sqrt(variance), below, at, above, k_hat)
+    return np.where(kept[0], moments.mean, np.nan), np.where(kept[1], moments.sd, np.nan)
 
 
 def _of(law: Any, y: np.ndarray) -> Predicted:

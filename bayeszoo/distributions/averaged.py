@@ -51,6 +51,44 @@ class Known(NamedTuple):
     has_sd: np.ndarray
 
 
+def mixed(
+    means: np.ndarray, variances: np.ndarray, weights: np.ndarray, halved: np.ndarray | None, mass: Any = None
+) -> Known:
+    """Return the moments of mixtures of distributions (points, rows) by the laws of total expectation and variance.
+
+    What points far out decide, which a grid leaves out, shows in the share of its last points; what is decided between
+    its points, in what halving it changes.
+
+    Parameters
+    ----------
+    means, variances : ndarray
+        Of each row at each point, of shape (points, rows, ...).
+    weights, halved : ndarray
+        The probability of each point, (points,), or for each row, (points, rows); and that on the grid of every other
+        point, None where the points are draws.
+    mass : ndarray, optional
+        The probabilities (points,) by which a grid ends, where these are others than the weights.
+    """
+    last = (weights if mass is None else mass) < OUTSKIRTS
+
+    def holds(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        if halved is None:
+            return np.isfinite(scale)
+        beyond, moved = _total(weights[last], np.abs(values[last])), np.abs(_total(weights - halved, values))
+        return np.isfinite(scale) & (beyond <= BEYOND * scale) & (moved <= MOVED * scale)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = _total(weights, means)
+        squares = variances + np.square(means - mean)
+        variance, scale = _total(weights, squares), _total(weights, np.sqrt(squares))
+        return Known(mean, np.sqrt(variance), holds(means - mean, scale), holds(squares, variance))
+
+
+def _total(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Add up over points with weights (points,), or (points, rows)."""
+    return np.asarray(np.tensordot(weights, values, 1) if weights.ndim == 1 else np.sum(weights * values, axis=0))
+
+
 class Averaged:
     """The mixture of distributions of rows, of shape (points, rows), over their first axis.
 
@@ -74,26 +112,8 @@ class Averaged:
 
     @cached_property
     def moments(self) -> Known:
-        """Moments by the laws of total expectation and variance.
-
-        What points far out decide, which a grid leaves out, shows in the share of its last points; what is decided
-        between its points, in what halving it changes.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = np.tensordot(self._weights, self._means, 1)
-            squares = self._variances + np.square(self._means - mean)
-            variance, scale = np.tensordot(self._weights, squares, 1), np.tensordot(self._weights, np.sqrt(squares), 1)
-            holds = self._holds(self._means - mean, scale), self._holds(squares, variance)
-            return Known(mean, np.sqrt(variance), *holds)
-
-    def _holds(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Say of which values, shape (points, rows), the means are known, to a share of the scales of rows."""
-        if self._halved is None:
-            return np.isfinite(scale)
-        last = self._weights < OUTSKIRTS
-        beyond = np.tensordot(self._weights[last], np.abs(values[last]), 1)
-        moved = np.abs(np.tensordot(self._weights - self._halved, values, 1))
-        return np.isfinite(scale) & (beyond <= BEYOND * scale) & (moved <= MOVED * scale)
+        """Moments, and whether the points hold what decides each."""
+        return mixed(self._means, self._variances, self._weights, self._halved)
 
     def mean(self) -> np.ndarray:
         """Return the mean of each row, NaN where it is not known."""
