@@ -179,7 +179,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
             return at.of_documents(change(at.documents))
         return {**at, "proportions": change(at["proportions"])}
 
-    def row_terms(self, params: Values, data: Values) -> np.ndarray:
+    def log_rows(self, params: Values, data: Values) -> np.ndarray:
         """Return the log density of the ordered words of each document; leading axes are draws."""
         return topic_model.log_documents(params, data)
 

@@ -83,7 +83,7 @@ def test_em_and_smoothed_states_are_hmmlearns_at_every_step(name):
     params = model.start(data, np.random.default_rng(0))
     other, X, lengths = peer(model, params, data, n_iter=20, tol=-np.inf)
     assert np.allclose(model.assign(params, data), other.predict_proba(X, lengths), atol=1e-10)
-    assert model.row_terms(params, data).sum() == pytest.approx(other.score(X, lengths), rel=1e-12)
+    assert model.log_rows(params, data).sum() == pytest.approx(other.score(X, lengths), rel=1e-12)
     other.fit(X, lengths)
     heights = []
     for _ in range(20):
@@ -103,7 +103,7 @@ def test_rows_of_many_draws_are_hmmlearns_of_each_in_one_compiled_pass(name, mon
     monkeypatch.setattr(hmm_loops, "log_rows", lambda *args: passed.append(args) or compiled(*args))
     each = [model.start(data, rng) for _ in range(6)]
     draws = {name: np.reshape([params[name] for params in each], (2, 3, *each[0][name].shape)) for name in each[0]}
-    terms = model.row_terms(draws, data)
+    terms = model.log_rows(draws, data)
     assert terms.shape == (2, 3, len(data["y"]))
     assert len(passed) == 1
     for params, own in zip(each, terms.reshape(6, -1), strict=True):

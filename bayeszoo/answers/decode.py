@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import lazy_loader
 import numpy as np
 
 from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked
@@ -15,12 +14,11 @@ from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.hmm import emissions, passes
-from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import existing, moments
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, Values, fields_of
+from bayeszoo.model.sequential import Sequential
 from bayeszoo.results.caveats import next_step, require_shown
 from bayeszoo.results.summary import components_withheld
 
@@ -28,20 +26,16 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from bayeszoo.families.hmm import paths as state_paths
-else:
-    state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
-
 
 @dataclass(frozen=True, eq=False)
 class Decodable:
-    """Rows to be decoded, and draws of the parameters of a hidden Markov model, of shape (chain, draw, ...).
+    """Rows to be decoded, and draws of the parameters of a model in time, of shape (chain, draw, ...).
 
     ``fitted`` are the rows that the draws are from, None where there are no parameters; ``withheld`` says why nothing
     may be said of single states, if it may not. Independent draws are not those of chains.
     """
 
-    model: HiddenMarkovModel
+    model: Sequential
     draws: Values
     data: Data
     fitted: Data | None
@@ -70,8 +64,8 @@ class Decodable:
         points, fitted = _each(flat(self.draws)), self.fitted
         if fitted is None or len(points) == 1:
             return points[0]
-        rows = [passes.log_likelihood(*chain_at(self.model, point, fitted)) for point in points]
-        return points[int(np.argmax(self.model.log_prior(flat(self.draws), fitted) + np.array(rows)))]
+        every = flat(self.draws)
+        return points[int(np.argmax(self.model.log_prior(every, fitted) + self.model.log_likelihoods(every, fitted)))]
 
     def score(self) -> dict[str, float]:
         """Return the log predictive density of rows that are not those of the fit, and its Monte Carlo error."""
@@ -85,12 +79,6 @@ def _each(params: Values) -> list[dict[str, np.ndarray]]:
     return [dict(zip(params, point, strict=True)) for point in zip(*params.values(), strict=True)]
 
 
-def chain_at(model: HiddenMarkovModel, point: Values, data: Values) -> tuple[np.ndarray, ...]:
-    """Return the first arguments of `passes` at one point: both tables, log densities (T, K), starts."""
-    prior = model.prior(data)
-    return *prior.tables_at(point), prior.emission.log_density(point, data), starts(data["sequence"])
-
-
 def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_states: bool = True) -> Decodable:
     """Find what there is to decode: a fit's own rows, new ones, or the rows of a model whose tables are all known.
 
@@ -98,26 +86,17 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
     """
     fit = None if isinstance(source, Model) else require_shown(source, "states by it")
     model = source if fit is None else fit.model
-    if not isinstance(model, HiddenMarkovModel):
-        raise InputError(f"{model.name} is not a hidden Markov model", hint="see `bayeszoo list`")
+    if not isinstance(model, Sequential):
+        raise InputError(f"{model.name} has no states over time", hint="see `bayeszoo list`")
     if fit is None:
         data = read(model, new_data, **options)
-        return Decodable(model, _known(model, data), data, None)
+        known = {name: values[None, None] for name, values in model.known_parameters(data).items()}
+        return Decodable(model, known, data, None)
     if (withheld := components_withheld(source)) and need_states:
         raise Untrustworthy(f"states are withheld: {withheld}; {next_step(source)}")
     rows = rows_asked(fit, new_data, options, "states")
     fitted = rows if fit.kind == "point estimate" else fit.data  # a single point is the best, whatever the rows
     return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
-
-
-def _known(model: HiddenMarkovModel, data: Data) -> dict[str, np.ndarray]:
-    """Return the known tables as a single draw of the parameters."""
-    prior = model.prior(data)
-    if unknown := prior.names:
-        clause = "is a parameter" if len(unknown) == 1 else "are parameters"
-        raise InputError(f"{', '.join(unknown)} {clause} of {model.name}", hint="fit it first, or give all of them")
-    initial, transition = prior.tables_at({})
-    return {"initial": initial[None, None], "transition": transition[None, None]}
 
 
 def decode(
@@ -169,7 +148,7 @@ def decode(
     Untrustworthy
         When the fit failed its gate, or its draws do not agree what the states are.
     InputError
-        When the model is not a hidden Markov model, has unknown tables and no fit, or the rows do not suit it.
+        When the model has no states over time, has unknown tables and no fit, or the rows do not suit it.
     NumericalError
         When no path of states can give the rows.
 
@@ -183,27 +162,17 @@ def decode(
     if isinstance(paths, bool) or not isinstance(paths, int | np.integer) or paths < 0:
         raise InputError(f"the number of paths must be >= 0, got {paths!r}")
     model, states = whole.model, np.array(whole.states)
-    smoothed, filtered = whole.average(), whole.average(_filter(model))
-    chain = chain_at(model, whole.best(), whole.data)
-    path, value = state_paths.viterbi(*chain)
+    smoothed, filtered, best = whole.average(), whole.average(model.filtered), whole.best()
+    path, value = model.best_path(best, whole.data)
     columns = _sequences(whole.data) | {"state": states[smoothed.label], "viterbi": states[path]}
     rng, points = stream(seed, model.name, fields_of(model), whole.data.digest, "paths"), _each(flat(whole.draws))
     for i, at in enumerate(rng.integers(0, len(points), paths), start=1):
-        (drawn,) = state_paths.sample_paths(*chain_at(model, points[at], whole.data), rng=rng)
-        columns[f"path[{i}]"] = states[drawn]
+        columns[f"path[{i}]"] = states[model.sampled_path(points[at], whole.data, rng)]
     columns |= _by_state(smoothed, states, "smoothed", "mcse")
     columns |= _by_state(filtered, states, "filtered", "mcse_filtered")
-    about = {"viterbi_log_joint": value, "log_likelihood": passes.log_likelihood(*chain), **whole.score()}
+    log_likelihood = float(model.log_likelihoods(best, whole.data))
+    about = {"viterbi_log_joint": value, "log_likelihood": log_likelihood, **whole.score()}
     return _frame(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
-
-
-def _filter(model: HiddenMarkovModel) -> Callable[[Values, Values], np.ndarray]:
-    """Return what gives the probabilities of the states given the rows so far, (draws, T, K)."""
-
-    def filtered(params: Values, data: Values) -> np.ndarray:
-        return np.array([passes.forward(*chain_at(model, at, data)).filtered for at in _each(params)])
-
-    return filtered
 
 
 def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, **options: Any) -> pd.DataFrame:
@@ -238,17 +207,18 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise InputError(f"the number of steps must be >= 1, got {steps!r}")
     whole = decodable(source, new_data, options, need_states=False)
-    labels, y = whole.data.get("symbol"), whole.data["y"]
-    seen = y[emissions.seen(y)]
-    center = float(seen.mean()) if labels is None and len(seen) else 0.0  # squares about it lose no digits
-    ahead, K, kept = _ahead(whole.model, int(steps), center), len(whole.states), list[np.ndarray]()
+    labels, K, kept = whole.data.get("symbol"), len(whole.states), list[np.ndarray]()
 
-    def keeping(params: Values, data: Values) -> np.ndarray:
-        """Keep what is predicted of the observations at each draw: the tails of their moments are looked at."""
-        kept.append((values := ahead(params, data))[..., K:])
-        return values
+    def ahead(params: Values, data: Values) -> np.ndarray:
+        """Return the states and means at some draws; keep both moments of each, the tails of which are looked at."""
+        states = whole.model.ahead(params, data, int(steps))
+        law = whole.model.rows_in(params, data, states)
+        if labels is not None:
+            return np.concatenate([states, law.mean()], axis=2)
+        kept.append(np.stack([law.mean(), law.var()], axis=-1))
+        return states
 
-    averaged = whole.average(keeping)
+    averaged = whole.average(ahead)
     columns = _sequences(whole.data, int(steps)) | _by_state(averaged, whole.states, "state", "mcse_state")
     if whole.withheld:
         columns |= {name: np.full(len(v), np.nan) for name, v in columns.items() if name != "sequence"}
@@ -256,41 +226,11 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
     if labels is not None:
         rest = Assignments(averaged.probability[:, K:], averaged.mcse[:, K:])
         return _frame(columns | _by_state(rest, labels, "p", "mcse_p"), "step", about, int(steps))
-    means, squares = np.moveaxis(np.concatenate(kept), -1, 0).reshape(2, *whole.shape, -1)
-    known = moments(means, np.maximum(squares - np.square(means), 0.0), independent=whole.is_independent)
+    means, variances = np.moveaxis(np.concatenate(kept), -1, 0).reshape(2, *whole.shape, -1)
+    known = moments(means, variances, independent=whole.is_independent)
     if whole.fitted is not None and whole.shape != (1, 1):  # at a single point the moments are those of the states
         known = existing(known, whole.model.moments_below(whole.fitted))
-    columns |= moment_columns(known._replace(mean=center + known.mean), {})
-    return with_reasons(_frame(columns, "step", about, int(steps)), known.withheld)
-
-
-def _ahead(model: HiddenMarkovModel, steps: int, center: float) -> Callable[[Values, Values], np.ndarray]:
-    """Return what predicts at some draws, (draws, sequences * steps, columns): states, then symbols or moments.
-
-    The moments of numbers are the mean less the center, and the mean square about it.
-    """
-
-    def ahead(params: Values, data: Values) -> np.ndarray:
-        last = np.append(starts(data["sequence"])[1:], len(data["y"])) - 1
-        transition = model.prior(data).tables_at(params)[1]
-        each = [np.asarray(model.assign(params, data))[:, last]]
-        for _ in range(steps):
-            each.append(each[-1] @ transition)
-        states = np.stack(each[1:], axis=2).reshape(len(each[0]), -1, model.K)
-        return np.concatenate([states, states @ _of_states(model, params, data, center)], axis=2)
-
-    return ahead
-
-
-def _of_states(model: HiddenMarkovModel, params: Values, data: Values, center: float) -> np.ndarray:
-    """Return of each state the probabilities of symbols, or mean and mean square about the center, (draws, K, ...)."""
-    law, draws = model.emission_law(data), len(next(iter(params.values())))
-    alone = np.broadcast_to(np.eye(model.K)[:, None], (model.K, draws, model.K))
-    each = np.stack([emissions.next_mean(law, params, state) for state in alone], axis=1)
-    if each.ndim == 3:
-        return each
-    variances = {**params, **model.known_emitted}.get("variances", each)  # of Poisson counts the mean is the variance
-    return np.stack([each - center, variances + (each - center) ** 2], axis=2)
+    return with_reasons(_frame(columns | moment_columns(known, {}), "step", about, int(steps)), known.withheld)
 
 
 def _by_state(averaged: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:

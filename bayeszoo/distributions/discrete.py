@@ -125,6 +125,10 @@ class Poisson(ByMarginals):
         """Log mass at the counts ``k``."""
         return log_peak(k) - deviance(k, self._mean)
 
+    def cdf(self, k: Any) -> np.ndarray:
+        """Return the probability of at most ``k``."""
+        return np.asarray(self._marginals.cdf(k))
+
 
 class NegativeBinomial(ByVariance):
     """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); ``exposure`` has shape (rows,).

@@ -19,6 +19,7 @@ from bayeszoo.model.capabilities import (
     Observable,
     PointEstimates,
     Predictive,
+    Sequential,
     Stochastic,
     Sufficient,
     Symmetric,
@@ -32,5 +33,5 @@ from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, Gi
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "Gibbs"]
 __all__ += ["Atoms", "ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "Predictive"]
-__all__ += ["Additive", "BlockModel", "Stochastic", "Sufficient", "Symmetric", "Variational"]
+__all__ += ["Additive", "BlockModel", "Sequential", "Stochastic", "Sufficient", "Symmetric", "Variational"]
 __all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

@@ -16,8 +16,9 @@ import numpy as np
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.closed import ClosedForm, Conjugate, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
-from bayeszoo.model.observable import Classifies, Observable, row_axes
+from bayeszoo.model.observable import Classifies, Latent, Observable, row_axes
 from bayeszoo.model.reduction.additive import Additive
+from bayeszoo.model.sequential import Sequential
 from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class EM(Model):
         """Say, also by expected statistics, why a maximum is one of many as high; nothing where it is not."""
         return ""
 
-    def row_terms(self, params: Values, data: Any) -> np.ndarray | None:
+    def log_rows(self, params: Values, data: Any) -> np.ndarray | None:
         """Return the log density of each row given those before, of shape (..., rows), where that is known."""
         return None
 
@@ -155,19 +156,6 @@ class Stochastic(Variational):
     @abstractmethod
     def vb_mixed(self, q: Any, other: Any, share: float) -> Any:
         """Return q with ``share`` of the other's natural parameters and the rest its own, for what rows share."""
-
-
-class Latent(Model):
-    """Each row has a latent variable, whose distribution given the parameters is known."""
-
-    K: int
-
-    @abstractmethod
-    def assign(self, params: Values, data: Values) -> Any:
-        """Return the probability of each component, shape (..., rows, K); leading axes are draws.
-
-        Of a latent variable that is a number: its mean, shape (..., rows).
-        """
 
 
 class Enumerable(Latent):
@@ -266,7 +254,7 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     **_named(Sufficient, ClosedForm, Predictive, Conjugate, PointEstimates, Observable, Classifies),
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
-    **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Gibbs, Collapsed),
+    **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Sequential, Gibbs, Collapsed),
     **_named(Conditional, Symmetric, Atoms, Additive),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""

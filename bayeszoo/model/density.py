@@ -16,6 +16,7 @@ from bayeszoo.model.capabilities import (
     Observable,
     Sufficient,
 )
+from bayeszoo.model.sequential import Sequential
 
 
 def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
@@ -25,7 +26,7 @@ def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
 
 def log_rows(model: Model, params: Values, data: Any) -> np.ndarray | None:
     """Log density of each row (..., rows), given those before it where they depend; None where that is not known."""
-    terms = model.row_terms(params, data) if isinstance(model, EM) else None
+    terms = model.log_rows(params, data) if isinstance(model, EM | Sequential) else None
     if terms is not None or not isinstance(model, Observable) or isinstance(model, Sufficient):
         return terms
     return log_density(model.likelihood(params, data), model.inputs.outcome(data))

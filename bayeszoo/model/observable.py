@@ -50,6 +50,19 @@ class Classifies(Observable, family=True):
         return np.stack([law.logpmf(np.full(rows, code)) for code in range(len(self.classes(data)))], axis=-1)
 
 
+class Latent(Model, family=True):
+    """Each row has a latent variable, whose distribution given the parameters is known."""
+
+    K: int
+
+    @abstractmethod
+    def assign(self, params: Values, data: Values) -> Any:
+        """Return the probability of each component, shape (..., rows, K); leading axes are draws.
+
+        Of a latent variable that is a number: its mean, shape (..., rows).
+        """
+
+
 def at_rows(model: Model, params: Values, seen: Values, rows: Values, rng: np.random.Generator | None = None) -> Values:
     """Return parameters for some rows: of those that each row of a fit has its own of, these rows' by their names.
 

@@ -16,12 +16,12 @@ from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.answers.topics import has_proportions
 from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.hmm.model import HiddenMarkovModel
 from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.families.linear.levels import features_of
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Latent
+from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots.drawable import with_draws, withheld
 from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.plots.families.effects import (
@@ -72,7 +72,7 @@ def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
             answers.append(topics(tree))
         elif has_group_estimates(model):
             answers.append(groups(tree))
-        elif isinstance(model, HiddenMarkovModel):
+        elif isinstance(model, Sequential):
             answers.append(states(tree))
         elif has_slopes(model):
             answers.append(regression(trees))

@@ -154,6 +154,24 @@ def forward(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Fi
     return Filtered(np.exp(log_predicted), weights / weights.sum(axis=-1, keepdims=True), value)
 
 
+def given_the_others(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> np.ndarray:
+    """Return the probabilities of the states given all rows of the sequence but the own, (T, K).
+
+    They are in proportion to what the rows before and the rows after say, each in logs; all NaN where the rows are
+    impossible.
+    """
+    chain = CheckedChain.of_rows(initial, transition, log_b, starts)
+    (log_initial, log_transition), rows = chain.logs, np.arange(len(chain.log_b))
+    b, before, after = np.ascontiguousarray(chain.log_b.T), *np.full((2, *chain.log_b.shape), np.nan)
+    ends = np.append(chain.opens[1:], True).astype(chain.opens.dtype)
+    value = hmm_loops.log_forward(log_initial, log_transition, b, rows, chain.opens, before)
+    backwards = np.ascontiguousarray(log_transition.T), np.ascontiguousarray(b[:, ::-1]), rows, ends[::-1].copy()
+    hmm_loops.log_forward(np.zeros_like(log_initial), *backwards, after)
+    logs = before + after[::-1] if value > -np.inf else np.full_like(before, np.nan)
+    weights = np.exp(logs - logs.max(axis=-1, keepdims=True, initial=-np.inf))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
 def smooth(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Sums:
     """Return expected counts, the E-step of Baum and Welch, and for ``emitted`` p(state | all rows), shape (T, K)."""
     sums = _sums(CheckedChain.of_rows(initial, transition, log_b, starts))

@@ -123,7 +123,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
 
     def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
         """Return the log likelihood at each draw."""
-        return np.asarray(self.row_terms(params, data).sum(axis=-1))
+        return np.asarray(self.log_rows(params, data).sum(axis=-1))
 
     def occupied(self, q: Factors[MixturePrior]) -> int:
         """Return how many components hold a row or more, in expectation under q(z)."""
@@ -144,7 +144,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
         each, log_normalizer = responsibilities(self.expected_log_terms(q, data))
         return Expectation(self.moments(each, data), math.fsum(log_normalizer))
 
-    def row_terms(self, params: Values, data: Values) -> np.ndarray:
+    def log_rows(self, params: Values, data: Values) -> np.ndarray:
         """Return the log likelihood of each row, which does not depend on labels: it tells maxima apart."""
         return responsibilities(self.log_terms(params, data))[1]
 

@@ -172,10 +172,8 @@ def _draw_path(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
 
 def _draw_numbers(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
     """Draw the numbers, and the mean of the state that each row is in by the most probable path."""
-    y, K, law = whole.data["y"], whole.model.K, whole.model.emission_law(whole.data)
-    seen, draws = emissions.seen(y), flat(whole.draws)
-    means = [emissions.next_mean(law, draws, state) for state in np.eye(K)]
-    each = np.stack([np.atleast_1d(mean) for mean in means], axis=1)  # known ones are of no draw
+    y, law = whole.data["y"], whole.model.rows_in(flat(whole.draws), whole.data, np.eye(whole.model.K))
+    seen, each = emissions.seen(y), np.atleast_2d(law.mean())  # known ones are of no draw
     path = frame["viterbi"].map({label: k for k, label in enumerate(whole.states)}).to_numpy()
     axes.plot(np.flatnonzero(seen) + 1, y[seen], "o", color="0.3", ms=3)
     axes.step(frame.index, each.mean(axis=0)[path], where="mid", color=_DARK, lw=1.5, label="mean of the state")

@@ -120,6 +120,10 @@ class Series(Inputs):
         of_rows = {self.name: self._stored(np.full(rows, np.nan)), SEQUENCE: np.zeros(rows, dtype=np.int64)}
         return {**of_rows, **{axis: arrays[axis] for axis in self.coords}}
 
+    def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the rows, and that each occurs once, but for those whose observation is unknown."""
+        return dict(arrays), (~self.masked(arrays)).astype(np.int64)
+
     def following(self, arrays: Arrays, rows: Arrays) -> dict[str, np.ndarray]:
         """Return rows as the next ones of the last sequence."""
         last = arrays[SEQUENCE][-1] if len(arrays[SEQUENCE]) else 0

@@ -1,0 +1,79 @@
+"""Models whose rows unfold in time: each depends on those before it through a hidden state."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from bayeszoo.data.inputs import Series
+from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Values
+from bayeszoo.model.observable import Latent
+
+
+class Sequential(Latent, family=True):
+    """Rows, in one or several sequences, of which each has a hidden state, one of K, that depends on the one before.
+
+    `assign` is the probability of each state given all rows. Leading axes of parameters are draws, but where a step is
+    of one point.
+    """
+
+    @abstractmethod
+    def filtered(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each state given the rows so far, (..., T, K)."""
+
+    @abstractmethod
+    def log_rows(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of each row given those before it in its sequence, (..., T)."""
+
+    @abstractmethod
+    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of the prior."""
+
+    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of all rows."""
+        return np.asarray(self.log_rows(params, data).sum(axis=-1))
+
+    @abstractmethod
+    def best_path(self, params: Values, data: Values) -> tuple[np.ndarray, float]:
+        """Return the most probable path at one point, states counted from 0, (T,), and its log joint with the rows.
+
+        Raises `NumericalError` where no path can give the rows.
+        """
+
+    @abstractmethod
+    def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw a path given all rows at one point, states counted from 0, (T,)."""
+
+    @abstractmethod
+    def ahead(self, params: Values, data: Values, steps: int) -> np.ndarray:
+        """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
+
+    @abstractmethod
+    def given_others(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
+
+    @abstractmethod
+    def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
+        """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
+
+    @abstractmethod
+    def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
+        """Return the parameters where all are known; else raise `InputError`."""
+
+    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+        """Return the distribution of the rows that follow the only sequence, each given the rows seen alone."""
+        assert isinstance(self.inputs, Series)
+        if not self.inputs.masked(new).all():
+            hint = "give a number of rows to be predicted; `bayeszoo decode FIT NEW` scores other sequences"
+            raise InputError(f"rows of {self.name} depend on those before: it predicts how they go on", hint=hint)
+        if np.any(seen["sequence"] != seen["sequence"][0]):
+            hint = "`bayeszoo decode FIT --steps 3` predicts the rows after each"
+            raise InputError("the fit has several sequences: which of them new rows follow is not known", hint=hint)
+        return self.rows_in(params, seen, self.ahead(params, seen, self.inputs.size(new)))
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+        """Return the distribution of rows at ``places``, each given all other rows: those before and those after."""
+        return self.rows_in(params, seen, self.given_others(params, seen)[..., places, :])
