@@ -4,8 +4,7 @@ r"""Normal means: effects of groups that are alike, each measured with a known s
     theta_j ~ N(mu, tau^2)          j = 1..J groups
     y_j     ~ N(theta_j, se_j^2)    the standard errors se_j are known
 
-Given tau all else is Gaussian, so all is exact by quadrature over tau alone. Rubin 1981; Gelman et al., BDA3, sections
-5.4 and 5.5; Efron and Morris 1975; W4400, hierarchical models.
+Given tau all is Gaussian: it is exact by quadrature over tau. Rubin 1981; BDA3, 5.4; W4400, hierarchical models.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from bayeszoo.data.inputs import GroupMeans
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.priors import HalfCauchy, Normal, Prior
 from bayeszoo.distributions.scale import POSITIVE, REAL
+from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive, real
 
 pm = lazy_loader.load("pymc")
@@ -60,15 +60,15 @@ class NormalMeans(Conditional, Observable):
     @classmethod
     def weak(cls, data: Values) -> NormalMeans:
         """Take a wide prior about the mean of the estimates, and their spread as the scale of tau."""
-        mean, spread = _mean_and_spread(data)
+        mean, spread = float(np.mean(data["y"])), float(np.hypot(np.std(data["y"]), np.mean(data["se"])))
         return cls(m0=mean, s0=10 * spread, t0=spread)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw mu, tau and effects from the prior, and estimates whose standard errors are near t0."""
         outer = self.drawn_outer(rng)
         theta, se = rng.normal(outer["mu"], outer["tau"], size), self.t0 * rng.uniform(0.5, 2.0, size)
-        data = {"y": rng.normal(theta, se), "se": se, "group": np.arange(1, size + 1).astype(str)}
-        return {**outer, "theta": theta}, data
+        names = np.arange(1, size + 1).astype(str)
+        return {**outer, "theta": theta}, {"y": rng.normal(theta, se), "se": se, "group": names}
 
     def declare(self, data: Values) -> Any:
         """Declare the effects, and a normal estimate of each."""
@@ -97,42 +97,36 @@ class NormalMeans(Conditional, Observable):
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess mu by the mean of the estimates and tau by their spread; without any by the prior."""
-        mean, spread = _mean_and_spread(data) if len(data["y"]) else (self.m0, self.s0)
-        return {"mu": (mean, spread), "tau": (spread, 1.0)}
+        rough = self.weak(data) if len(data["y"]) else self
+        return {"mu": (rough.m0, rough.t0), "tau": (rough.t0, 1.0)}
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""
+        mean, sd = self._mu(outer, data)
+        own = np.hypot(np.asarray(outer["tau"])[..., None], data["se"])
+        given_mu = frozen.norm(mean[..., None], own).logpdf(data["y"]).sum(axis=-1)
         if "mu" in outer:
-            return self._about(outer["mu"], outer, data).logpdf(data["y"]).sum(axis=-1)
-        mean, sd = self._mu(*_weights(outer, data).sum(axis=-1))
-        given_mu = self._about(mean, outer, data).logpdf(data["y"])
-        at_mean = self.log_outer_prior({"mu": mean}) - frozen.norm(mean, sd).logpdf(mean)  # Bayes' theorem
-        return given_mu.sum(axis=-1) + at_mean
+            return given_mu
+        return given_mu + self.log_outer_prior({"mu": mean}) - frozen.norm(mean, sd).logpdf(mean)  # Bayes' theorem
 
-    def _about(self, mu: Any, outer: Values, data: Values) -> Any:
-        """Return the distribution of each estimate about mu, effects integrated out."""
-        return frozen.norm(np.asarray(mu)[..., None], np.hypot(np.asarray(outer["tau"])[..., None], data["se"]))
-
-    def _mu(self, weight: np.ndarray, weighted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and sd of mu given tau, by the sums of the estimates' weights and of the weighted estimates."""
-        prior = self.outer_priors["mu"]
-        assert isinstance(prior, Normal)  # else mu is among the outer parameters that are given
-        precision = weight + prior.sd**-2
-        return (weighted + prior.mean * prior.sd**-2) / precision, precision**-0.5
+    def _mu(self, outer: Values, data: Values, total: Any = np.sum) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and sd of mu given tau and all estimates, or all but each where ``total`` sums all others."""
+        if "mu" in outer:
+            return np.asarray(outer["mu"]), np.zeros(np.shape(outer["mu"]))
+        prior: Any = self.outer_priors["mu"]  # a normal one: else mu is among the outer parameters
+        weight = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
+        return prior.given(total(weight, axis=-1), total(weight * data["y"], axis=-1))
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j the shrinkage; without mu it adds B_j its sd."""
         tau, y, shrinkage = np.asarray(outer["tau"])[..., None], np.asarray(data["y"]), self.shrinkage(outer, data)
-
-        def effects(mu: Any, sd: Any = 0.0) -> Any:
-            own = np.maximum(np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd), np.finfo(np.float64).tiny)
-            return frozen.norm(y + shrinkage * (mu[..., None] - y), own)
-
+        mean, sd = self._mu(outer, data)
+        own = np.maximum(np.hypot(tau * np.sqrt(shrinkage), shrinkage * sd[..., None]), np.finfo(np.float64).tiny)
+        theta = frozen.norm(y + shrinkage * (mean[..., None] - y), own)
         if "mu" in outer:
-            return Posterior.of_rows("theta", effects(np.asarray(outer["mu"])))
-        mean, sd = self._mu(*_weights(outer, data).sum(axis=-1))
+            return Posterior.of_rows("theta", theta)
         given_mu = lambda mu: self.posterior_given({**outer, "mu": mu}, data)  # noqa: E731
-        return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, {"theta": effects(mean, sd[..., None])})
+        return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, {"theta": theta})
 
     def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
         """Return the normal distribution of new estimates about their groups' effects, which are normal too."""
@@ -143,7 +137,7 @@ class NormalMeans(Conditional, Observable):
         """Return the normal distribution of each estimate about mu, which the other estimates tell if it is unknown."""
         if "mu" in params:
             return super().held_out(params, seen, places)
-        mean, sd = self._mu(*_of_others(_weights(params, seen)))
+        mean, sd = self._mu(params, seen, sum_of_others)
         own = np.hypot(np.asarray(params["tau"])[..., None], np.asarray(seen["se"])[places])
         return frozen.norm(mean[..., places], np.hypot(sd[..., places], own))
 
@@ -154,21 +148,3 @@ class NormalMeans(Conditional, Observable):
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each estimate's normal distribution about its group's effect."""
         return frozen.norm(params["theta"], np.asarray(data["se"]))
-
-
-def _mean_and_spread(data: Values) -> tuple[float, float]:
-    return float(np.mean(data["y"])), float(np.hypot(np.std(data["y"]), np.mean(data["se"])))
-
-
-def _weights(outer: Values, data: Values) -> np.ndarray:
-    """Return 1 / (tau^2 + se^2) of each estimate, the weight that it has in mu, and its product with the estimate."""
-    weight = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
-    return np.array([weight, weight * data["y"]])
-
-
-def _of_others(values: np.ndarray) -> np.ndarray:
-    """Return the sum of all other entries beside each, along the last axis, where a difference would lose digits."""
-    none = np.zeros_like(values[..., :1])
-    before = np.cumsum(np.concatenate([none, values[..., :-1]], axis=-1), axis=-1)
-    after = np.cumsum(np.concatenate([none, values[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
-    return before + after

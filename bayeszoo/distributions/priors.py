@@ -82,6 +82,14 @@ class Normal(Prior):
         """Draw the number."""
         return rng.normal(self.mean, self.sd)
 
+    def given(self, precision: Any, weighted: Any) -> tuple[Any, Any]:
+        """Return mean and sd given Gaussian estimates of it, by the sums of their precisions and of precision times y.
+
+        It is a Gaussian again: Bishop, PRML, 2.3.6.
+        """
+        total = precision + self.sd**-2
+        return (weighted + self.mean * self.sd**-2) / total, total**-0.5
+
 
 @dataclass(frozen=True, repr=False)
 class HalfNormal(Prior):

@@ -178,3 +178,12 @@ def sum_or_nan(value: float, first: float, second: float, tolerance: float = 1e-
     total = value + (first + second)
     lost = 0.0 if first == -second else 4 * np.finfo(np.float64).eps * max(abs(first), abs(second))
     return total if lost <= tolerance * max(1.0, abs(total)) else math.nan
+
+
+def sum_of_others(values: np.ndarray, axis: int) -> np.ndarray:
+    """Return the sum of all other entries beside each along an axis, where a difference would lose digits."""
+    each = np.moveaxis(values, axis, -1)
+    none = np.zeros_like(each[..., :1])
+    before = np.cumsum(np.concatenate([none, each[..., :-1]], axis=-1), axis=-1)
+    after = np.cumsum(np.concatenate([none, each[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    return np.moveaxis(before + after, -1, axis)

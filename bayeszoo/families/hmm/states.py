@@ -1,0 +1,113 @@
+"""What all models with hidden Markov states say of them: probabilities given rows, paths, and rows to come."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import starts
+from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.conjugate.law import Law
+from bayeszoo.errors import InputError
+from bayeszoo.families.hmm import emissions, passes
+from bayeszoo.families.hmm.rows import rows_of
+from bayeszoo.families.hmm.tables import HiddenChain, Pair
+from bayeszoo.model.base import Values
+from bayeszoo.model.sequential import Sequential
+
+state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
+
+
+class HiddenStates(Sequential, family=True):
+    """The states of a Markov chain of K states, whose tables and emissions are parameters or known."""
+
+    K: int
+
+    @abstractmethod
+    def prior(self, data: Values) -> HiddenChain:
+        """Return the prior of all parameters."""
+
+    @abstractmethod
+    def emission_law(self, data: Values) -> Law[Any]:
+        """Return the law of a row ``y`` in each of K states, with a conjugate prior or known."""
+
+    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log likelihood at each draw."""
+        first = starts(data["sequence"])
+        return self._of_draws(lambda tables, log_b: passes.log_likelihood(*tables, log_b, first), params, data)
+
+    def assign(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each state in each row given all rows, (..., T, K); leading axes are draws."""
+        return self._smoothed(params, data)[1]
+
+    def filtered(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each state given the rows so far, (..., T, K)."""
+        first = starts(data["sequence"])
+        return self._of_draws(lambda tables, log_b: passes.forward(*tables, log_b, first).filtered, params, data)
+
+    def given_others(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
+        first = starts(data["sequence"])
+        return self._of_draws(lambda tables, log_b: passes.given_the_others(*tables, log_b, first), params, data)
+
+    def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
+        """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
+        law = self.emission_law(data)
+        return rows_of(emissions.kind_of(law), law.at(params), states)
+
+    def best_path(self, params: Values, data: Values) -> tuple[np.ndarray, float]:
+        """Return the most probable path at one point (Viterbi), (T,), and its log joint density with the rows."""
+        return state_paths.viterbi(*self._chain(params, data))
+
+    def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw a path given all rows at one point, (T,)."""
+        (path,) = state_paths.sample_paths(*self._chain(params, data), rng=rng)
+        return np.asarray(path)
+
+    def _chain(self, params: Values, data: Values) -> tuple[np.ndarray, ...]:
+        """Return the first arguments of `passes` at one point: both tables, log densities (T, K), starts."""
+        prior = self.prior(data)
+        return *prior.tables_at(params), prior.emission.log_density(params, data), starts(data["sequence"])
+
+    def ahead(self, params: Values, data: Values, steps: int) -> np.ndarray:
+        """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
+        last = np.append(starts(data["sequence"])[1:], len(data["y"])) - 1
+        each, transition = [self.assign(params, data)[..., last, :]], self.prior(data).tables_at(params)[1]
+        for _ in range(steps):
+            each.append(each[-1] @ transition)
+        return np.stack(each[1:], axis=-2).reshape(*each[0].shape[:-2], -1, self.K)
+
+    def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
+        """Return both tables, where nothing is a parameter."""
+        prior = self.prior(data)
+        if unknown := prior.names:
+            clause = "is a parameter" if len(unknown) == 1 else "are parameters"
+            raise InputError(f"{', '.join(unknown)} {clause} of {self.name}", hint="fit it first, or give all of them")
+        initial, transition = prior.tables_at({})
+        return {"initial": initial, "transition": transition}
+
+    def _smoothed(self, params: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log likelihood (...,), and probabilities of the states (..., T, K)."""
+        first = starts(data["sequence"])
+
+        def packed(tables: Pair, log_b: np.ndarray) -> np.ndarray:
+            smoothed = passes.smooth(*tables, log_b, first)
+            return np.append(smoothed.emitted, smoothed.value)
+
+        smoothed = self._of_draws(packed, params, data)
+        return smoothed[..., -1], smoothed[..., :-1].reshape(*smoothed.shape[:-1], len(data["y"]), self.K)
+
+    def _of_draws(self, function: Callable[[Pair, np.ndarray], Any], params: Values, data: Values) -> np.ndarray:
+        """Call a function of tables and log densities (T, K) at each draw."""
+        prior = self.prior(data)
+        own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
+        leading = next((v.shape[: v.ndim - len(self.dims[name])] for name, v in own.items()), ())
+        parts = []
+        for i in np.ndindex(leading):
+            at = {name: values[i] for name, values in own.items()}
+            parts.append(function(prior.tables_at(at), prior.emission.log_density(at, data)))
+        return np.reshape(parts, (*leading, *np.shape(parts[0])))
