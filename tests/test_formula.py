@@ -1,6 +1,7 @@
 """Formulas that formulaic reads: its own columns, also of new rows, and what a formula may not do."""
 
 import json
+from itertools import pairwise
 
 import lazy_loader
 import numpy as np
@@ -233,19 +234,61 @@ def column_of(text, table):
     return data["X"][:, 0]
 
 
-def test_a_quoted_column_is_not_its_neighbour_with_underscores():
-    table = {"a b": [1.0, 2.0, 3.0, 5.0], "a_b": [2.0, 0.5, 7.0, 1.0]}
-    product = np.multiply(*table.values())
-    assert column_of("I(`a b` * a_b)", table) == pytest.approx(product)
-    assert column_of("I(a_b * `a b`)", table) == pytest.approx(product)
+QUOTED = [
+    "a b",
+    "a_b",
+    "a-b",
+    "a b c",
+    "1a",
+    "lambda",
+    "log",
+    "np",
+    "a.b",
+    "a[b",
+    "x{y",
+    "1",
+    "__x",
+    "print",
+    "_quoted_a_b",
+]
+QUOTED += ["_python", "\ufb01", "fi", "\ufb01 x", "fi x", "\xb5", "\u03bc", "e\u0301 f", "\xe9 f", "\xaa b"]
 
 
-def test_a_quoted_column_that_begins_another_one_stands_before_it_or_is_said_to():
-    table = {"a b": [1.0, 2.0, 3.0, 5.0], "a b c": [2.0, 0.5, 7.0, 1.0]}
-    assert column_of("I(`a b` * `a b c`)", table) == pytest.approx(np.multiply(*table.values()))
-    with pytest.raises(bz.InputError, match="`a b`") as refused:
-        column_of("I(`a b c` * `a b`)", table)
-    assert "syntax" not in str(refused.value)
+@pytest.mark.parametrize(("first", "second"), [*pairwise(QUOTED), *pairwise(QUOTED[::-1]), ("a b c", "a b")])
+def test_quoted_columns_in_sums_and_products_are_those_that_are_named(first, second):
+    """Columns begin one another, are named as functions or keywords, or are one name to Python."""
+    table = {first: [1.0, 2.0, 3.0, 5.0], second: [2.0, 0.5, 7.0, 1.0]}
+    a, b = map(np.array, table.values())
+    assert column_of(f"I(`{first}` * `{second}`)", table) == pytest.approx(a * b)
+    assert column_of(f"I(`{first}` - 2 * `{second}` / `{first}`)", table) == pytest.approx(a - 2 * b / a)
+    assert column_of(f"center(`{first}` * `{second}`)", table) == pytest.approx(a * b - (a * b).mean())
+    assert column_of(f"{{ `{second}` + `{first}` }}", table) == pytest.approx(a + b)
+
+
+def test_a_name_is_the_column_that_is_written_and_not_the_one_that_python_makes_of_it():
+    table = {"\xb5": [1.0, 2.0, 3.0, 5.0], "\u03bc": [2.0, 0.5, 7.0, 1.0]}
+    assert column_of("I(\xb5 - \u03bc)", table) == pytest.approx(np.subtract(*table.values()))
+
+
+def test_centers_of_quoted_columns_are_those_of_the_fit():
+    rows = {"y": [1.0, 2, 4, 3], "a b c": [1.0, 2, 3, 6], "a b": [2.0, 0.5, 7.0, 1.0]}
+    like = read(Line, rows, formula="y ~ center(`a b c` * `a b`)")
+    like = type(like)(dict(like), columns=like.columns, reading=json.loads(json.dumps(like.reading)))
+    new = read(Line, {"a b c": [1.0, 2], "a b": [1.0, 3]}, new=True, like=like)
+    assert new["X"][:, 0] == pytest.approx(np.array([1.0, 6.0]) - 7.5)
+    coding = {**like.reading["coding"], "state": {"items": []}}
+    other = type(like)(dict(like), columns=like.columns, reading={**like.reading, "coding": coding})
+    assert "would learn from new rows" in str(refusal(Line, {"a b c": [1.0], "a b": [1.0]}, new=True, like=other))
+
+
+@pytest.mark.parametrize(
+    "term", ["C(`a b`)", "C(`a b`):x", "C(`a b`, Sum)", "C(np.exp(`a b`))", "C(I(2 * x), Treatment(4))"]
+)
+def test_values_that_are_no_levels_of_the_fit_are_refused(term):
+    rows = {"y": [1.0, 2, 4, 3, 5, 2], "a b": [1.0, 2, 3, 3, 2, 1], "x": [1.0, 2, 3, 3, 2, 1]}
+    like = read(Line, rows, formula=f"y ~ {term}")
+    assert read(Line, {"a b": [1.0, 2.0], "x": [1.0, 2.0]}, new=True, like=like)["X"].any()
+    assert "no level of" in str(refusal(Line, {"a b": [1.0, 6.0], "x": [1.0, 6.0]}, new=True, like=like))
 
 
 @pytest.mark.parametrize("name", ["log", "center", "np", "C", "I"])
@@ -256,8 +299,9 @@ def test_a_column_with_the_name_of_a_function_takes_no_functions_place(name):
     expected = np.column_stack([table[name], np.log(x), np.exp(x), x - x.mean(), x**2])
     assert data["X"] == pytest.approx(expected)
     for term in (f"I(2 * {name})", f"C({name})", f"center({name})"):
-        with pytest.raises(bz.InputError, match=f"'{name}'.*rename the column"):
+        with pytest.raises(bz.InputError, match=f"'{name}'.*write a column in backticks"):
             bz.read(Line, table, formula=f"y ~ {term}")
+    assert column_of(f"I(2 * `{name}` * log(x))", table) == pytest.approx(2 * np.array(table[name]) * np.log(x))
 
 
 def test_whole_numbers_of_a_formula_do_not_overflow():

@@ -1,18 +1,20 @@
 """What a formula may hold. A formula may come from anybody's file, and formulaic evaluates its factors as Python.
 
-The expression that is checked is the text that is evaluated, after formulaic has put names for quoted columns. What is
-not named here is refused: any attribute but ``np.log`` and its like, subscripts, comparisons, text that is no level.
+The expression that is checked is the text that is evaluated, with names in place of quoted columns. What is not named
+here is refused: any attribute but ``np.log`` and its like, subscripts, comparisons, text that is no level.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import keyword
 import math
-from collections.abc import Iterator, Mapping, MutableMapping
-from itertools import combinations
+import re
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 
@@ -38,8 +40,8 @@ _TRANSFORMS = {
     **dict.fromkeys(("I", "exp", "exp2", "log", "log10", "log2"), ()),
 }
 """Functions of a column, with their options, in formulaic's order."""
-_ALIAS = "_quoted_{}"
-"""What stands for a quoted column in the text that is evaluated."""
+_PARTS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`|([^\W\d]\w*)""", re.DOTALL)
+"""Text, a quoted column, or a name."""
 _MAKE_COLUMNS = {"poly", "bs", "cc", "cr", "cs"}
 _SIZES = {"df", "degree"}
 _WORDS = {"extrapolation": {"raise", "clip", "na", "zero", "extend"}, "constraints": {"center"}}
@@ -55,39 +57,71 @@ class Expression:
     Parameters
     ----------
     text : str
-        The factor as formulaic has it: quoted columns stand in backticks.
-    known : mutable mapping of str to object, optional
-        What the names of the factor stand for; those that are put for quoted columns are added.
+        The factor, with quoted columns in backticks.
 
     Attributes
     ----------
     text : str
-        The text that is checked, which may be evaluated: without backticks, its numbers as float64, which neither
-        overflow nor take long.
+        The text that is checked, which may be evaluated: names in place of quoted columns, its numbers as float64,
+        which neither overflow nor take long.
+    written : str
+        The factor in one way of writing, with backticks where they are needed.
+    quoted : dict of str to str
+        The columns that the names in ``text`` stand for.
     columns : list of str
         The columns of the table that it uses.
     most_columns : int
         How many columns its splines and polynomials make at most.
     """
 
-    def __init__(self, text: str, known: MutableMapping[str, Any] | None = None) -> None:
-        from formulaic.utils.code import sanitize_variable_names
-
+    def __init__(self, text: str) -> None:
         if len(text) > LONGEST_FACTOR:
             raise InputError(f"{shown(text)} of the formula has {len(text)} characters, at most {LONGEST_FACTOR}")
-        aliases = dict[str, str]()
-        plain = sanitize_variable_names(text, {} if known is None else known, aliases, template=_ALIAS)
+        plain, self.quoted = _without_quotes(text)
         if "`" in plain:  # of a text, or without its counterpart: formulaic would read it once more
             raise _refused(text)
-        if any(alias != name and alias in text for alias, name in aliases.items()):
-            raise InputError(f"{shown(text)} of the formula has a column named as {_ALIAS.format('...')}")
-        _check_order(aliases)
-        tree = ast.parse(plain, mode="eval").body
+        try:
+            tree = ast.parse(plain, mode="eval").body
+        except SyntaxError as error:
+            raise InputError(f"{shown(text)} cannot be used in a formula: {error.msg}") from None
         if _depth(tree) > DEEPEST:
             raise InputError(f"{shown(text)} of the formula is nested more than {DEEPEST} deep")
-        self.columns = [aliases.get(name, name) for name in _factor(tree)]
+        names = [(part, part.id) for part in ast.walk(tree) if isinstance(part, ast.Name) and part.id in self.quoted]
+        for part, alias in names:  # what is refused is shown as it is written
+            part.id = f"`{self.quoted[alias]}`"
+        self.written = ast.unparse(tree)
+        self.columns = [name.strip("`") for name in _factor(tree)]
+        for part, alias in names:
+            part.id = alias
         self.text = ast.unparse(tree)
         self.most_columns = _most_columns(tree)
+
+
+def _without_quotes(text: str) -> tuple[str, dict[str, str]]:
+    """Return Python in which names stand for the columns that Python could not name, and what they stand for.
+
+    So they do for names that Python would take for other ones: it reads the micro sign as a Greek letter.
+    """
+    known, aliases = normalize("NFKC", text), dict[str, str]()
+
+    def plain(part: re.Match[str]) -> str:
+        literal, quoted, bare = part.groups()
+        name = bare if quoted is None else quoted
+        if literal or (name == normalize("NFKC", name) and (quoted is None or _is_plain(name))):
+            return str(literal or f" {name} ")
+        if name not in aliases:
+            alias = "_quoted_" + re.sub(r"\W", "_", normalize("NFKC", name))
+            while alias in known or alias in aliases.values():
+                alias += "_"
+            aliases[name] = alias
+        return f" {aliases[name]} "
+
+    return _PARTS.sub(plain, text).strip(), {alias: name for name, alias in aliases.items()}
+
+
+def _is_plain(name: str) -> bool:
+    """Say whether a column needs no backticks."""
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in _NAMES and not name.startswith("__")
 
 
 def functions() -> dict[str, Any]:
@@ -113,14 +147,6 @@ def closed() -> dict[str, Any]:
 def _is_of_numbers(function: Any) -> bool:
     """Say whether a function of NumPy takes single numbers, of one row each: ``matmul`` takes many."""
     return isinstance(function, np.ufunc) and function.signature is None
-
-
-def _check_order(aliases: Mapping[str, str]) -> None:
-    """Refuse a quoted column that begins one before it: formulaic would put its name into that of the longer one."""
-    for (longer, before), (alias, name) in combinations(aliases.items(), 2):
-        if alias in longer:
-            problem = f"the quoted columns {shown(before)} and {shown(name)} of the formula are taken for each other"
-            raise InputError(problem, hint=f"write `{name}` first, or rename it")
 
 
 def _depth(tree: ast.AST) -> int:
@@ -174,7 +200,8 @@ def _numbers(node: ast.expr) -> Iterator[str]:
         case ast.Name(id=name) if name not in _NAMES and not name.startswith("__"):
             yield name
         case ast.Name(id=name) if name in _NAMES:
-            raise InputError(f"{shown(name)} is a function of formulas, and no column", hint="rename the column")
+            problem = f"{shown(name)} is a function of formulas, and no column"
+            raise InputError(problem, hint=f"write a column in backticks: `{name}`")
         case ast.Constant():
             _check_number(node)
             node.value = float(node.value)  # type: ignore[arg-type]

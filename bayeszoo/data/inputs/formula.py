@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -92,7 +93,11 @@ class FormulaCoding(Coding):
     def columns(self, features: Sequence[Feature]) -> tuple[Self, dict[str, np.ndarray]]:
         """Return the coding by these rows, or by those of the fit, and the columns that the terms make."""
         if self.categories or self.state or self.variables:
-            return self, self._made(features)[1]
+            spec, columns = self._made(features)
+            if _encoded(spec.transform_state) != self.state:  # the columns would be of these rows' own mean
+                problem = f"the formula {shown(self.formula)} would learn from new rows what its fit does not hold"
+                raise InputError(problem, hint="fit again with this version")
+            return self, columns
         spec, columns = self._made(features)
         coding = replace(self, **_learnt(spec, columns))
         if any(not np.array_equal(again, columns[name]) for name, again in coding._made(features)[1].items()):
@@ -110,7 +115,7 @@ class FormulaCoding(Coding):
             terms = _parsed(self.formula)
             self._refuse_new_categories(terms, features)
             self._refuse_many_columns(terms, features)
-            with np.errstate(all="ignore"):  # what is not finite is refused below
+            with np.errstate(all="ignore"), _refused_levels(self.formula):  # what is not finite is refused below
                 matrix = _parser().materialized(terms, _decoded(self.state), self.categories, frame)
         columns = {_name(name): matrix[name].to_numpy(np.float64) for name in matrix if name != "Intercept"}
         for name, values in columns.items():
@@ -124,8 +129,8 @@ class FormulaCoding(Coding):
         by_name = {each.column.name: each for each in features}
         for term in terms:
             for factor in term.factors:
-                call = re.fullmatch(r"C\(\s*([A-Za-z_]\w*)\b.*\)", factor.expr)
-                feature = by_name.get(call[1]) if call else None
+                call = re.match(r"C\((?:(\w+)|`([^`]*)`)[,)]", factor.expr)
+                feature = by_name.get(call[1] or call[2]) if call else None
                 if feature is not None and feature.levels is None and factor.expr in self.categories:
                     new = sorted({*feature.values.tolist()} - {*self.categories[factor.expr]})
                     if new:
@@ -219,6 +224,19 @@ def _refused(text: str) -> Iterator[None]:
     except Exception as error:  # of the formula, of a transform, or of what it was given
         first = str(error).strip().partition("\n")[0]
         raise InputError(f"formula {shown(text)}: {first or type(error).__name__}") from None
+
+
+@contextmanager
+def _refused_levels(text: str) -> Iterator[None]:
+    """Refuse values that are no level of the fit, which formulaic would give the columns of the reference."""
+    mismatch = formulaic.errors.DataMismatchWarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", mismatch)
+        try:
+            yield
+        except mismatch:
+            problem = f"some rows have a value that is no level of the fit, by the formula {shown(text)}"
+            raise InputError(problem, hint="leave them out, or fit again with them") from None
 
 
 def _variables_of(terms: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from math import prod
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from formulaic import Formula, ModelSpec
 from formulaic.materializers import PandasMaterializer
 from formulaic.parser import DefaultFormulaParser, DefaultOperatorResolver
-from formulaic.parser.algos.sanitize_tokens import sanitize_tokens
 from formulaic.parser.algos.tokenize import tokenize
 from formulaic.parser.types import Factor, Operator, Token
 from formulaic.utils.layered_mapping import LayeredMapping
@@ -69,6 +68,32 @@ def _power_of(terms: Any) -> int:
     return int(text)
 
 
+class _Parser(DefaultFormulaParser):
+    """Formulaic's, which takes some quoted columns within Python for others: what is Python is kept from it."""
+
+    written: Sequence[str] = ()
+
+    @override
+    def get_tokens_from_formula(self, formula: str, *, context: Any) -> list[Token]:
+        tokens = list(super().get_tokens_from_formula(formula, context=context))
+        for token, written in zip(_python_of(tokens), self.written, strict=True):
+            token.token = written
+        return tokens
+
+
+def _python_of(tokens: Iterable[Token]) -> list[Token]:
+    return [token for token in tokens if token.kind is Token.Kind.PYTHON]
+
+
+def _masked(text: str, parts: Sequence[Token]) -> str:
+    """Return a formula with a call of nothing in place of each part that is Python."""
+    for token in reversed(parts):
+        start, end = token.source_start or 0, (token.source_end or 0) + 1
+        rest = text[end:].lstrip()[1:] if text[start] == "{" else text[end:]
+        text = f"{text[:start]}_python(0){rest}"
+    return text
+
+
 def parsed(text: str) -> Any:
     """Return the terms of a formula, after each part of it that is Python was checked.
 
@@ -81,13 +106,9 @@ def parsed(text: str) -> Any:
     tokens = list(tokenize(text))
     if len(tokens) > MOST_TOKENS:
         raise InputError(f"the formula {shown(text)} has {len(tokens)} names and signs, at most {MOST_TOKENS} are read")
-    for token in tokens:
-        if token.kind is Token.Kind.PYTHON:
-            Expression(token.token)  # else its text is made anew from a tree of any depth
-            (whole,) = sanitize_tokens([token])
-            Expression(whole.token)
-    parser = DefaultFormulaParser(operator_resolver=_Operators(text))
-    return Formula.from_spec(text, parser=parser)
+    parser = _Parser(operator_resolver=_Operators(text))
+    parser.written = [Expression(token.token).written for token in _python_of(tokens)]
+    return Formula.from_spec(_masked(text, _python_of(tokens)), parser=parser)
 
 
 def _depth(text: str) -> int:
@@ -115,11 +136,12 @@ class _Materializer(PandasMaterializer):
 
     @override
     def _evaluate(self, expr: str, metadata: Any, spec: ModelSpec) -> Any:
+        checked, variables = Expression(expr), set[Any]()
+        quoted = {alias: self.layered_context[name] for alias, name in checked.quoted.items()}
         # a column may be named as a function, of which it does not take the place
-        names, variables = LayeredMapping(functions(), self.layered_context), set[Any]()
-        checked = Expression(expr, names).text
+        names = LayeredMapping({**functions(), **quoted}, self.layered_context)
         state = spec.transform_state
-        return stateful_eval(checked, names, {expr: metadata}, state, spec, variables=variables), variables
+        return stateful_eval(checked.text, names, {expr: metadata}, state, spec, variables=variables), variables
 
 
 def materialized(terms: Any, state: dict[Any, Any], categories: Mapping[str, Any], frame: Any) -> Any:
