@@ -44,6 +44,7 @@ class BetaBernoulli(BlockModel[Trials]):
     a: float = positive(1.0, "prior a")
     b: float = positive(1.0, "prior b")
 
+    along_points = ("a", "b")
     inputs = Binary("y")
     examples = (
         Example(

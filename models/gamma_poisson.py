@@ -38,6 +38,7 @@ class GammaPoisson(BlockModel[Events]):
     a: float = positive(1.0, "prior shape")
     b: float = positive(1.0, "prior rate")
 
+    along_points = ("a", "b")
     inputs = Counts("y")
     examples = (
         Example(

@@ -39,6 +39,7 @@ class GaussianMean(BlockModel[Moments]):
     s0: float = positive(10.0, "prior sd", units=1)
     sigma: float = positive(1.0, "sd of an observation", units=1)
 
+    along_points = ("m0", "s0", "sigma")
     inputs = Real("y")
     examples = (
         Example(

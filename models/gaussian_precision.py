@@ -41,6 +41,7 @@ class GaussianPrecision(BlockModel[Moments]):
     b: float = positive(1.0, "prior rate", units=2)
     mu: float = real(0.0, "mean of the observations", units=1, location=True)
 
+    along_points = ("a", "b", "mu")
     inputs = Real("y")
     examples = (
         Example(

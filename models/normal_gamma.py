@@ -43,6 +43,7 @@ class NormalGamma(BlockModel[Moments]):
     alpha0: float = positive(1.0, "prior shape alpha0")
     beta0: float = positive(1.0, "prior rate beta0", units=2)
 
+    along_points = ("mu0", "kappa0", "alpha0", "beta0")
     inputs = Real("y")
     examples = (
         Example("newcomb.csv", "passage times of light, deviations from 24,800 ns; two outliers", "Newcomb 1882"),

@@ -14,6 +14,8 @@ from bayeszoo.models.markov_chain import MarkovChain
 import bayeszoo as bz
 from bayeszoo.distributions.special import log_beta_ratio
 from bayeszoo.foundation.gate import failures
+from bayeszoo.inference.methods.modes import fields as modes
+from bayeszoo.inference.methods.modes import surface
 from bayeszoo.model.fields import covariance, in_units, positive
 from tests.reading import Opaque
 
@@ -219,6 +221,28 @@ def test_needles_kinks_cliffs_and_infinity_are_no_maxima_and_hills_are(evidence,
     else:
         assert ok(found).a == pytest.approx(expected, rel=1e-4)
         assert found.reached >= 2
+
+
+def test_a_mode_near_the_start_is_not_taken_for_the_maximum(monkeypatch):
+    """A needle a thousand times as far out as the other hill: no climb begins on it."""
+
+    def hills(m):
+        u = math.log(m.a)
+        return np.logaddexp(-5 * u**2, 9 - 50 * (u - math.log(1e3)) ** 2)
+
+    model = coin_with(hills)
+    kinds = {"mle": lambda: bz.empirical_bayes(model(), COIN, over="a", starts=2, seed=1).model.a}
+    law = {"a": "HalfCauchy(1000)"}
+    kinds["map"] = lambda: modes.highest(bz.over(model(), law), bz.read(model, COIN), False, 2, rng()).outer["a"]
+    for found in kinds.values():
+        assert float(found()) == pytest.approx(1e3, rel=0.05)
+    monkeypatch.setattr(surface, "MORE_CLIMBS", 0)  # a bug: it does not climb on from there
+    for found in kinds.values():
+        assert float(found()) == pytest.approx(1, rel=0.2)
+
+
+def rng():
+    return np.random.default_rng(1)
 
 
 # What is refused

@@ -210,6 +210,32 @@ def test_a_density_that_is_as_high_far_out_has_no_mode(monkeypatch):
     assert bz.fit(HigherFarOut(), coins, "mle", seed=1).attrs["status"] == "ok"
 
 
+@dataclass(frozen=True)
+class TwoHills(BetaBinomial):
+    """A hill near the guess, and a higher one a thousand times as far out, where no climb begins."""
+
+    def log_marginal(self, outer, data):
+        mean, u = outer["mean"], np.log(outer["size"])
+        hills = -50 * (mean - 0.4) ** 2 - 5 * (u - 2) ** 2, 9 - 50 * (mean - 0.7) ** 2 - 5 * (u - math.log(8e3)) ** 2
+        return np.logaddexp(*hills)
+
+    def log_outer_prior(self, outer):
+        return np.zeros(np.shape(outer["size"]))
+
+
+@pytest.mark.parametrize("method", ["mle", "map"])
+def test_a_mode_near_the_start_is_not_taken_for_the_maximum(method, monkeypatch):
+    coins = {"successes": [5, 6, 3], "trials": [10, 10, 10], "group": ["a", "b", "c"]}
+    tree = bz.fit(TwoHills(), coins, method, seed=1)
+    assert tree.attrs["status"] == "ok"
+    mode = tree["posterior"]["mean"].item(), tree["posterior"]["size"].item()
+    assert mode == pytest.approx((0.7, 8e3), rel=1e-4)
+    monkeypatch.setattr(surface, "MORE_CLIMBS", 0)  # a bug: it does not climb on from there
+    assert bz.fit(TwoHills(), coins, method, seed=1).attrs["status"] == "failed"
+    monkeypatch.setattr(surface, "FURTHER", 2.0)  # nor look far
+    assert bz.fit(TwoHills(), coins, method, seed=1)["posterior"]["size"].item() == pytest.approx(math.exp(2), rel=1e-3)
+
+
 def test_centred_and_not_are_one_density(schools):
     centred, not_centred = (
         Density(NormalMeans(m0=0, s0=5, t0=5, centred=c).declare(schools), "FAST_COMPILE") for c in (True, False)

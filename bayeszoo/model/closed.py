@@ -43,7 +43,10 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
     """
 
     along_points: ClassVar[tuple[str, ...]] = ()
-    """Fields, single numbers, that `at_points` may set to many at once in `posterior` and `log_evidence`."""
+    """Fields, single numbers, that `at_points` may set to many at once in `posterior` and `log_evidence`.
+
+    Of the class that says it alone: a subclass may have other steps.
+    """
 
     def at_points(self, fields: Values) -> Self:
         """Return the model with fields of shape (P,): its evidence has that shape, its posterior (P, *own shape)."""
@@ -116,6 +119,16 @@ class PointEstimates[S: Stats](ClosedForm[S], family=True):
 class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=True):
     """A model whose prior is a conjugate block: a subclass says which, and what fields a block stands for."""
 
+    _is_at_points: ClassVar[bool] = False
+
+    def at_points(self, fields: Values) -> Self:
+        """Return the model with fields of shape (P,), those that stay so often: its block has an axis of points."""
+        shape = np.broadcast_shapes(*map(np.shape, fields.values()))
+        stay = {name: np.broadcast_to(getattr(self, name), shape) for name in self.along_points}
+        model = super().at_points({**stay, **fields})
+        object.__setattr__(model, "_is_at_points", True)
+        return model
+
     @abstractmethod
     def block(self, stats: S) -> Block[S]:
         """Return the prior of data with these statistics, whose sizes it needs."""
@@ -126,11 +139,13 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
 
     def posterior(self, stats: S) -> Posterior:
         """Return the posterior, of the prior's family."""
-        return self.block(stats).updated(stats).posterior()
+        block = self.block(stats).updated(stats)
+        return block.at_points() if self._is_at_points else block.posterior()
 
     def log_evidence(self, stats: S) -> float:
         """Return the log marginal likelihood of the ordered data, with every constant."""
-        return float(np.sum(self.block(stats).log_evidence(stats)))
+        each: Any = self.block(stats).log_evidence(stats)
+        return each if self._is_at_points else float(np.sum(each))
 
     def updated(self, stats: S) -> Self:
         """Return the model whose prior is this model's posterior."""

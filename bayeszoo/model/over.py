@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from bayeszoo.distributions.frozen import Frozen
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError
@@ -102,7 +102,8 @@ class Over(Conditional, family=True):
 
     @property
     def _is_along_points(self) -> bool:
-        return {*self.priors} <= {*self.base.along_points} and not any(self.outer_shapes.values())
+        many = vars(self.of).get("along_points", ())
+        return {*self.priors} <= {*many} and not any(self.outer_shapes.values())
 
     def at(self, outer: Values) -> ClosedForm[Any]:
         """Return the model at one point of the fields."""
@@ -157,18 +158,25 @@ class Over(Conditional, family=True):
 
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log evidence given the fields; -inf where it cannot be computed."""
-        stats, points = self.statistics(data), self._points(outer)
+        stats, inside = self.statistics(data), self._inside(outer)
         if self._is_along_points:
-            values = _evidence(self.base.at_points(outer), stats)
+            values = _evidence(self.base.at_points(inside), stats)
         else:
-            values = np.reshape([self._evidence_at(point, stats) for point in points], self._axes(outer))
-        return np.where(np.isnan(values), -np.inf, values)[()]
+            each = [self._evidence_at(point, stats) for point in self._points(inside)]
+            values = np.reshape(each, self._axes(outer))
+        outside = [sum_over(inside[name] != outer[name], len(shape)) for name, shape in self.outer_shapes.items()]
+        return np.where(np.isnan(values) | np.any(outside, axis=0), -np.inf, values)[()]
 
     def _evidence_at(self, point: Values, stats: Any) -> Any:
         try:
             return _evidence(self.at(point), stats)
-        except InputError:  # a field beyond its largest
+        except InputError:  # fields that do not go together
             return -np.inf
+
+    def _inside(self, outer: Values) -> dict[str, np.ndarray]:
+        """Return fields that may be: beyond the largest, where grids look too, there is no evidence."""
+        least = {name: max(np.nextafter(scale.low, np.inf), -LARGEST) for name, scale in self.outer.items()}
+        return {name: np.clip(value, least[name], LARGEST) for name, value in outer.items()}
 
     def _axes(self, outer: Values) -> tuple[int, ...]:
         """Return the leading axes of points."""
@@ -182,17 +190,16 @@ class Over(Conditional, family=True):
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return the posterior of the model's parameters given the fields."""
-        stats = self.statistics(data)
+        stats, inside = self.statistics(data), self._inside(outer)
         if self._is_along_points:
-            return self.base.at_points(outer).posterior(stats)
-        each = [self._posterior_at(point, stats) for point in self._points(outer)]
+            return self.base.at_points(inside).posterior(stats)
+        each = [self._posterior_at(point, stats) for point in self._points(inside)]
         return _side_by_side(each, self._axes(outer))
 
     def _posterior_at(self, point: Values, stats: Any) -> Posterior:
         kept, key = self._kept, b"".join(value.tobytes() for value in point.values())
         if key not in kept:
-            inside = {name: np.clip(value, -LARGEST, LARGEST) for name, value in point.items()}
-            posterior = self.at(inside).posterior(stats)  # beyond there is no evidence, but the grid may look there
+            posterior = self.at(point).posterior(stats)
             if len(kept) > MOST_KEPT:
                 return posterior
             kept[key] = posterior

@@ -196,6 +196,10 @@ class Block[S: Stats](Law[S]):
         """Return it as the distribution of named parameters."""
         return Posterior(self.marginals(), self.rvs, self.logpdf, self.within())
 
+    def at_points(self) -> Posterior:
+        """Return it as the distributions of numbers at points, which are the axes."""
+        return Posterior(self.marginals(), self.rvs, self.log_each, {})
+
     def logpdf(self, params: Values) -> Any:
         """Joint log density of all parameters, (...)."""
         return np.sum(self.log_each(params), axis=tuple(range(-len(self.axes), 0)))[()]

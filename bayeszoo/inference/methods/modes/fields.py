@@ -7,7 +7,6 @@ moved far out to either side, the others following, with the evidence as high as
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -18,7 +17,17 @@ from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.methods.em import SPACE
-from bayeszoo.inference.methods.modes.surface import Peak, Surface, SurfaceCoordinates, boundary_check, levels_off
+from bayeszoo.inference.methods.modes.surface import (
+    SAME,
+    Peak,
+    Sides,
+    Surface,
+    SurfaceCoordinates,
+    boundary_check,
+    levels_off,
+    outward,
+    still_rises,
+)
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import ClosedForm
@@ -26,8 +35,6 @@ from bayeszoo.model.over import Over
 
 STARTS = 8
 """Climbs of a fit."""
-SAME = 1e-6
-"""Two climbs reached the same maximum when their log evidences differ by less, in nats."""
 
 
 def run(problem: Problem, flat: bool) -> Outcome:
@@ -58,7 +65,10 @@ def highest(model: Over, data: Values, flat: bool, starts: int, rng: np.random.G
     with one_thread():
         ends = [surface.climb(start) for start in surface.coordinates.starts(starts, rng)]
         heights = [surface.value(end) for end in ends]
-        best, boundary = _outward(surface, surface.peak(ends[int(np.argmax(heights))]))
+        peak = surface.peak(ends[int(np.argmax(heights))])
+        x, sides = outward(surface, peak.x, lambda x: surface.peak(surface.climb(x)).x)
+        best = peak if x is peak.x else surface.peak(x)
+    boundary = _boundary(surface, best, sides)
     reached = sum(abs(height - best.value) <= SAME for height in heights)
     checks = [
         at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
@@ -95,31 +105,15 @@ def _alike(value: Any, own: np.ndarray) -> np.ndarray:
     return np.broadcast_to(values if values.shape == own.shape else np.median(values), own.shape)
 
 
-def _outward(surface: Surface, best: Peak) -> tuple[Peak, dict[str, str]]:
-    """Look far out on every side; return the best place after that, and what is wrong with it as a maximum."""
-    ways = list(itertools.product(range(len(best.x)), (-1, 1)))
-    for climbs_left in (3, 2, 1, 0):
-        far = [surface.further(best.x, way) for way in ways]
-        higher = max(far, key=surface.value)
-        if not (climbs_left and surface.value(higher) > best.value + SAME):
-            break
-        peak = surface.peak(surface.climb(higher))
-        if not peak.value > best.value + SAME:
-            break  # only beyond the edge of the search
-        best = peak
-    level = {way for way, place in zip(ways, far, strict=True) if surface.is_level(best.x, place)}
-    said = [
-        levels_off(surface, entry, [side for side in (-1, 1) if (entry, side) in level])
-        or _at_edge(surface, entry, best)
-        for entry in range(len(best.x))
-    ]
-    return best, {label: line for label, line in zip(surface.coordinates.labels, said, strict=True) if line}
+def _boundary(surface: Surface, best: Peak, sides: Sides) -> dict[str, str]:
+    """Say of each entry in which there is no maximum what the density does there."""
+    each = (levels_off(surface, i, own) or _at_edge(surface, i, best.x) for i, own in enumerate(sides))
+    return {label: line for label, line in zip(surface.coordinates.labels, each, strict=True) if line}
 
 
-def _at_edge(surface: Surface, entry: int, best: Peak) -> str:
-    """Say that the evidence still rises where the search ended in an entry; nothing where it does not."""
+def _at_edge(surface: Surface, entry: int, x: np.ndarray) -> str:
+    """Say that the density still rises where the search ended in an entry; nothing where it does not."""
     at, (low, high) = surface.coordinates, surface.coordinates.bounds()
-    if best.x[entry] not in (low[entry], high[entry]):
+    if x[entry] not in (low[entry], high[entry]):
         return ""
-    label, value = at.labels[entry], at.entries(best.x)[entry]
-    return f"the {surface.noun} still rises at {label} = {value:g}, the edge of the search: begin nearer to its maximum"
+    return f"{still_rises(surface.noun, at.labels[entry], at.entries(x)[entry])}: begin nearer to its maximum"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -18,7 +18,7 @@ from bayeszoo.distributions.scale import REAL, Scale
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.inference.methods.em import SPACE
-from bayeszoo.inference.methods.modes.surface import Surface, SurfaceCoordinates, boundary_check, levels_off
+from bayeszoo.inference.methods.modes.surface import Surface, SurfaceCoordinates, boundary_check, levels_off, outward
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Conditional
@@ -61,12 +61,13 @@ def run(problem: Problem, flat: bool) -> Outcome:
         places = _Places(model, problem)
         height = places.height(flat)
         climbs = [_climbed(height, start, places.bounds) for start in places.starts()]
-        place = max(climbs, key=height)
+        far = _Far(places, Surface(_about_guess(model, problem.data), problem.data, flat))
+        place, lines = far.held(max(climbs, key=height))
         _refuse_runaway(places, place)
         checks = [
             *_checks_of_height(places, height, place),
-            _check_all_matter(places, height, climbs),
-            boundary_check(_without_maximum(model, problem.data, places.values(place), flat)),
+            _check_all_matter(places, height, [place, *climbs]),
+            boundary_check(lines),
         ]
     joint, likelihood = places.height(False)(place), places.height(True)(place)
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": joint}
@@ -88,6 +89,11 @@ class _Places:
     def values(self, place: np.ndarray) -> dict[str, float]:
         """Return the outer parameters at a place."""
         return {name: float(value) for name, value in self._coordinates.outer(place).items()}
+
+    def of(self, values: Values) -> np.ndarray:
+        """Return the place of outer parameters."""
+        low, high = np.transpose(self.bounds)
+        return np.clip(self._coordinates.places(values), low, high)
 
     def height(self, flat: bool) -> Height:
         """Return the log likelihood, and unless ``flat`` with the log prior, as a function of the place."""
@@ -173,23 +179,39 @@ def _check_all_matter(places: _Places, height: Height, climbs: Sequence[np.ndarr
     return check.or_caveat(f"other values of {', '.join(flat)} are as good")
 
 
-def _without_maximum(model: Conditional, data: Values, mode: Mapping[str, float], flat: bool) -> list[str]:
-    """Say in which parameters the density does not fall far from a mode, the others following.
+@dataclass(frozen=True, eq=False)
+class _Far:
+    """A surface in other coordinates of the places, on which a mode is held to places far out."""
 
-    A mode may lie on an edge, so that only the sides without an end are far. A parameter that does not matter to either
-    side is among those that have other values as good.
-    """
-    surface = Surface(_about_guess(model, data), data, flat)
-    at = surface.coordinates
-    with np.errstate(divide="ignore"):
-        x = np.clip(at.places({name: np.asarray(value) for name, value in mode.items()}), *at.bounds())
-    lines = []
-    for entry in (i for i, scale in enumerate(at.scales) if not scale.has_ends):
-        inside = np.where((np.arange(len(x)) == entry) & at.logarithmic, np.maximum(x, 0.0), x)  # 0 has no factor
-        sides = [side for side in (1, -1) if surface.is_level(x, surface.further(inside, (entry, side)))]
-        if len(sides) == 1 and not (at.logarithmic[entry] and sides == [-1]):
-            lines.append(levels_off(surface, entry, sides))
-    return lines
+    places: _Places
+    surface: Surface
+
+    def held(self, place: np.ndarray) -> tuple[np.ndarray, list[str]]:
+        """Return the highest place after looking far out, and say of each parameter without a maximum why.
+
+        A mode may lie on an edge, so that only the sides without an end are far. A parameter that does not matter to
+        either side is among those that have other values as good.
+        """
+        x, sides = outward(self.surface, begin := self._coordinates_of(place), self._climb)
+        lines = []
+        for entry, (own, scale) in enumerate(zip(sides, self.surface.coordinates.scales, strict=True)):
+            level = [side for side in own if side > 0 or math.isinf(scale.low)]
+            if not scale.has_ends and len(own) == 1 and level:
+                lines.append(levels_off(self.surface, entry, level))
+        return (place if x is begin else self._place_of(x)), lines
+
+    def _climb(self, x: np.ndarray) -> np.ndarray:
+        places, flat = self.places, self.surface.flat
+        return self._coordinates_of(_climbed(places.height(flat), self._place_of(x), places.bounds))
+
+    def _coordinates_of(self, place: np.ndarray) -> np.ndarray:
+        at = self.surface.coordinates
+        with np.errstate(divide="ignore"):
+            x = at.places({name: np.asarray(value) for name, value in self.places.values(place).items()})
+        return np.clip(x, *at.bounds())
+
+    def _place_of(self, x: np.ndarray) -> np.ndarray:
+        return self.places.of(self.surface.coordinates.outer(x))
 
 
 def _about_guess(model: Conditional, data: Values) -> SurfaceCoordinates:
@@ -203,7 +225,7 @@ def _others(value: float, low: float, high: float) -> tuple[float, ...]:
     """Return places far from a value, inside the bounds."""
     if math.isfinite(high):
         return 0.25, 0.75
-    return (value + 0.5,) if math.isfinite(low) else (value - 0.5, value + 0.5)
+    return (value + max(1.0, value) / 2,) if math.isfinite(low) else (value - 0.5, value + 0.5)
 
 
 def _towards_edges(place: np.ndarray, bounds: Sequence[Bounds]) -> np.ndarray:

@@ -36,8 +36,15 @@ _POWERS = range(-200, 200)
 WORST = 1e250
 """Stands for the depth of a place without a density; the line search cannot reckon with infinity."""
 
+SAME = 1e-6
+"""Nats by which a place must be higher to be another maximum."""
+MORE_CLIMBS = 3
+"""How often it is climbed on from a higher place far out."""
+
 Way = tuple[int, int]
 """The number of an entry, and -1 or 1 for the side that it is moved to."""
+Sides = list[list[int]]
+"""For each entry the sides, -1 and 1."""
 
 
 def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: float = STEP) -> np.ndarray:
@@ -183,23 +190,24 @@ class Surface:
         return Peak(x, self.value(x), slope, precision, distance)
 
     def further(self, x: np.ndarray, way: Way) -> np.ndarray:
-        """Move one entry far out to a side, let the others follow, and return the highest place found."""
+        """Move one entry far out to a side, let the others follow, and return the highest place found.
+
+        A positive entry at the lower edge may stand for one that is 0: it is moved from where the known place is.
+        """
         entry, side = way
         low, high = self.coordinates.bounds()
+        is_at_edge = (np.arange(len(x)) == entry) & self.coordinates.logarithmic & (x <= low)
+        begin = np.where(is_at_edge & (side > 0), 0.0, x)
         further = self.coordinates.stretch(FURTHER)
         low, high, out = low - further, high + further, side * further
-        low[entry] = high[entry] = x[entry] + out[entry]
+        low[entry] = high[entry] = begin[entry] + out[entry]
         together = np.where(self.coordinates.logarithmic, out, 0.0)  # at a constant ratio, often all there is to it
-        highest = max((np.clip(x + move, low, high) for move in (together, 0.0)), key=self.value)
+        highest = max((np.clip(begin + move, low, high) for move in (together, 0.0)), key=self.value)
         return highest if self.value(highest) >= self.allowed(x) else self.climb(highest, (low, high))
 
     def allowed(self, x: np.ndarray) -> float:
         """Return how high it may be far out if the place is to be a maximum."""
         return (height := self.value(x)) - FALL * max(1.0, abs(height))
-
-    def is_level(self, x: np.ndarray, far: np.ndarray) -> bool:
-        """Say whether it is as high far out as at x."""
-        return self.value(far) >= self.allowed(x)
 
     @property
     def noun(self) -> str:
@@ -207,15 +215,45 @@ class Surface:
         return "evidence" if self.flat else "density"
 
 
+def outward(surface: Surface, x: np.ndarray, climb: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, Sides]:
+    """Look far out to every side of a mode, and climb on from where it is higher.
+
+    Every mode of outer parameters is held to this: one near the start is not taken for the maximum. Returns the best
+    place after that, and for each of its entries the sides to which the density does not fall far out.
+    """
+    ways = [(entry, side) for entry in range(len(x)) for side in (-1, 1)]
+    for climbs_left in range(MORE_CLIMBS, -1, -1):
+        far = [surface.further(x, way) for way in ways]
+        higher = max(far, key=surface.value)
+        if not (climbs_left and surface.value(higher) > surface.value(x) + SAME):
+            break
+        reached = climb(higher)
+        if not surface.value(reached) > surface.value(x) + SAME:
+            break  # only beyond the edge of the search
+        x = reached
+    level = [way for way, place in zip(ways, far, strict=True) if surface.value(place) >= surface.allowed(x)]
+    return x, [[side for side in (-1, 1) if (entry, side) in level] for entry in range(len(x))]
+
+
 def levels_off(surface: Surface, entry: int, sides: Sequence[int]) -> str:
     """Say what the density does in an entry in which it does not fall to some sides; nothing where it falls to both."""
-    label = surface.coordinates.labels[entry]
+    label, scale = surface.coordinates.labels[entry], surface.coordinates.scales[entry]
     if len(sides) == 2:
         return f"the {surface.noun} does not depend on {label}"
     if not sides:
         return ""
-    limit = "infinity" if sides[0] > 0 else "0" if surface.coordinates.logarithmic[entry] else "-infinity"
-    return f"no maximum in {label}: the {surface.noun} does not fall as {label} -> {limit}"
+    return without_maximum(surface.noun, label, scale.high if sides[0] > 0 else scale.low)
+
+
+def without_maximum(noun: str, label: str, end: float) -> str:
+    """Say that a density, which has a name, has no maximum in a parameter, as it does not fall towards an end."""
+    limit = f"{end:g}".replace("inf", "infinity")
+    return f"no maximum in {label}: the {noun} does not fall as {label} -> {limit}"
+
+
+def still_rises(noun: str, label: str, value: float) -> str:
+    """Say that a density still rises where a search ended at its edge."""
+    return f"the {noun} still rises at {label} = {value:g}, the edge of the search"
 
 
 def boundary_check(lines: Sequence[str]) -> Check:
