@@ -29,6 +29,8 @@ def log_rising(a: Any, n: Any) -> np.ndarray:
     """Log of the rising factorial, log Gamma(a + n) - log Gamma(a), for a > 0 and n >= 0."""
     a, n = np.asarray(a, dtype=np.float64), np.asarray(n, dtype=np.float64)
     small = scipy.special.gammaln(a + n) - scipy.special.gammaln(a)
+    if a.max(initial=0.0) < _LARGE:
+        return np.asarray(small)
     base = np.maximum(a, _LARGE)
     leading = (base - 0.5) * np.log1p(n / base) + n * np.log(base + n) - n
     return np.where(a < _LARGE, small, leading + _stirling_remainder(base + n) - _stirling_remainder(base))
@@ -37,8 +39,12 @@ def log_rising(a: Any, n: Any) -> np.ndarray:
 def log_peak(x: Any) -> np.ndarray:
     """Return x log x - x - log Gamma(x + 1): the log mass at x of a Poisson distribution whose mean is x."""
     x = np.asarray(x, dtype=np.float64)
-    low, high = np.minimum(x, _LARGE), np.maximum(x, _LARGE)
+    is_small = x.max(initial=0.0) < _LARGE  # the other terms of many small arrays would take most of the time
+    low = x if is_small else np.minimum(x, _LARGE)
     small = scipy.special.xlogy(low, low) - low - scipy.special.gammaln(low + 1)
+    if is_small:
+        return np.asarray(small)
+    high = np.maximum(x, _LARGE)
     return np.where(x < _LARGE, small, -_stirling_remainder(high) - 0.5 * np.log(2 * np.pi * high))
 
 
@@ -53,11 +59,15 @@ def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
     difference = x - mean if difference is None else np.asarray(difference, dtype=np.float64)
     both = x + mean
     v = difference / np.where(both > 0, both, 1.0)
+    is_near = np.abs(v) < 0.1
+    if not is_near.any():
+        return np.asarray(scipy.special.rel_entr(x, mean) - difference)
+    square = v * v
     series = np.zeros_like(v)
     for j in range(9, 0, -1):
-        series = (series + 1 / (2 * j + 1)) * v * v
+        series = (series + 1 / (2 * j + 1)) * square
     near = difference * v + 2 * x * v * series
-    return np.where(np.abs(v) < 0.1, near, scipy.special.rel_entr(x, mean) - difference)
+    return np.where(is_near, near, scipy.special.rel_entr(x, mean) - difference)
 
 
 def log_poisson(k: Any, log_mean: Any) -> np.ndarray:
@@ -75,10 +85,14 @@ def digamma_less_log(x: Any) -> np.ndarray:
 
     From 16 on by its series (Abramowitz and Stegun 1964, 6.3.18), as both are large and alike.
     """
-    large = np.maximum(np.asarray(x, dtype=np.float64), 16.0)
+    x = np.asarray(x, dtype=np.float64)
+    small = scipy.special.digamma(x) - np.log(x)
+    if x.max(initial=0.0) < 16.0:
+        return np.asarray(small)
+    large = np.maximum(x, 16.0)
     inverse = large**-2
     terms = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
-    return np.where(np.asarray(x) < 16.0, scipy.special.digamma(x) - np.log(x), -0.5 / large - terms)
+    return np.where(x < 16.0, small, -0.5 / large - terms)
 
 
 def gamma_divergence(shape: Any, rate: Any, other_shape: Any, other_rate: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -121,6 +122,12 @@ class Known[S: Stats](Law[LogLikelihood]):
         return self.law.row_mean(self.params)
 
 
+@cache
+def _first_array(block: type[Block[Any]]) -> str:
+    """Return the name of the first array, after the names of the parameters and the column."""
+    return fields(block)[2].name
+
+
 @dataclass(frozen=True, eq=False)
 class Block[S: Stats](Law[S]):
     """A conjugate prior of the parameters called ``names``, of rows in ``column``.
@@ -139,7 +146,7 @@ class Block[S: Stats](Law[S]):
     @property
     def axes(self) -> tuple[int, ...]:
         """The shape of the laws that stand side by side: by default that of the first array, but for its own axes."""
-        shape = np.shape(getattr(self, fields(self)[2].name))
+        shape = np.shape(getattr(self, _first_array(type(self))))
         return shape[: len(shape) - self.own[0]]
 
     @property
