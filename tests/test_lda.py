@@ -169,7 +169,7 @@ REFUSED = {
     "eta < 1: it grows without bound": lambda: bz.fit(LDA(alpha=1.5, eta=0.5), TINY, "map", seed=1),
     "proportions are of 2 documents, the data have 3": lambda: LDA().assign(TWO_DOCUMENTS, TINY),
     "prior alpha has 3 entries, there are 2 topics": lambda: bz.fit(LDA(alpha=(1.0, 2.0, 3.0)), TINY, "vb", seed=1),
-    "K: lda cannot choose it": lambda: bz.empirical_bayes(LDA(), TINY, "K"),
+    "over K: lda has no such field of numbers; lda has alpha, eta": lambda: bz.empirical_bayes(LDA(), TINY, "K"),
 }
 
 

@@ -344,12 +344,12 @@ def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
 
 def require_fields(model: Model, names: Sequence[str]) -> None:
     """Refuse names that are not of fields of numbers, each once."""
-    known = hyperparameters(model)
+    known = [name for name, field in hyperparameters(model).items() if not (field.matrix or field.whole)]
     has = f"{model.name} has {', '.join(known)}"
     if not names:
         raise InputError(f"over which fields? {has}", hint="name a few, as over all of them the prior may collapse")
     for name in names:
-        if name not in known or known[name].matrix or known[name].whole:
+        if name not in known:
             raise InputError(f"over {name}: {model.name} has no such field of numbers", hint=has)
     if len(set(names)) < len(names):
         raise InputError(f"over {', '.join(names)}: a field is named twice")
