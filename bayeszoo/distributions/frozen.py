@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -37,6 +37,12 @@ class Frozen:
         loc, scale = (self.args[at[0]] if len(at) else known for at, known in zip(moved, (loc, scale), strict=True))
         unit = self.dist.std(*(self.args[i] for i in own), **shapes)
         return np.broadcast_arrays(np.multiply(unit, scale), loc)[0][()]
+
+    def entries(self, places: np.ndarray) -> Self:
+        """Return the distributions of some entries along the last axis."""
+        shape = np.shape(self.mean())
+        some = lambda values: np.broadcast_to(values, shape)[..., places]  # noqa: E731
+        return type(self)(self.dist, *map(some, self.args), **{name: some(v) for name, v in self.kwds.items()})
 
     def rvs(self, size: Any = None, random_state: Any = None) -> Any:
         """Draw by a distribution of its own: SciPy keeps the generator in it meanwhile, and threads would mix them."""

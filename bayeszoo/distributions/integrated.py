@@ -251,16 +251,26 @@ def _covariance(integrand: Integrand, grid: Grid, inner: Inner, rows: int) -> np
     mass = np.ravel(grid.mass)
     kept = mass > NOTHING
     places, mass = combinations([rule.points for rule in grid.rules])[kept], mass[kept] / mass[kept].sum()
-    columns = []
-    for few in _blocks(len(places), rows):
+    columns, correlated = [], dict[str, np.ndarray]()
+    for few in _blocks(len(places), rows * rows if inner(integrand.quantities(places[:1])).correlated() else rows):
         outer = integrand.quantities(places[few])
-        nodes, own = inner(outer).nodes(), _named(integrand, outer)
+        given, own = inner(outer), _named(integrand, outer)
+        nodes = given.nodes()
         columns += [
             (mass[few] / len(nodes), _columns({name: (v, 0 * v) for name, v in own.items()} | node)) for node in nodes
         ]
+        for name, matrices in given.correlated().items():
+            correlated[name] = correlated.get(name, 0.0) + np.tensordot(mass[few], matrices(), 1)
     weights = np.concatenate([weight for weight, _ in columns])
     means, sds = (np.concatenate([pair[i] for _, pair in columns]) for i in (0, 1))
-    return covariance_over(weights, means, np.square(sds))
+    matrix = covariance_over(weights, means, np.square(sds))
+    first = sum(np.size(value[0]) for value in own.values())
+    for name, (mean, _) in nodes[0].items():
+        own_places = slice(first, first := first + np.size(mean[0]))
+        if name in correlated:
+            np.fill_diagonal(correlated[name], 0.0)  # as the variances are there
+            matrix[own_places, own_places] += correlated[name]
+    return matrix
 
 
 def _columns(parts: Parts) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.gaussian import GaussianVector
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import NumericalError
 
@@ -75,6 +76,16 @@ class Posterior(Mapping[str, Any]):
         return cls({name: marginal}, None, lambda params: np.sum(marginal.logpdf(params[name]), axis=-1), within={})
 
     @classmethod
+    def gaussian(cls, name: str, vector: GaussianVector) -> Posterior:
+        """Return the distribution of a parameter whose entries are jointly Gaussian; leading axes are points."""
+
+        def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+            return {name: vector.rvs(size, rng)}
+
+        marginal = frozen.norm(vector.mean, vector.sd)
+        return cls({name: marginal}, draw, lambda params: vector.logpdf(params[name]), {name: vector.covariance})
+
+    @classmethod
     def chained(
         cls, name: str, first: Any, second: Callable[[Any], Posterior], marginals: Mapping[str, Any]
     ) -> Posterior:
@@ -92,8 +103,10 @@ class Posterior(Mapping[str, Any]):
             return first.logpdf(params[name]) + second(params[name]).logpdf(params)
 
         def nodes() -> list[Node]:
-            ends = (first.mean() + sign * first.std() for sign in (-1, 1))
-            return [{name: (end, np.zeros_like(end)), **second(end).nodes()[0]} for end in ends]
+            ends = [(end, second(end)) for end in (first.mean() + sign * first.std() for sign in (-1, 1))]
+            if any(given.correlated() for _, given in ends):
+                raise NumericalError("the joint covariance has no closed form")
+            return [{name: (end, np.zeros_like(end)), **given.nodes()[0]} for end, given in ends]
 
         return cls({name: first, **marginals}, draw, log_density, nodes=nodes)
 
@@ -133,16 +146,20 @@ class Posterior(Mapping[str, Any]):
         return np.asarray(scipy.linalg.block_diag(*blocks))
 
     def nodes(self) -> list[Node]:
-        """Return equally likely nodes, given each of which the entries are uncorrelated.
+        """Return equally likely nodes, given each of which the entries are uncorrelated but for those `correlated`.
 
         Means and standard deviations of each parameter given a node make up means and covariances; leading axes are
         points. Where the entries are uncorrelated there is one.
         """
         if self._nodes is not None:
             return self._nodes()
-        if self._within is None or self._within:
+        if self._within is None:
             raise NumericalError("the joint covariance has no closed form")
         return [{name: (np.asarray(each.mean()), np.asarray(each.std())) for name, each in self.items()}]
+
+    def correlated(self) -> Mapping[str, Callable[[], np.ndarray]]:
+        """Return what computes the covariance matrices (..., T, T) of parameters whose entries are correlated."""
+        return self._within or {}
 
     def _independent_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         shapes = {name: np.shape(marginal.mean()) for name, marginal in self.items()}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.distributions.about_mode import AboutMode, FirstMarginal, VectorMarginal
+from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.distributions.grid_moments import MAX_MOVED as MAX_MOMENT_MOVED
 from bayeszoo.distributions.grid_moments import Exists, Moments, covariance_over, halved_mass, moments_over
 from bayeszoo.distributions.integrated import Derived, Inner, inner_moved, integrated, moments_of, parts_at
@@ -199,9 +200,8 @@ def integrate(model: Model, data: Values) -> Integrated:
 
 def _over_outer(model: Conditional, data: Values) -> Integrated:
     """Integrate over the outer parameters."""
-    integrand, few = OuterIntegrand(model, data), _few_rows(model, data) if model.inner_are_of_rows else data
-    inner, inner_of_few = (partial(model.posterior_given, data=rows) for rows in (data, few))
-    derived = partial(_derived, model)
+    integrand, inner = OuterIntegrand(model, data), partial(model.posterior_given, data=data)
+    inner_of_few, derived = _of_few_entries(model, data), partial(_derived, model)
     exists = _existing(integrand, inner_of_few, derived)
     moments = cache(lambda grid: moments_of(integrand, grid, inner_of_few, derived, exists, PROBED))
     moved = cache(lambda grid: inner_moved(integrand, grid, inner_of_few, moments(grid)))
@@ -341,8 +341,28 @@ def _is_fine(grid: Grid) -> bool:
     return grid.error <= MAX_ERROR and grid.moved <= MAX_MOVED
 
 
-def _few_rows(model: Conditional, data: Values) -> Values:
-    """Return some of the rows, first and last among them: those whose quantiles are looked at."""
-    size = model.inputs.size(data)
-    rows = np.unique(np.linspace(0, max(size - 1, 0), PROBED).astype(int)) if size else np.zeros(0, dtype=int)
-    return model.inputs.reordered(data, rows)
+def _of_few_entries(model: Conditional, data: Values) -> Inner:
+    """Return the posterior of few entries of the inner parameters given the outer ones: whose quantiles are looked at.
+
+    Where all outer parameters are given, parameters of single rows are had from these rows.
+    """
+    if model.inner_are_of_rows and {*model.outer} == {*model.integrated_over}:
+        rows = model.inputs.reordered(data, _few(model.inputs.size(data)))
+        return partial(model.posterior_given, data=rows)
+
+    def inner(outer: Values) -> Posterior:
+        marginals = model.posterior_given(outer, data).items()
+        return Posterior({name: _few_of(marginal) for name, marginal in marginals}, lambda size, rng: {})
+
+    return inner
+
+
+def _few_of(marginal: Any) -> Any:
+    """Return the marginals of few entries along the last axis, after that of the points."""
+    shape = np.shape(marginal.mean())
+    return marginal.entries(_few(shape[-1])) if isinstance(marginal, Frozen) and len(shape) > 1 else marginal
+
+
+def _few(size: int) -> np.ndarray:
+    """Return some places of so many, first and last among them."""
+    return np.unique(np.linspace(0, max(size - 1, 0), PROBED).astype(int)) if size else np.zeros(0, dtype=int)
