@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bayeszoo.comparison.compare import model_label, require_same_data, unique
+from bayeszoo.comparison.compare import model_label, require_same_data, require_same_density, unique
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
@@ -111,6 +111,7 @@ def require_comparable(candidates: list[Candidate]) -> None:
                 "and a density of real numbers are not comparable"
             )
     require_same_data([(each.data.digest, each.data.source) for each in candidates], "candidates")
+    require_same_density({each.name: each.model for each in candidates})
     for other in others:
         if not _same_observations(first, other):
             units = f"one observation of {first.name} is not one observation of {other.name}"

@@ -16,7 +16,7 @@ from bayeszoo.fit import as_data, check_method, fit_sharing, methods_for
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Collapsed
+from bayeszoo.model.capabilities import Classifies, Collapsed
 from bayeszoo.results.caveats import warn
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
@@ -111,6 +111,7 @@ def compare(
     same = iter(matched(trees))
     fits = [each if isinstance(each, Withheld) else next(same) for each in fits]
     named = dict(zip(names_of(fits), fits, strict=True))
+    require_same_density({name: Fit(each).model for name, each in named.items() if not isinstance(each, Withheld)})
     rows = [{"fit": label, **row} for label, each in named.items() for row in _rows(each, _trusted(each, named))]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -200,6 +201,14 @@ def require_same_data(sources: Iterable[tuple[str, str]], subjects: str) -> None
     if len(digests) > 1:
         named = ", ".join(f"{source} ({digest[:8]})" for digest, source in digests.items())
         raise InputError(f"the {subjects} are of different data: {named}", hint=f"compare {subjects} of the same data")
+
+
+def require_same_density(models: Mapping[str, Model]) -> None:
+    """Raise `InputError` where densities are of features and class together, and of the class given the features."""
+    joint = [name for name, model in models.items() if isinstance(model, Classifies) and model.has_law_of_features()]
+    if joint and (given := [name for name in models if name not in joint]):
+        why = f"{joint[0]} scores features and class together, {given[0]} the class given the features"
+        raise InputError(f"{why}: the scores are not comparable", hint="bayeszoo.classify gives the classes of either")
 
 
 def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+import scipy
 
 from bayeszoo.data.inputs import places_of
 from bayeszoo.data.inputs.labels import outcomes_of
@@ -43,8 +44,22 @@ class Classifies(Observable, family=True):
         zero, one = outcomes_of(data)
         return [zero or f"not {one}", one]
 
+    def log_joint_classes(self, params: Values, data: Values) -> np.ndarray | None:
+        """Return the log joint density of each class and the row's features, (..., rows, K); None of given features.
+
+        The scores of a model that has it are of features too, and compare with none of a class given the features.
+        """
+        return None
+
+    @classmethod
+    def has_law_of_features(cls) -> bool:
+        """Say whether features have a distribution, and the density of a row is a joint one of class and features."""
+        return cls.log_joint_classes is not Classifies.log_joint_classes
+
     def log_class_probabilities(self, params: Values, data: Values) -> np.ndarray:
         """Return the log probability of each class, shape (..., rows, K); leading axes of the parameters are draws."""
+        if (joint := self.log_joint_classes(params, data)) is not None:
+            return np.asarray(scipy.special.log_softmax(joint, axis=-1))
         single = {**data, "trials": np.ones_like(data["trials"])} if "trials" in data else data
         law, rows = self.likelihood(params, single), self.inputs.size(data)
         return np.stack([law.logpmf(np.full(rows, code)) for code in range(len(self.classes(data)))], axis=-1)
