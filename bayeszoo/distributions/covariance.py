@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -32,15 +32,21 @@ class CovarianceMarginals:
     """
 
     def __init__(self, nu: Any, Psi: Any) -> None:
-        self.Psi = np.asarray(Psi, dtype=np.float64)
+        self.nu, self.Psi = np.asarray(nu, dtype=np.float64), np.asarray(Psi, dtype=np.float64)
         dim, variances = self.Psi.shape[-1], np.diagonal(self.Psi, axis1=-2, axis2=-1)
-        self._shape, self._scale = (np.asarray(nu, dtype=np.float64)[..., None] - dim + 1) / 2, variances / 2
+        self._shape, self._scale = (self.nu[..., None] - dim + 1) / 2, variances / 2
         self._free, self._diagonal = 2 * (self._shape[..., None] - 1), np.eye(dim, dtype=bool)
         self._off = np.nonzero(~self._diagonal)
         self._unit = np.sqrt(variances[..., :, None]) * np.sqrt(variances[..., None, :])
         self._variance = frozen.invgamma(self._shape, scale=self._scale)
         self._quantiles: dict[float, np.ndarray] = {}
         self._pairs = _of_pairs(self._shape, (self.Psi / self._unit)[..., *self._off])
+
+    @classmethod
+    def beside(cls, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Return the entries of several matrices, as of one of shape (*axes, D, D)."""
+        nu, psi = np.array([law.nu for law in each]), np.array([law.Psi for law in each])
+        return cls(nu.reshape(axes), psi.reshape(*axes, *psi.shape[1:]))
 
     def mean(self) -> np.ndarray:
         """Psi / (nu - D - 1); where that has no meaning, inf on the diagonal and NaN off it."""
@@ -76,6 +82,14 @@ class CovarianceMarginals:
         log_density = self._each(x, of_variance, _log_density)
         log_density[..., *self._off] -= np.log(self._unit[..., *self._off])
         return log_density
+
+    def pdf(self, x: Any) -> np.ndarray:
+        """Density at ``x``, of shape (..., D, D); 0 where its logarithm is withheld, far out in a tail."""
+        return np.asarray(np.exp(np.nan_to_num(self.logpdf(x), nan=-np.inf)))
+
+    def support(self) -> tuple[float, float]:
+        """Return ends outside of which there is nothing: a covariance may be any number."""
+        return -math.inf, math.inf
 
     def ppf(self, q: float) -> np.ndarray:
         """Quantiles, of the shape of Psi; those of variances are inf beyond the largest float."""

@@ -6,7 +6,7 @@ more, which an integral over posteriors pays at each of its points.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -43,6 +43,16 @@ class Frozen:
         shape = np.shape(self.mean())
         some = lambda values: np.broadcast_to(values, shape)[..., places]  # noqa: E731
         return type(self)(self.dist, *map(some, self.args), **{name: some(v) for name, v in self.kwds.items()})
+
+    def beside(self, each: Sequence[Frozen], axes: tuple[int, ...]) -> Self:
+        """Return distributions of this kind and shape, this one among them, as one of shape (*axes, *own shape)."""
+
+        def together(values: list[Any]) -> np.ndarray:
+            return np.stack([np.broadcast_to(value, shape) for value in values]).reshape(*axes, *shape)
+
+        shape = np.shape(self.mean())
+        args = [together(list(values)) for values in zip(*(law.args for law in each), strict=True)]
+        return type(self)(self.dist, *args, **{key: together([law.kwds[key] for law in each]) for key in self.kwds})
 
     def rvs(self, size: Any = None, random_state: Any = None) -> Any:
         """Draw by a distribution of its own: SciPy keeps the generator in it meanwhile, and threads would mix them."""

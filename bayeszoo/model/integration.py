@@ -100,7 +100,9 @@ class OuterIntegrand(Integrand):
         return self._coordinates.axes
 
     def _tilted(self, tilt: Tilt, points: np.ndarray) -> np.ndarray:
-        return self.log_density(points) + tilt(points)
+        heights = self.log_density(points)
+        with np.errstate(over="ignore", invalid="ignore"):  # far out, where the density is 0
+            return np.where(np.isneginf(heights), heights, heights + tilt(points))
 
     @property
     def climbed(self) -> list[np.ndarray]:

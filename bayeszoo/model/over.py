@@ -13,13 +13,15 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.covariance import CovarianceMarginals
 from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.model.capabilities import ClosedForm, Predictive
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
 
@@ -119,6 +121,8 @@ class Over(Conditional, family=True):
     def _checked_statistics(self, data: Values) -> Any:
         """Return the statistics, which serve all values of the fields; refuse a field that they depend on."""
         stats = self.base.statistics(data)
+        if np.isnan(_evidence(self.base, stats)):
+            self.base.posterior(stats)  # says why, where there is no closed form of these data
         for name, value in self.own_values.items():
             try:
                 there = self.at({name: 1.5 * value + (not hyperparameters(self.base)[name].positive)})
@@ -196,6 +200,22 @@ class Over(Conditional, family=True):
         each = [self._posterior_at(point, stats) for point in self._points(inside)]
         return _side_by_side(each, self._axes(outer))
 
+    @classmethod
+    def has_law_given_outer(cls) -> bool:
+        """Say whether new rows have a closed form given the fields."""
+        return issubclass(cls.of, Predictive)
+
+    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+        """Return the predictive distribution of new rows given the fields, the model's parameters integrated out."""
+        if not self.has_law_given_outer():
+            return super().law(params, seen, new, rng)
+        stats = self.statistics(seen)
+        outer = self._inside({name: np.asarray(params[name]) for name in self.priors})
+        models = (self.at(point) for point in self._points(outer))
+        each = [model.predictive(stats, new) for model in models if isinstance(model, Predictive)]
+        law: RowLaw = _stacked(each, self._axes(outer))
+        return law
+
     def _posterior_at(self, point: Values, stats: Any) -> Posterior:
         kept, key = self._kept, b"".join(value.tobytes() for value in point.values())
         if key not in kept:
@@ -216,30 +236,21 @@ def _evidence(model: ClosedForm[Any], stats: Any) -> Any:
 
 
 class SideBySide:
-    """Marginals of posteriors at P points as one of shape (P, *own shape)."""
+    """Distributions at P points, of the same own shape, as one of shape (P, *own shape), with the methods of each."""
 
     def __init__(self, each: list[Any], axes: tuple[int, ...]) -> None:
         self._each, self._axes = each, axes
 
-    def _stacked(self, values: list[Any]) -> np.ndarray:
-        stacked = np.stack([np.asarray(value) for value in values])
-        return stacked.reshape(*self._axes, *stacked.shape[1:])
+    def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
+        if name.startswith("_"):  # what copying and pickling ask for before there are any
+            raise AttributeError(name)
+        methods = [getattr(law, name) for law in self._each]
 
-    def mean(self) -> np.ndarray:
-        """Return the means."""
-        return self._stacked([law.mean() for law in self._each])
+        def at_all(*values: Any) -> np.ndarray:
+            stacked = np.stack([np.asarray(method(*values)) for method in methods])
+            return stacked.reshape(*self._axes, *stacked.shape[1:])
 
-    def std(self) -> np.ndarray:
-        """Return the standard deviations."""
-        return self._stacked([law.std() for law in self._each])
-
-    def cdf(self, x: Any) -> np.ndarray:
-        """Return the probabilities below x, of the own shape."""
-        return self._stacked([law.cdf(x) for law in self._each])
-
-    def pdf(self, x: Any) -> np.ndarray:
-        """Return the densities at x, of the own shape."""
-        return self._stacked([law.pdf(x) for law in self._each])
+        return at_all
 
     def support(self) -> tuple[float, float]:
         """Return ends outside of which there is nothing."""
@@ -248,17 +259,13 @@ class SideBySide:
 
 
 def _stacked(each: list[Any], axes: tuple[int, ...]) -> Any:
-    """Return marginals at points as one: SciPy's, where they are one distribution of SciPy's."""
+    """Return distributions at points as one, which computes at all points at once where they are of one kind."""
     first = each[0]
-    if not all(isinstance(law, Frozen) and law.dist is first.dist for law in each):
-        return SideBySide(each, axes)
-
-    def together(values: list[Any]) -> np.ndarray:
-        shape = np.shape(first.mean())
-        return np.stack([np.broadcast_to(value, shape) for value in values]).reshape(*axes, *shape)
-
-    args = [together(list(values)) for values in zip(*(law.args for law in each), strict=True)]
-    return type(first)(first.dist, *args, **{key: together([law.kwds[key] for law in each]) for key in first.kwds})
+    if isinstance(first, Frozen) and all(isinstance(law, Frozen) and law.dist is first.dist for law in each):
+        return first.beside(each, axes)
+    if all(isinstance(law, CovarianceMarginals) for law in each):
+        return CovarianceMarginals.beside(each, axes)
+    return SideBySide(each, axes)
 
 
 def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
