@@ -268,7 +268,7 @@ class LacksConstant(NormalMeans):
 @dataclass(frozen=True)
 class OtherPrior(NormalMeans):
     def log_outer_prior(self, outer):
-        return super().log_outer_prior(outer) + 1e-6 * np.asarray(outer["tau"])
+        return super().log_outer_prior(outer) + 1e-6 * np.asarray(outer.get("tau", 0.0))
 
 
 @dataclass(frozen=True)

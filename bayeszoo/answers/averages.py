@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
@@ -79,7 +79,9 @@ class Average:
         """
         value, error = np.full(seen.shape, np.nan), np.full(seen.shape, np.nan)
         if self.mass is not None and self.halved is not None:
-            whole, half = (logsumexp(log_p[0][:, seen], b=m[:, None], axis=0) for m in (self.mass, self.halved))
+            whole, half = (
+                scipy.special.logsumexp(log_p[0][:, seen], b=m[:, None], axis=0) for m in (self.mass, self.halved)
+            )
             value[seen], error[seen] = whole, np.abs(whole - half)
         else:
             value[seen], error[seen] = log_means(log_p[:, :, seen])
@@ -125,12 +127,12 @@ class LeftOut:
 
     def log_mean(self, log_p: np.ndarray) -> np.ndarray:
         """Return the logs of means of probabilities or densities (chain, draw, rows, ...)."""
-        return np.asarray(logsumexp(_beside(self.log_weights, log_p) + log_p, axis=(0, 1)))
+        return np.asarray(scipy.special.logsumexp(_beside(self.log_weights, log_p) + log_p, axis=(0, 1)))
 
     def log_mean_of_half(self, log_p: np.ndarray) -> np.ndarray:
         """Return the same on half the grid of a quadrature."""
         assert self.of_half is not None
-        return np.asarray(logsumexp(_beside(self.of_half, log_p) + log_p, axis=(0, 1)))
+        return np.asarray(scipy.special.logsumexp(_beside(self.of_half, log_p) + log_p, axis=(0, 1)))
 
     def log_means(self, log_p: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what `Average.log_means` does."""
@@ -177,7 +179,7 @@ def masses_without(mass: np.ndarray, log_p: np.ndarray) -> np.ndarray:
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_masses = np.log(mass)[:, None] - log_p
-        log_masses = log_masses - logsumexp(log_masses, axis=0)
+        log_masses = log_masses - scipy.special.logsumexp(log_masses, axis=0)
         beyond = np.sum(np.exp(log_masses[mass < _OUTSKIRTS]), axis=0)
     return np.where(beyond <= _MOST_BEYOND, log_masses, np.nan)
 
