@@ -16,6 +16,9 @@ from bayeszoo.foundation.gate import Check, at_most
 Gradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """A log density and its gradient at a flat point of shape (D,)."""
 
+Bounds = tuple[Any, Any]
+"""The least and the largest value of each coordinate."""
+UNBOUNDED: Bounds = (-math.inf, math.inf)
 MAX_DISTANCE = 1e-5
 """How far from a stationary point an optimizer may stop, in units of the curvature's standard deviation."""
 NOT_FINITE = "the log density is not finite at the start: can the model give these data?"
@@ -64,30 +67,37 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
         raise NumericalError(NOT_FINITE)
     options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
     x = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", callback=note, options=options).x
-    mode = describe(gradient, x, trace)
+    return polished(gradient, describe(gradient, x, trace))
+
+
+def polished(gradient: Gradient, mode: Mode, bounds: Bounds = UNBOUNDED, steps: Any = None) -> Mode:
+    """Go on from near a maximum by Newton steps, within bounds, as long as they help; ``steps`` are `curvature`'s."""
     for _ in range(5):
         if mode.distance < 1e-3 * MAX_DISTANCE:
             break
-        mode = _newton_step(gradient, mode)
+        further = _newton_step(gradient, mode, bounds, steps)
+        if further is None:
+            break
+        mode = further
     return mode
 
 
-def _newton_step(gradient: Gradient, mode: Mode) -> Mode:
-    """Take a full Newton step where the curvature is positive definite and the slope gets smaller; else stay."""
+def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: Any) -> Mode | None:
+    """Return where a full Newton step leads; None where the curvature is no maximum's, or the slope gets no smaller."""
     try:
         factor = scipy.linalg.cho_factor(mode.precision)
-    except np.linalg.LinAlgError:
-        return mode
-    x = mode.x + scipy.linalg.cho_solve(factor, gradient(mode.x)[1])
-    moved = describe(gradient, x, [*mode.trace, gradient(x)[0]])
+        x = np.clip(mode.x + scipy.linalg.cho_solve(factor, gradient(mode.x)[1]), *bounds)
+        moved = describe(gradient, x, [*mode.trace, gradient(x)[0]], steps)
+    except (np.linalg.LinAlgError, NumericalError):
+        return None
     climbed = moved.value >= mode.value - 1e-12 * abs(mode.value)
-    return moved if climbed and moved.gradient_norm < mode.gradient_norm else mode
+    return moved if climbed and moved.gradient_norm < mode.gradient_norm else None
 
 
-def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = ()) -> Mode:
+def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = (), steps: Any = None) -> Mode:
     """Measure how near ``x`` is to a maximum."""
     value, slope = gradient(x)
-    precision = curvature(gradient, x)
+    precision = curvature(gradient, x, steps)
     try:
         distance = float(np.linalg.norm(scipy.linalg.solve(np.linalg.cholesky(precision), slope)))
     except np.linalg.LinAlgError:
@@ -95,9 +105,9 @@ def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = ()) -> 
     return Mode(x, value, precision, float(np.max(np.abs(slope))), distance, np.array(trace))
 
 
-def curvature(gradient: Gradient, x: np.ndarray) -> np.ndarray:
+def curvature(gradient: Gradient, x: np.ndarray, steps: Any = None) -> np.ndarray:
     """Return the negative Hessian of a log density at x, shape (D, D), by central differences of its gradient."""
-    steps = 6e-6 * np.maximum(1.0, np.abs(x))
+    steps = 6e-6 * np.maximum(1.0, np.abs(x)) if steps is None else np.broadcast_to(steps, x.shape)
     rows = [
         (gradient(x - h)[1] - gradient(x + h)[1]) / (2 * step) for h, step in zip(np.diag(steps), steps, strict=True)
     ]

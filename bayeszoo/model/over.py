@@ -123,9 +123,9 @@ class Over(Conditional, family=True):
         stats = self.base.statistics(data)
         if np.isnan(_evidence(self.base, stats)):
             self.base.posterior(stats)  # says why, where there is no closed form of these data
-        for name, value in self.own_values.items():
+        for name in self.priors:
             try:
-                there = self.at({name: 1.5 * value + (not hyperparameters(self.base)[name].positive)})
+                there = moved(self.base, name)
             except InputError:
                 continue
             if not np.array_equal(_evidence(there, stats), _evidence(there, there.statistics(data)), equal_nan=True):
@@ -339,6 +339,12 @@ def domain(model: Model, name: str) -> Scale:
     """Say where a field may lie: above 0, or a larger number that the model says, where it must be positive."""
     is_positive = hyperparameters(model)[name].positive
     return Scale(float(model.lower_bounds.get(name, 0.0))) if is_positive else Scale()
+
+
+def moved(model: ClosedForm[Any], name: str) -> ClosedForm[Any]:
+    """Return the model with a field elsewhere, by which it is seen what depends on it."""
+    is_positive, value = hyperparameters(model)[name].positive, np.asarray(getattr(model, name))
+    return model.replaced(**{name: plain(1.5 * value + (not is_positive))})
 
 
 def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:

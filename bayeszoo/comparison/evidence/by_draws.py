@@ -13,7 +13,7 @@ scale b that is b = E[mean of |w_j|]. With the score s = d log p(w | eta) / d lo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,13 +28,13 @@ from bayeszoo.foundation.gate import at_least, at_most, failures, passed
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.methods.modes.fields import SearchCoordinates
-from bayeszoo.inference.methods.modes.surface import boundary_check, differences
+from bayeszoo.inference.methods.modes.surface import STEP, boundary_check, still_rises
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
-from bayeszoo.model.fields import hyperparameters, plain
-from bayeszoo.model.over import over_flat
+from bayeszoo.model.fields import hyperparameters
+from bayeszoo.model.over import moved, over_flat
 
 MAX_FITS = 30
 """Runs of NUTS before a climb is given up."""
@@ -115,10 +115,9 @@ def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
     """Say what keeps a field from being chosen by draws; nothing where nothing does."""
     if type(model).log_prior is ClosedForm.log_prior or not isinstance(model, Observable):
         return f"{model.name} has no log_prior and likelihood to choose it by draws"
-    about = hyperparameters(model)[name]
-    if not about.positive:
+    if not hyperparameters(model)[name].positive:
         return f"by draws only positive fields are chosen, which {name} is not"
-    models: list[Any] = [model, model.replaced(**{name: plain(np.multiply(getattr(model, name), 1.5))})]
+    models: list[Any] = [model, moved(model, name)]
     some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
     first, second = (vars(each.statistics(some)) for each in models)
     if not all(_same(value, second[key]) for key, value in first.items()):
@@ -171,6 +170,11 @@ class Place:
     def top(self) -> np.ndarray:
         """Where the slope is zero, as the draws tell, shape (D,)."""
         return self.further if self.is_at_maximum else self.x
+
+
+def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: float = STEP) -> np.ndarray:
+    """Return central differences of a function along each of the D entries of x, as a new last axis."""
+    return np.stack([(function(x + h) - function(x - h)) / (2 * step) for h in step * np.eye(len(x))], axis=-1)
 
 
 def described(coordinates: SearchCoordinates, rows: Any, x: np.ndarray, draws: dict[str, np.ndarray]) -> Place:
@@ -265,8 +269,10 @@ def _result(search: MonteCarloSearch, ends: list[Place]) -> EmpiricalBayesByDraw
 def _boundary(coordinates: SearchCoordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:
     """Say of each entry in which the evidence has no maximum what it does there."""
     low, high = coordinates.bounds()
-    at_edge = "the evidence still rises at {} = {:g}, the edge of the search"
-    is_level = "no maximum in {}, as far as the draws tell: the evidence is level at {:g}"
-    lines = np.where((x <= low) | (x >= high), at_edge, np.where(error > NEAR, is_level, ""))
-    entries = zip(coordinates.labels, coordinates.entries(x), lines, strict=True)
-    return {label: str(line).format(label, value) for label, value, line in entries if line}
+    said = {}
+    for i, (label, value) in enumerate(zip(coordinates.labels, coordinates.entries(x), strict=True)):
+        if x[i] <= low[i] or x[i] >= high[i]:
+            said[label] = still_rises("evidence", label, value)
+        elif error[i] > NEAR:
+            said[label] = f"no maximum in {label}, as far as the draws tell: the evidence is level at {value:g}"
+    return said

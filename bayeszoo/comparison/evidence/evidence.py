@@ -20,7 +20,7 @@ from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
 from bayeszoo.inference.methods.modes.fields import highest
-from bayeszoo.inference.methods.modes.surface import boundary_check
+from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational
 from bayeszoo.model.over import over_flat, require_fields
@@ -229,7 +229,7 @@ def _edges(model: Variational, over: Sequence[str]) -> dict[str, str]:
     edges = {}
     for name in over:
         values = np.asarray(getattr(model, name))
-        for limit, end in ((SMALLEST, "0"), (LARGEST, "infinity")):
+        for limit, end in ((SMALLEST, 0.0), (LARGEST, math.inf)):
             if np.any(np.abs(np.log(values / limit)) < NEAR):
-                edges[name] = f"no maximum in {name}: the ELBO does not fall as {name} -> {end}"
+                edges[name] = without_maximum("ELBO", name, end)
     return edges

@@ -19,7 +19,6 @@ from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.methods.modes.surface import (
     SAME,
-    Peak,
     Sides,
     Surface,
     SurfaceCoordinates,
@@ -68,7 +67,7 @@ def highest(model: Over, data: Values, flat: bool, starts: int, rng: np.random.G
         peak = surface.peak(ends[int(np.argmax(heights))])
         x, sides = outward(surface, peak.x, lambda x: surface.peak(surface.climb(x)).x)
         best = peak if x is peak.x else surface.peak(x)
-    boundary = _boundary(surface, best, sides)
+    boundary = _boundary(surface, best.x, sides)
     reached = sum(abs(height - best.value) <= SAME for height in heights)
     checks = [
         at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
@@ -105,9 +104,9 @@ def _alike(value: Any, own: np.ndarray) -> np.ndarray:
     return np.broadcast_to(values if values.shape == own.shape else np.median(values), own.shape)
 
 
-def _boundary(surface: Surface, best: Peak, sides: Sides) -> dict[str, str]:
+def _boundary(surface: Surface, x: np.ndarray, sides: Sides) -> dict[str, str]:
     """Say of each entry in which there is no maximum what the density does there."""
-    each = (levels_off(surface, i, own) or _at_edge(surface, i, best.x) for i, own in enumerate(sides))
+    each = (levels_off(surface, i, own) or _at_edge(surface, i, x) for i, own in enumerate(sides))
     return {label: line for label, line in zip(surface.coordinates.labels, each, strict=True) if line}
 
 

@@ -10,13 +10,13 @@ import bisect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
+from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.foundation.optimize import MAX_DISTANCE
+from bayeszoo.foundation.optimize import Mode, describe, polished
 from bayeszoo.model.base import Values
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.outer import OuterCoordinates
@@ -47,11 +47,6 @@ Sides = list[list[int]]
 """For each entry the sides, -1 and 1."""
 
 
-def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: float = STEP) -> np.ndarray:
-    """Return central differences of a function along each of the D entries of x, as a new last axis."""
-    return np.stack([(function(x + h) - function(x - h)) / (2 * step) for h in step * np.eye(len(x))], axis=-1)
-
-
 @dataclass(frozen=True, eq=False)
 class SurfaceCoordinates(OuterCoordinates):
     """Coordinates of all outer parameters of a model, the known places 0 and ``weak``."""
@@ -80,19 +75,6 @@ class SurfaceCoordinates(OuterCoordinates):
         for i in range(1, count):
             away = np.where(self.logarithmic, rng.uniform(-1, 1, size), rng.normal(size=size)) * self.stretch(SPREAD)
             yield away + (self.weak if i % 2 else 0.0)
-
-
-class Peak(NamedTuple):
-    """Where a climb ended: x, the log evidence there, its gradient, and its negative Hessian, shape (D, D).
-
-    The distance is the Newton decrement, sqrt(g' H^-1 g); infinite where the curvature is not that of a maximum.
-    """
-
-    x: np.ndarray
-    value: float
-    slope: np.ndarray
-    precision: np.ndarray
-    distance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,28 +148,18 @@ class Surface:
             return math.copysign(WORST, -value), np.zeros_like(x)
         return -value, -np.nan_to_num(self.slope(x, rough=True), posinf=0.0, neginf=0.0)
 
-    def peak(self, x: np.ndarray) -> Peak:
+    def peak(self, x: np.ndarray) -> Mode:
         """Go on from x by Newton steps as long as they help, and describe the place."""
-        best = self._described(x)
-        low, high = self.coordinates.bounds()
-        for _ in range(5):
-            if best.distance < 1e-3 * MAX_DISTANCE or not math.isfinite(best.distance):
-                break
-            moved = np.clip(best.x + np.linalg.solve(best.precision, best.slope), low, high)
-            further = self._described(moved)
-            if not further.distance < best.distance or further.value < best.value - 1e-12 * abs(best.value):
-                break
-            best = further
-        return best
+        try:
+            with np.errstate(all="ignore"):
+                place = describe(self._gradient, x, steps=STEP)
+                return polished(self._gradient, place, self.coordinates.bounds(), STEP)
+        except NumericalError:  # the density ends or overflows next to it
+            nothing = np.full((len(x), len(x)), math.nan)
+            return Mode(x, self.value(x), nothing, math.inf, math.inf, np.empty(0))
 
-    def _described(self, x: np.ndarray) -> Peak:
-        slope = self.slope(x)
-        with np.errstate(all="ignore"):
-            bend = differences(lambda x: self.slope(x, rough=True), x)
-        precision, distance = -(bend + bend.T) / 2, math.inf
-        if np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0:
-            distance = math.sqrt(np.maximum(slope @ np.linalg.solve(precision, slope), 0.0))
-        return Peak(x, self.value(x), slope, precision, distance)
+    def _gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        return self.value(x), self.slope(x)
 
     def further(self, x: np.ndarray, way: Way) -> np.ndarray:
         """Move one entry far out to a side, let the others follow, and return the highest place found.
