@@ -133,6 +133,19 @@ def test_names_of_features_and_levels_may_have_brackets(how):
         bz.predict(tree, 1)
 
 
+@pytest.mark.parametrize("how", [{"target": "y"}, {"formula": "y ~ g + `g[x]`"}])
+def test_a_level_with_brackets_makes_no_column_of_another_feature(how):
+    rows = {
+        "y": [1.0, 2, 4, 3, 5, 2],
+        "g": ["u", "x][a", "u", "x][a", "u", "u"],
+        "g[x]": ["z", "a", "a", "z", "z", "z"],
+    }
+    levels = {"g": ["u", "x][a"], "g[x]": ["a", "z"]}
+    data = bz.read(Linear, rows, levels=levels, **how)
+    frame = bz.contrasts(bz.fit(Linear.weak(data), data, "exact", seed=1))
+    assert frame[["quantity", "group", "against"]].values.tolist() == [["g", "x][a", "u"], ["g[x]", "z", "a"]]
+
+
 def test_subsets_of_features_whose_names_have_brackets_are_of_whole_features():
     data = bz.read(Linear, BRACKETS, target="y", interactions="sh[ape:x[1]")
     chosen = bz.subsets(Linear(), data)

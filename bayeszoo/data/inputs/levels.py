@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
@@ -70,9 +70,9 @@ class Coding:
         return self.levels
 
     @property
-    def names(self) -> set[str]:
-        """The names of features, and of the terms that have levels."""
-        return {*self.features, *self.levels_of_terms}
+    def names(self) -> dict[str, list[str]]:
+        """The names of features, and of the terms that have levels, with their levels."""
+        return {**{name: [] for name in self.features}, **self.levels_of_terms}
 
     @property
     def made_of(self) -> Mapping[str, list[str]]:
@@ -126,19 +126,28 @@ def _factors(name: str, known: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def by_feature(names: Iterable[str], known: Collection[str] = ()) -> dict[str, list[int]]:
+def by_feature(names: Iterable[str], known: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[int]]:
     """Return the places of the columns of each feature: ``colour[red]`` and others are of ``colour``.
 
     Those of an interaction ``age:colour[red]`` are of ``age:colour``; a name without levels is its own. A feature whose
-    own name has a bracket is told from its levels where it is ``known``.
+    own name has a bracket is told from its levels where both are ``known``.
     """
+    known = known or {}
     place = {str(name): i for i, name in enumerate(names)}
     places = dict[str, list[int]]()
     for name, i in place.items():
         factors = (_heads(part) for part in _factors(name, place) or [name])
-        own = (next((head for head in heads if head in known), heads[-1]) for heads in factors)
+        own = (next((head for head in heads if _is_of(heads[0], head, known)), heads[-1]) for heads in factors)
         places.setdefault(":".join(own), []).append(i)
     return places
+
+
+def _is_of(column: str, feature: str, known: Mapping[str, Sequence[str]]) -> bool:
+    """Say whether a column is a known feature, or of one of its levels: ``colour[red]``, or a formula's ``[T.red]``."""
+    level = column[len(feature) + 1 : -1]
+    return feature in known and (
+        column == feature or not {level, level.removeprefix("T.")}.isdisjoint(known[feature][1:])
+    )
 
 
 def by_any_name(names: Iterable[str]) -> dict[str, list[int]]:

@@ -35,7 +35,7 @@ def features_of(model: LinearTerms, data: Values) -> dict[str, Feature]:
     of_products, coding = products(names), coding_of(data)
     used = {j for i in model.used(data).tolist() for j in of_products.get(i, [i])}
     columns = {name: Feature([i], []) for i, name in enumerate(names) if i not in of_products}
-    for name, places in by_feature(names, coding.names if coding else ()).items():
+    for name, places in by_feature(names, coding.names if coding else {}).items():
         if len(levels.get(name, ())) == len(places) + 1:
             columns = {key: each for key, each in columns.items() if each.places[0] not in places}
             columns[name] = Feature(places, levels[name])
