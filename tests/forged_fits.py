@@ -1,4 +1,4 @@
-"""Fits that somebody has changed on purpose: attributes of any kind and size, with digests made anew."""
+"""Fits that somebody has changed on purpose: attributes of any kind, arrays of any shape, digests made anew."""
 
 import json
 import random
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import bayeszoo as bz
+from bayeszoo.data.read import Data
 from bayeszoo.results import files
 
 RUN = "__import__('builtins').open('canary', 'w')"
@@ -56,6 +57,70 @@ def forged(tree, rng):
     node.attrs = attrs
     shown = attrs.get(name, "<left out>")
     return tree, f"{node.path} {name} = {str(shown)[:200]!r}"
+
+
+CELLS = [float("nan"), float("inf"), -1, 0, 0.5, 1e308, 2**62, True, "x", "\x1b[2J", ""]
+TYPES = ["U5", "i1", "u1", "f2", "f4", "f8", "i8", "bool"]
+
+
+def reshaped(tree, rng):
+    """Return a copy of a fit with one array changed, and the digest of its data made anew; and say which and how."""
+    tree = tree.copy()
+    node = rng.choice([node for node in tree.subtree if node.to_dataset(inherit=False).variables])
+    data, how = node.to_dataset(inherit=False), rng.choice([*ARRAYS])
+    name = rng.choice([*map(str, data.variables)])
+    try:
+        node.dataset = ARRAYS[how](data, name, rng)
+    except (ValueError, TypeError, IndexError, OverflowError):  # no array is so, and no file holds it
+        return reshaped(tree, rng)
+    if how == "no group" and node.parent is not None:
+        node.orphan()
+    if "data_digest" in tree.attrs and rng.random() < 0.8:
+        groups = [tree[group].to_dataset() for group in ("observed_data", "constant_data") if group in tree.children]
+        tree.attrs["data_digest"] = Data({k: v.to_numpy() for each in groups for k, v in each.data_vars.items()}).digest
+    return tree, f"{node.path} {name}: {how}"
+
+
+def _with(data, name, values, dims=None):
+    """Put other values in the place of a variable."""
+    dims = data.variables[name].dims if dims is None else dims
+    return data.drop_vars(name).assign({name: (dims, values)})
+
+
+def _cell(data, name, rng):
+    values = data.variables[name].to_numpy().astype(object)
+    values[tuple(rng.randrange(size) for size in values.shape)] = value = rng.choice(CELLS)
+    return _with(data, name, values.astype(str) if isinstance(value, str) else values.astype(float))
+
+
+def _along(data, name, places):
+    """Take places along the first axis of a variable, of all that have it."""
+    dims = data.variables[name].dims
+    return data.isel({dims[-1]: places}) if dims else data.drop_vars(name)
+
+
+def _axes(data, name, values):
+    return _with(data, name, values, [f"{name}_{i}_" for i in range(np.ndim(values))])
+
+
+ARRAYS = {
+    "no group": lambda data, name, rng: data,
+    "left out": lambda data, name, rng: data.drop_vars(name),
+    "renamed": lambda data, name, rng: data.rename({name: rng.choice(["x", "posterior", "\x1b", "y", "theta", "row"])}),
+    "none": lambda data, name, rng: _along(data, name, []),
+    "cut": lambda data, name, rng: _along(data, name, [0]),
+    "twice": lambda data, name, rng: _along(data, name, [0, *range(data.sizes[data.variables[name].dims[-1]])]),
+    "a cell": _cell,
+    "full": lambda data, name, rng: _with(data, name, np.full(data.variables[name].shape, rng.choice(CELLS))),
+    "type": lambda data, name, rng: _with(data, name, data.variables[name].to_numpy().astype(rng.choice(TYPES))),
+    "one number": lambda data, name, rng: _axes(data, name, rng.choice(CELLS)),
+    "flat": lambda data, name, rng: _axes(data, name, np.ravel(data.variables[name].to_numpy())),
+    "turned": lambda data, name, rng: _axes(data, name, data.variables[name].to_numpy().T),
+    "one more axis": lambda data, name, rng: _axes(data, name, data.variables[name].to_numpy()[None]),
+    "one less axis": lambda data, name, rng: _axes(data, name, data.variables[name].to_numpy()[..., 0]),
+    "shorter": lambda data, name, rng: _axes(data, name, data.variables[name].to_numpy()[..., :-1]),
+}
+"""Ways to change an array of a group."""
 
 
 def _misspelled(text, rng):
@@ -129,13 +194,13 @@ def by():
 
 
 FITS = {
-    coin: ["predict", "residuals", "select", "report"],
-    formula: ["predict", "contrasts", "residuals"],
-    mixture: ["assign", "predict"],
-    states: ["decode", "predict"],
-    means: ["groups", "contrasts", "predict"],
-    statistics: ["predict", "report"],
-    by: ["contrasts", "predict", "report"],
+    coin: ["predict", "residuals", "select", "report", "summary"],
+    formula: ["predict", "contrasts", "residuals", "summary"],
+    mixture: ["assign", "predict", "summary"],
+    states: ["decode", "predict", "summary"],
+    means: ["groups", "contrasts", "predict", "summary"],
+    statistics: ["predict", "report", "summary"],
+    by: ["contrasts", "predict", "report", "summary"],
 }
 """Small fits of several kinds, and the commands that each may be asked by."""
 
@@ -148,10 +213,10 @@ def _made(fit):
     return tree
 
 
-def cases(count, seed, kinds=tuple(FITS), commands=None):
+def cases(count, seed, kinds=tuple(FITS), commands=None, changes=(forged, reshaped)):
     """Yield forged fits, what was changed in each, and a command to ask it by."""
     rng = random.Random(seed)
     for _ in range(count):
         fit = rng.choice(kinds)
-        changed, what = forged(_made(fit), rng)
+        changed, what = rng.choice(changes)(_made(fit), rng)
         yield changed, f"{fit.__name__}: {what}", rng.choice(commands or FITS[fit])

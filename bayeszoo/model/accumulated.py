@@ -95,10 +95,14 @@ def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
     """Make the statistics again from the arrays that `arrays_of` returned; ``like`` is none of the rows."""
     if not isinstance(model, Sufficient):
         return None
-    kind = type(sufficient(model).statistics(like))
+    empty = sufficient(model).statistics(like)
+    axes = {name: values.ndim for name, values in arrays.items() if values.dtype.kind in "biuf"}
+    if axes != {name: values.ndim for name, values in arrays_of(empty).items()}:
+        problem = f"the statistics stored with the fit are none that {model.name} has"
+        raise InputError(problem, hint="fit again, or ask who made the file")
     # a single float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end
     single = {name: int(a) if a.dtype.kind in "biu" else np.float64(a) for name, a in arrays.items() if not a.ndim}
-    return kind(**{**arrays, **single})
+    return type(empty)(**{**arrays, **single})
 
 
 def digest_of(stats: Any) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from bayeszoo.data.table.table import shown
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 
 if TYPE_CHECKING:
@@ -307,6 +308,8 @@ def check_fit(tree: xr.DataTree) -> None:
         _check(attrs, {"statistics_digest": _is_digest, "data_arrays": _is_text}, {})
     if "exact" in tree.children:
         _check(tree["exact"].attrs, {"log_evidence": _is_float}, {"log_evidence_counts": _is_float})
+    for group in {"exact", "reference"} & tree.children.keys():
+        _check_statistics(tree, group)
     if attrs["status"] in ("ok", "caution"):
         _check_draws(tree)
 
@@ -323,14 +326,29 @@ def check_agreement(tree: xr.DataTree) -> None:
 
 def _check_draws(tree: xr.DataTree) -> None:
     """Refuse a fit that is shown without draws, or with draws that are not a number: its gate has let none through."""
-    if "posterior" not in tree.children or not all(tree["posterior"].sizes.get(dim) for dim in ("chain", "draw")):
+    variables = tree["posterior"].data_vars if "posterior" in tree.children else {}
+    draws = {name: values for name, values in variables.items() if {"chain", "draw"} <= {*values.dims}}
+    if not any(values.size for values in draws.values()):
         raise InputError("the fit has no draws", hint="fit again, or ask who made the file")
-    for name, values in tree["posterior"].data_vars.items():
-        if not {"chain", "draw"} <= {*values.dims}:
-            continue  # another tool has added it
+    for name, values in draws.items():
         if values.dtype.kind not in "biuf" or (values.dtype.kind == "f" and np.isnan(values.to_numpy()).any()):
             problem = f"the draws of {shown(str(name))} in the fit are not all numbers"
             raise InputError(problem, hint="fit again, or ask who made the file")
+
+
+def _check_statistics(tree: xr.DataTree, group: str) -> None:
+    """Refuse means, sds and quantiles that are not those of the draws beside them."""
+    known = tree[group].to_dataset()
+    if known.data_vars and [*known.coords.get("statistic", ())] != ["mean", "sd", *QUANTILES]:
+        raise _not_of(group)
+    for draws in (tree[name].data_vars for name in ("posterior", "derived") if name in tree.children):
+        for name, values in known.data_vars.items():
+            if name in draws and (values.dtype.kind != "f" or values.shape[1:] != draws[name].shape[2:]):
+                raise _not_of(group)
+
+
+def _not_of(group: str) -> InputError:
+    return InputError(f"the group {group!r} is not that of the fit's draws", hint="fit again, or ask who made the file")
 
 
 def check_groups(tree: xr.DataTree, labels: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import lazy_loader
 import numpy as np
@@ -246,6 +246,9 @@ class Fit:
         )
         if data.digest != self.tree.attrs["data_digest"]:
             raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
+        if not _are_data_of(self.model, data):
+            line = f"the data stored with the fit are none that {self.model.name} reads"
+            raise InputError(line, hint="fit again, or ask who made the file")
         return data
 
     @property
@@ -288,7 +291,7 @@ class Fit:
         arrays = {name: values.transpose("chain", "draw", ...).to_numpy() for name, values in drawn.items()}
         if group == "posterior" and "observed_data" in self:  # whose labels say how long the axes are
             self._require_axes(arrays)
-        return arrays
+        return _Draws(arrays)
 
     def _require_axes(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Refuse draws that do not have the axes of the model's parameters, as in a file that was changed."""
@@ -302,7 +305,23 @@ class Fit:
 
     def pooled(self, group: str = "posterior") -> dict[str, np.ndarray]:
         """Return the draws of all chains, one chain after the other, shape (draws, ...)."""
-        return {name: values.reshape(-1, *values.shape[2:]) for name, values in self.draws(group).items()}
+        return _Draws({name: values.reshape(-1, *values.shape[2:]) for name, values in self.draws(group).items()})
+
+
+class _Draws(dict[str, np.ndarray]):
+    """Draws by name; another tool may have left some out."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise InputError(f"the fit has no draws of {name}", hint="fit again, or take all of its variables")
+
+
+def _are_data_of(model: Model, data: Data) -> bool:
+    """Say whether data are what the model's inputs make of them: whoever wrote a file has made their digest as well."""
+    try:
+        again = model.inputs.canonical(data.arrays).arrays
+    except Exception:  # of arrays of any type and shape
+        return False
+    return Data(again).digest == data.digest
 
 
 class _Identity:
