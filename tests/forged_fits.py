@@ -63,12 +63,13 @@ CELLS = [float("nan"), float("inf"), -1, 0, 0.5, 1e308, 2**62, True, "x", "\x1b[
 TYPES = ["U5", "i1", "u1", "f2", "f4", "f8", "i8", "bool"]
 
 
-def reshaped(tree, rng):
+def reshaped(tree, rng, group="", name="", how=""):
     """Return a copy of a fit with one array changed, and the digest of its data made anew; and say which and how."""
     tree = tree.copy()
-    node = rng.choice([node for node in tree.subtree if node.to_dataset(inherit=False).variables])
-    data, how = node.to_dataset(inherit=False), rng.choice([*ARRAYS])
-    name = rng.choice([*map(str, data.variables)])
+    chosen = rng.choice([node for node in tree.subtree if node.to_dataset(inherit=False).variables])
+    node = tree[group] if group else chosen
+    data, how = node.to_dataset(inherit=False), how or rng.choice([*ARRAYS])
+    name = name or rng.choice([*map(str, data.variables)])
     try:
         node.dataset = ARRAYS[how](data, name, rng)
     except (ValueError, TypeError, IndexError, OverflowError):  # no array is so, and no file holds it
@@ -206,7 +207,7 @@ FITS = {
 
 
 @cache
-def _made(fit):
+def made(fit):
     tree = fit()
     for each in [tree, *(tree["fits"].children.values() if "fits" in tree.children else ())]:
         each.attrs |= {"command": "fit beta_bernoulli rows.csv --method exact", "prior": "weak"}
@@ -218,5 +219,5 @@ def cases(count, seed, kinds=tuple(FITS), commands=None, changes=(forged, reshap
     rng = random.Random(seed)
     for _ in range(count):
         fit = rng.choice(kinds)
-        changed, what = rng.choice(changes)(_made(fit), rng)
+        changed, what = rng.choice(changes)(made(fit), rng)
         yield changed, f"{fit.__name__}: {what}", rng.choice(commands or FITS[fit])

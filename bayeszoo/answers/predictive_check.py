@@ -149,13 +149,13 @@ def replicate(
     model, data, columns = _columns(tree)
     chosen = _chosen(statistics, model, data)
     names = {(name, label): f"{name} of {label}" if label else name for label in columns for name in chosen}
-    draws, chains = _thinned(Fit(tree).draws(), tree.attrs["kind"], replicates)
+    draws, chains = _thinned(known := Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
     values = {name: np.empty((2, size)) for name in names.values()}
     cells = len(columns) * len(next(iter(columns.values())))
     for at in range(0, size, step := max(1, MOST_CELLS // cells)):
         some = slice(at, at + step)
-        params = {name: values[some] for name, values in draws.items()}
+        params = type(known)({name: values[some] for name, values in draws.items()})  # says which it lacks
         likelihood = model.likelihood(params, data)
         mean = np.asarray(likelihood.mean(), dtype=np.float64)
         outcomes, sd = likelihood.rvs(size=mean.shape, random_state=rng), np.broadcast_to(likelihood.std(), mean.shape)
