@@ -471,7 +471,7 @@ def test_bug_is_caught_without_a_sampler(bug):
 
 def test_every_identity_has_a_seeded_bug_here_or_there():
     """Others are seeded for beta_bernoulli, regressions, mixtures, groups and models without a closed form."""
-    with_files = {"EM", "Hidden", "HiddenMarkov", "Conditional", "LogConcave"}
+    with_files = {"EM", "Hidden", "Sequential", "Conditional", "LogConcave"}
     elsewhere = {one.function for one in IDENTITIES if with_files & {*one.needs} or one.lacks}
     quick = {case[1] for case in one_bug_an_identity(BUGS) if is_quick(case)}
     assert {one.function for one in IDENTITIES} - quick - elsewhere == {"feature_units"}

@@ -42,17 +42,10 @@ LATENT, MIXTURE = ("Hidden",), ("EM", "Variational", "Enumerable")
 AUGMENTED = ("LogConcave", "Variational")
 
 
-def _is_hidden_markov(model: type[Model]) -> bool:
-    from bayeszoo.families.hmm.model import HiddenMarkovModel
-
-    return issubclass(model, HiddenMarkovModel)
-
-
 _HAS = {
     **CAPABILITIES,
     "Exact": is_exact,
     "Hidden": lambda model: issubclass(model, can.EM) and not issubclass(model, can.LogConcave),
-    "HiddenMarkov": _is_hidden_markov,
 }
 SIMULATED = {"simulator", "simulation_based", "simulated_prior", "simulated_rows"}  # which draw data from the prior
 PLAIN = ("ClosedForm", "Hidden")  # without either, a model is held to its declaration and its simulator alone
@@ -117,7 +110,7 @@ IDENTITIES = (
     Identity("enumerated_row_order", MIXTURE, when=lambda inputs: not isinstance(inputs, Series), closed=False),
     Identity("enumerated_units", MIXTURE, when=lambda inputs: isinstance(inputs, Measured), closed=False),
     Identity("simulation_based", MIXTURE, data_free=True, closed=False),
-    Identity("decoded_states", ("HiddenMarkov",), closed=False),
+    Identity("decoded_states", ("Sequential", "Enumerable"), closed=False),
     Identity("laplace_evidence", (), closed=False, lacks=("Atoms",)),
     Identity("simulated_prior", (), data_free=True, closed=False, lacks=("ClosedForm", "Enumerable")),
     Identity("simulated_rows", (), data_free=True, closed=False, lacks=("ClosedForm", "Enumerable")),

@@ -67,7 +67,7 @@ class Sequential(Latent, family=True):
         """Return the distribution of the rows that follow the only sequence, each given the rows seen alone."""
         assert isinstance(self.inputs, Series)
         if not self.inputs.masked(new).all():
-            hint = "give a number of rows to be predicted; `bayeszoo decode FIT NEW` scores other sequences"
+            hint = "give their number (--rows 3); `bayeszoo decode FIT NEW` scores other sequences"
             raise InputError(f"rows of {self.name} depend on those before: it predicts how they go on", hint=hint)
         if np.any(seen["sequence"] != seen["sequence"][0]):
             hint = "`bayeszoo decode FIT --steps 3` predicts the rows after each"
