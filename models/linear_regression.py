@@ -18,7 +18,7 @@ import numpy as np
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import InverseRootGamma
-from bayeszoo.distributions.special import log_rising
+from bayeszoo.families.linear import least_squares
 from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, normal_inverse_gamma, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
@@ -112,9 +112,9 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
 
     def log_evidence(self, stats: FactoredMoments) -> float:
         """Return the log density of the outcomes, NaN where rounding could change it."""
-        (weights, _, scale), half = self._learned(stats), stats.n / 2
-        powers = self.a0 * np.log1p(weights.misfit / (2 * self.b0)) + half * np.log(2 * math.pi * scale)
-        return log_rising(self.a0, half) - powers - weights.safe_log_det / 2
+        weights, _, _ = self._learned(stats)
+        known = weights.misfit, weights.safe_log_det, stats.n
+        return least_squares.log_evidence_over_variance(*known, self.a0, self.b0)
 
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""

@@ -20,9 +20,14 @@ import scipy
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.mixed import Inclusion, LocationScaleMixture
 from bayeszoo.distributions.posterior import InverseRootGamma, Posterior
-from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.linear.least_squares import MAX_ROUNDING, Solution, normal_inverse_gamma, solve
+from bayeszoo.families.linear.least_squares import (
+    MAX_ROUNDING,
+    Solution,
+    log_evidence_over_variance,
+    normal_inverse_gamma,
+    solve,
+)
 
 MOST_TERMS = 20
 """Terms whose subsets, a million, are all gone through, in about a minute."""
@@ -108,9 +113,8 @@ class Selection:
         own = np.einsum("bii->bi", factors)
         learned = _log_sizes(own[:, :size])
         before = _log_sizes(np.einsum("bii->bi", np.linalg.qr(self._taken(self.inverse_root, columns), mode="r")))
-        scale = self.b0 + np.square(own[:, size]) / 2
-        powers = self.a0 * np.log(scale / self.b0) + self.n / 2 * np.log(2 * np.pi * scale)
-        evidence = log_rising(self.a0, self.n / 2) - powers - (learned - before)
+        misfit = np.square(own[:, size])
+        evidence = log_evidence_over_variance(misfit, 2 * (learned - before), self.n, self.a0, self.b0)
         return np.asarray(evidence + self.log_prior[size - self.fixed])
 
     def conditional(self, members: np.ndarray, units: np.ndarray, origin: np.ndarray) -> Posterior:
