@@ -195,13 +195,13 @@ def by():
 
 
 FITS = {
-    coin: ["predict", "residuals", "select", "report", "summary"],
-    formula: ["predict", "contrasts", "residuals", "summary"],
-    mixture: ["assign", "predict", "summary"],
-    states: ["decode", "predict", "summary"],
-    means: ["groups", "contrasts", "predict", "summary"],
-    statistics: ["predict", "report", "summary"],
-    by: ["contrasts", "predict", "report", "summary"],
+    coin: ["predict", "residuals", "select", "report"],
+    formula: ["predict", "contrasts", "residuals"],
+    mixture: ["assign", "predict"],
+    states: ["decode", "predict"],
+    means: ["groups", "contrasts", "predict"],
+    statistics: ["predict", "report"],
+    by: ["contrasts", "predict", "report"],
 }
 """Small fits of several kinds, and the commands that each may be asked by."""
 

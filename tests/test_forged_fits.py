@@ -111,7 +111,6 @@ ODD_ARRAYS = {
     "a statistic of two": (forge.statistics, "statistics", "failures", "one more axis", "predict"),
     "no draws": (forge.coin, "posterior", "theta", "renamed", "residuals"),
     "draws without axes": (forge.coin, "posterior", "theta", "flat", "residuals"),
-    "quantiles of others": (forge.coin, "exact", "statistic", "cut", "summary"),
 }
 
 
@@ -119,6 +118,12 @@ ODD_ARRAYS = {
 def test_arrays_of_other_shapes_end_in_one_line_though_all_digests_are_right(fit, group, name, how, command, ask):
     tree = forge.reshaped(forge.made(fit), Always(), group, name, how)[0]
     assert ask(tree, how, command) is None
+
+
+def test_a_closed_form_of_other_statistics_is_refused_though_its_digests_are_right(tmp_path):
+    forge.write(forge.reshaped(forge.made(forge.coin), Always(), "exact", "statistic", "cut")[0], tmp_path / "fit.nc")
+    with pytest.raises(bz.InputError, match="'exact'"):
+        bz.load(tmp_path / "fit.nc")
 
 
 class Always(random.Random):
@@ -149,8 +154,8 @@ def test_draws_of_other_sizes_are_refused_though_their_digests_are_right(change,
     path = files.save(tree, tmp_path / "other.nc")
     with pytest.raises(bz.InputError, match=r"a draw of p has|the group 'exact' is not"):
         Fit(bz.load(path)).draws()
-    for verb in ("summary", "residuals", "predict"):  # an answer in closed form asks for no draw
-        code, _, err = run(verb, str(path))
+    for verb in ("report", "residuals", "predict"):  # an answer in closed form asks for no draw
+        code, _, err = run(verb, str(path), *(["-o", str(tmp_path / "page.html")] if verb == "report" else []))
         assert code in (0, 2)
         assert "bug" not in err
 
