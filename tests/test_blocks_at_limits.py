@@ -1,5 +1,6 @@
 """Conjugate blocks where numbers are extreme or arrays unusual, and ranks of prior draws among posterior draws."""
 
+import math
 from dataclasses import replace
 
 import mpmath as mp
@@ -10,13 +11,13 @@ from scipy import stats
 from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
-from bayeszoo.distributions.dirichlet import divergence
+from bayeszoo.distributions.dirichlet import divergence, log_dirichlet_ratio
 from bayeszoo.distributions.special import log_beta
 from bayeszoo.distributions.statistics.events import Events
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.errors import InputError
-from tests.test_blocks import AXES, MADE, N, bug, case, ones, same, some, stationary_gap
+from tests.blocks import AXES, MADE, N, bug, case, ones, same, some, stationary_gap, total
 
 # Ranks: parameters of the prior, rows given them, draws of the posterior given these
 
@@ -362,3 +363,36 @@ def test_moments_on_leading_axes_pool_and_part(structure):
     nothing = whole - whole
     assert np.all(nothing.n == 0)
     assert np.all(nothing.scatter == 0)
+
+
+@pytest.mark.parametrize("axes", AXES, ids=str)
+@pytest.mark.parametrize("kind", ["mean and variance", "mean and precision", "full", "diagonal", "spherical", "tied"])
+@pytest.mark.parametrize(("offset", "scale"), [(1e9, 1.0), (0.0, 1e-9), (0.0, 1e9)])
+def test_evidence_moves_with_units(kind, axes, offset, scale):
+    """A number added to all rows changes nothing, and another unit the volume of each row alone."""
+    if kind == "tied" and not axes:
+        axes = (1,)
+    block, rows, _ = case(kind, axes)
+    rows = {"x": np.round(rows["x"] * 2**20) / 2**20}  # whose sum with the offset is exact
+    columns = rows["x"].size // N
+    if isinstance(block, Normal):
+        moved = replace(block, m=block.m * scale + offset, b=block.b * scale**2)
+    else:
+        moved = replace(block, m=block.m * scale + offset, psi=block.psi * scale**2)
+    same_centre = replace(block, m=(moved.m - offset) / scale)  # what the offset took from the prior's own centre
+    evidences = [
+        total(each.log_evidence(each.statistics(own, ones(own, axes))), axes)
+        for each, own in ((same_centre, rows), (moved, {"x": rows["x"] * scale + offset}))
+    ]
+    jacobian = N * columns * math.prod(axes) * math.log(scale)
+    assert evidences[0] - evidences[1] == pytest.approx(jacobian, rel=1e-9, abs=1e-6 if offset else 1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-200])
+@pytest.mark.parametrize("own", [[3, 0, 0, 0, 0], [2, 5, 0, 0, 1], [0, 0, 0, 0, 0], [0, 10**6, 0, 4, 0]])
+def test_evidence_of_tiny_concentrations(alpha, own):
+    with mp.workdps(400):
+        exact = mp.loggamma(5 * mp.mpf(alpha)) - mp.loggamma(5 * mp.mpf(alpha) + sum(own))
+        exact += mp.fsum(mp.loggamma(mp.mpf(alpha) + c) - mp.loggamma(mp.mpf(alpha)) for c in own)
+        exact = float(exact)
+    assert log_dirichlet_ratio(np.full(5, alpha), own) == pytest.approx(exact, rel=1e-12, abs=1e-12)
