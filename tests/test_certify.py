@@ -1,15 +1,14 @@
 """The certificate: lines are kept, interrupted ones are run again, and its tables count what the lines say."""
 
 import json
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-SPEC = spec_from_file_location("certify", Path(__file__).parents[1] / "benchmarks" / "certify.py")
-certify = module_from_spec(SPEC)
-SPEC.loader.exec_module(certify)
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(Path(__file__).parents[1])
+    from benchmarks import cells, certificate, certify
 
 
 def line(cell, **found):
@@ -29,9 +28,9 @@ def test_a_cell_with_a_line_is_not_run_again_and_one_cut_off_is(tmp_path):
 def test_ranks_of_draws_that_are_too_wide_fail(change, passes):
     u = np.random.default_rng(1).random((300, 2))
     ranks = [{"mu": each.tolist()} for each in np.floor(100 * change(u)).astype(int)]
-    p, quantities = certify.lowest_p(ranks)
+    p, quantities = certificate.lowest_p(ranks)
     assert quantities == 2
-    assert bool(p >= certify.LEVEL) is passes
+    assert bool(p >= certificate.LEVEL) is passes
 
 
 def test_cells_of_former_engines_are_run_again_and_compared(tmp_path, monkeypatch):
@@ -45,7 +44,7 @@ def test_cells_of_former_engines_are_run_again_and_compared(tmp_path, monkeypatc
     certify.recheck(2, 1, [], path)
     found = certify.read_lines(path)
     assert [found[f"bad/funnel/{i}"]["same"] for i in range(2)] == [True, False]
-    assert "Of 2 older cells drawn at random and run again, 1 came to the same verdict." in certify.page(found)
+    assert "Of 2 older cells drawn at random and run again, 1 came to the same verdict." in certificate.page(found)
 
 
 class InThisProcess:
@@ -67,7 +66,7 @@ def test_page_counts_what_the_lines_say():
     lines += [line("again/ridge/0", status="ok", z=5.0), line("again/ridge/1", status="failed", z=1.0)]
     lines += [line("bad/funnel/0", status="ok", missed=["sd"]), line("bad/funnel/3", status="failed", missed=[])]
     lines += [{**line("bugs/test_x", bugs={"seen": True, "blind": False}), "source": "before"}]
-    text = certify.page({each["cell"]: each for each in lines}, lambda cell: "now")
+    text = certificate.page({each["cell"]: each for each in lines}, lambda cell: "now")
     assert f"{len(lines)} cells so far, {len(lines) - 1} of them with today's models and engines" in text
     for row in (
         "| gaussian_mean/nuts | 100 | 0 | 0 | 1 | 1 | passed |",
@@ -80,12 +79,12 @@ def test_page_counts_what_the_lines_say():
 
 
 def test_a_digest_is_that_of_the_own_model():
-    digests = [certify.source_digest(f"sbc/{name}/nuts/{i}") for name in ("ridge", "lda") for i in (0, 1)]
+    digests = [cells.source_digest(f"sbc/{name}/nuts/{i}") for name in ("ridge", "lda") for i in (0, 1)]
     assert digests[0] == digests[1] != digests[2] == digests[3]
 
 
 def test_cells_are_named_once_and_are_of_known_kinds():
-    names = list(certify.cells(3))
+    names = list(cells.cells(3))
     assert len(names) == len(set(names))
-    assert {name.partition("/")[0] for name in names} == set(certify.KINDS)
+    assert {name.partition("/")[0] for name in names} == set(cells.KINDS)
     assert {"sbc/lda/gibbs/2", "again/ridge/19", "bad/Cauchy/9"} <= set(names)
