@@ -120,8 +120,9 @@ def test_arrays_of_other_shapes_end_in_one_line_though_all_digests_are_right(fit
     assert ask(tree, how, command) is None
 
 
-def test_a_closed_form_of_other_statistics_is_refused_though_its_digests_are_right(tmp_path):
-    forge.write(forge.reshaped(forge.made(forge.coin), Always(), "exact", "statistic", "cut")[0], tmp_path / "fit.nc")
+@pytest.mark.parametrize(("name", "how"), [("statistic", "cut"), ("theta", "shorter"), ("theta", "one more axis")])
+def test_a_closed_form_of_other_statistics_is_refused_though_its_digests_are_right(name, how, tmp_path):
+    forge.write(forge.reshaped(forge.made(forge.coin), Always(), "exact", name, how)[0], tmp_path / "fit.nc")
     with pytest.raises(bz.InputError, match="'exact'"):
         bz.load(tmp_path / "fit.nc")
 

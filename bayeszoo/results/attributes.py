@@ -343,7 +343,8 @@ def _check_statistics(tree: xr.DataTree, group: str) -> None:
         raise _not_of(group)
     for draws in (tree[name].data_vars for name in ("posterior", "derived") if name in tree.children):
         for name, values in known.data_vars.items():
-            if name in draws and (values.dtype.kind != "f" or values.shape[1:] != draws[name].shape[2:]):
+            is_along = values.dims[:1] == ("statistic",) and values.dtype.kind == "f"
+            if name in draws and not (is_along and values.shape[1:] == draws[name].shape[2:]):
                 raise _not_of(group)
 
 
