@@ -2,11 +2,14 @@
 
 import json
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from bayeszoo.models.normal_means import NormalMeans
 
 import bayeszoo as bz
+from bayeszoo.inference.methods.modes import outer
 
 SCHOOLS = ("normal_means", {"m0": 0, "s0": 5, "t0": 5})
 RATS = ("beta_binomial", {"a": 1, "b": 1, "shape": 0.5})
@@ -91,3 +94,14 @@ def test_a_prior_too_far_from_the_data_to_compute_with_is_no_crash_and_no_number
     rows = bz.read(kind, {"y": [1.0, 2.0, 3.0], "se": [1.0, 1.0, 1.0], "group": ["a", "b", "c"]})
     tree = bz.fit(kind(m0=1e100, s0=1.0, t0=1.0), rows, method, seed=1, groups=())
     assert tree.attrs["status"] == ("ok" if method == "mle" else "failed")
+
+
+@pytest.mark.parametrize("highest", [-100.0, 0.0, 100.0])
+def test_a_place_beside_the_mode_is_seen_whatever_the_height(highest):
+    places = SimpleNamespace(bounds=[(-np.inf, np.inf), (0.0, np.inf)])
+    at_mode, beside = (
+        outer._checks_of_height(places, lambda x: highest - float(np.sum((x - 3.0) ** 2)), np.array(place))
+        for place in ([3.0, 3.0], [3.0, 2.9])
+    )
+    assert [check.passed for check in at_mode] == [True, True]
+    assert [check.passed for check in beside] == [False, True]

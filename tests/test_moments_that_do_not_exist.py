@@ -9,6 +9,7 @@ from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.foundation.tails import Moments, existing
+from bayeszoo.results import summary
 
 HMM, MIXTURE = bz.find("hmm_gaussian"), bz.find("gaussian_mixture")
 ROWS = {"y": [0.1, 0.2, 5.0, 0.3]}
@@ -77,3 +78,8 @@ def test_what_is_withheld_for_other_reasons_stays_said():
     assert told.withheld[0].startswith("sd, mcse_mean, mcse_sd: ")
     assert "; mean: " in told.withheld[1]
     assert existing(known, 2.5) is known
+
+
+@pytest.mark.parametrize(("medians", "is_of_moments"), [([np.nan, np.nan], True), ([np.nan, 1.0], False), ([], False)])
+def test_a_quantity_is_exact_in_moments_alone_where_no_entry_has_a_median(medians, is_of_moments):
+    assert summary._is_of_moments({"median": np.array(medians)}) is is_of_moments
