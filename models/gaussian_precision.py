@@ -18,7 +18,7 @@ import scipy
 
 from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
-from bayeszoo.distributions.posterior import InverseRootGamma
+from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.model import BlockModel, Example, Values, positive, real
 
@@ -104,7 +104,7 @@ class GaussianPrecision(BlockModel[Moments]):
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
 
-    def derived_marginals(self, stats: Moments) -> dict[str, Any]:
+    def derived_marginals(self, stats: Moments) -> dict[str, Marginal]:
         """Return the distribution of sigma in closed form."""
         later = self.block().updated(stats)
         return {"sigma": InverseRootGamma(float(later.a), float(later.b))}

@@ -17,7 +17,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.posterior import InverseRootGamma
+from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
 from bayeszoo.families.linear import least_squares
 from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, normal_inverse_gamma, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
@@ -130,7 +130,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.sqrt(np.asarray(params["sigma2"]))}
 
-    def derived_marginals(self, stats: FactoredMoments) -> dict[str, Any]:
+    def derived_marginals(self, stats: FactoredMoments) -> dict[str, Marginal]:
         """Return the distribution of sigma in closed form."""
         return {"sigma": InverseRootGamma(*self._learned(stats)[1:])}
 

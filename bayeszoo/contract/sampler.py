@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.contract.case import Case, case_of, closed_case, real_data
-from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.fit import fit, uninterrupted
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
@@ -147,12 +147,12 @@ def _moments(draws: Mapping[str, np.ndarray], posterior: Any) -> Iterator[tuple[
                 yield label, estimate[light], np.asarray(exact)[light], mcse[light], scale[light]
 
 
-def _scale(marginal: Any) -> np.ndarray:
+def _scale(marginal: Marginal) -> np.ndarray:
     """Half the width of the central 68%: a standard deviation that always exists."""
     return (np.asarray(marginal.ppf(0.84)) - np.asarray(marginal.ppf(0.16))) / 2
 
 
-def _light_tailed(marginal: Any) -> np.ndarray:
+def _light_tailed(marginal: Marginal) -> np.ndarray:
     """Say which entries have tails light enough for the error of a standard deviation to be normal.
 
     The 0.1% quantile's distance from the median over that of the 2.5% one: Gaussian 1.6, exponential 2.2, Student-t(4)

@@ -29,6 +29,18 @@ class Frozen:
         method = getattr(self.dist, name)
         return lambda *values, **options: method(*values, *self.args, **self.kwds, **options)
 
+    def mean(self) -> Any:
+        """Return the mean."""
+        return self.dist.mean(*self.args, **self.kwds)
+
+    def cdf(self, x: Any) -> Any:
+        """Return the probability of at most x."""
+        return self.dist.cdf(x, *self.args, **self.kwds)
+
+    def ppf(self, q: Any) -> Any:
+        """Return the quantile of a level."""
+        return self.dist.ppf(q, *self.args, **self.kwds)
+
     def std(self) -> Any:
         """Return the standard deviation: that of scale 1, so that no square of a scale overflows or vanishes."""
         loc, scale = self.kwds.get("loc", 0.0), self.kwds.get("scale", 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
@@ -20,6 +20,22 @@ QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
 
 Node = dict[str, tuple[np.ndarray, np.ndarray]]
 """Means and standard deviations by parameter."""
+
+
+class Marginal(Protocol):
+    """The distribution of each entry of a parameter by itself, as all summaries ask for it."""
+
+    def mean(self) -> Any:
+        """Return the means, of the parameter's shape; NaN where there is none."""
+
+    def std(self) -> Any:
+        """Return the standard deviations, infinite or NaN where there is none."""
+
+    def cdf(self, x: Any, /) -> Any:
+        """Return the probability of at most x."""
+
+    def ppf(self, q: Any, /) -> Any:
+        """Return the quantile of a level."""
 
 
 class Posterior(Mapping[str, Any]):
@@ -47,7 +63,7 @@ class Posterior(Mapping[str, Any]):
 
     def __init__(
         self,
-        marginals: Mapping[str, Any],
+        marginals: Mapping[str, Marginal],
         draw: Callable[[tuple[int, ...], np.random.Generator], dict[str, np.ndarray]] | None = None,
         log_density: Callable[[Mapping[str, Any]], Any] | None = None,
         within: Mapping[str, Callable[[], np.ndarray]] | None = None,
@@ -87,7 +103,7 @@ class Posterior(Mapping[str, Any]):
 
     @classmethod
     def chained(
-        cls, name: str, first: Any, second: Callable[[Any], Posterior], marginals: Mapping[str, Any]
+        cls, name: str, first: Any, second: Callable[[Any], Posterior], marginals: Mapping[str, Marginal]
     ) -> Posterior:
         """Return the joint distribution of a number ``name``, and of what has a distribution given it.
 

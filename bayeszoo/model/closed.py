@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bayeszoo.distributions.conjugate.law import Block
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.posterior import Marginal, Posterior
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.observable import Observable
@@ -71,7 +71,7 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
         """Return the log marginal likelihood of a table of counts, in whatever order."""
         return self.log_evidence(stats) + stats.log_coefficient
 
-    def derived_marginals(self, stats: S) -> dict[str, Any]:
+    def derived_marginals(self, stats: S) -> dict[str, Marginal]:
         """Return the distributions of quantities of ``derived``, where these are known."""
         return {}
 

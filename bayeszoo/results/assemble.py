@@ -16,7 +16,7 @@ import numpy as np
 
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.grid_moments import Moments
-from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import MIXING, Check, as_dict, check_agreement, check_draws, check_finite, verdict
 from bayeszoo.inference.labels.symmetry import Labelled, labelled
@@ -54,7 +54,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
         outcome = _relabelled(outcome, labels)
     groups = {**_groups(problem, outcome, dims, coords), **groups}
-    marginals: dict[str, Any] | None = None
+    marginals: dict[str, Marginal] | None = None
     if isinstance(model, ClosedForm):
         with suppress(NumericalError):  # of some data there is no posterior, or a posterior and no evidence
             marginals = {**problem.posterior, **model.derived_marginals(problem.stats)}
@@ -205,7 +205,7 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
 
 
 def _exact(
-    marginals: Mapping[str, Any],
+    marginals: Mapping[str, Marginal],
     dims: Mapping[str, tuple[str, ...]],
     coords: Mapping[str, Any],
     moments: Mapping[str, Moments] | None = None,
@@ -228,7 +228,7 @@ def _evidence(model: ClosedForm[Any], stats: Any) -> dict[str, float]:
     return evidence
 
 
-def _quantile(marginal: Any, q: float) -> np.ndarray:
+def _quantile(marginal: Marginal, q: float) -> np.ndarray:
     """Return a quantile: 0 where SciPy stops at the smallest double with all its digits."""
     quantile = np.asarray(marginal.ppf(q))
     return np.where(np.abs(quantile) <= np.finfo(np.float64).tiny, 0.0, quantile)

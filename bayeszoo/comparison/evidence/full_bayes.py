@@ -17,7 +17,7 @@ from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_for
 from bayeszoo.comparison.evidence.grid import Bounds, between, require_few
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
-from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.distributions.priors import Prior, Priors, Uniform
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, at_most, passed
@@ -237,7 +237,7 @@ def _result(outer: Over, model: Model, best: EmpiricalBayes, data: Data, laid: S
     )
 
 
-def _edges(marginal: Any, prior: Uniform) -> tuple[float, float]:
+def _edges(marginal: Marginal, prior: Uniform) -> tuple[float, float]:
     """Return the posterior probabilities near the two bounds of a field."""
     low, high = prior.ppf([EDGE, 1 - EDGE])
     return marginal.cdf(low), 1 - marginal.cdf(high)
@@ -263,13 +263,13 @@ def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.n
     return np.where(np.isfinite(share), share, 0.0)
 
 
-def _moments(marginal: Any, share: np.ndarray) -> dict[str, np.ndarray]:
+def _moments(marginal: Marginal, share: np.ndarray) -> dict[str, np.ndarray]:
     """Return mean and sd, NaN where points near a bound decide them."""
     moments = {"mean": marginal.mean(), "sd": marginal.std()}
     return {key: np.where(share > MAX_EDGE_VARIANCE, math.nan, value) for key, value in moments.items()}
 
 
-def _figures(moments: Mapping[str, np.ndarray], marginal: Any) -> dict[str, float]:
+def _figures(moments: Mapping[str, np.ndarray], marginal: Marginal) -> dict[str, float]:
     quantiles = {name: marginal.ppf(level) for name, level in QUANTILES.items()}
     return {name: float(value) for name, value in {**moments, **quantiles}.items()}
 

@@ -13,6 +13,7 @@ import scipy
 from bayeszoo.distributions import dirichlet, frozen
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.discrete import sum_of_others
+from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import log_beta_ratio
 from bayeszoo.distributions.statistics.counts import Counts, Trials
 
@@ -157,7 +158,7 @@ class Categorical(Block[Counts]):
         """Draw probabilities, (*size, *axes, V)."""
         return {self.names[0]: dirichlet.draw_dirichlet(self.alpha, size, rng)}
 
-    def marginals(self) -> dict[str, Any]:
+    def marginals(self) -> dict[str, Marginal]:
         """Return the Beta distribution of each entry."""
         return {self.names[0]: frozen.beta(self.alpha, sum_of_others(self.alpha))}
 
@@ -253,6 +254,6 @@ class Bernoulli(Block[Trials]):
         """Draw chances, (*size, *axes)."""
         return {self.names[0]: rng.beta(self.a, self.b, (*size, *self.axes))}
 
-    def marginals(self) -> dict[str, Any]:
+    def marginals(self) -> dict[str, Marginal]:
         """Return Beta distributions."""
         return {self.names[0]: frozen.beta(self.a, self.b)}

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.posterior import Marginal, Posterior
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.errors import NumericalError
 
@@ -188,7 +188,7 @@ class Block[S: Stats](Law[S]):
         """Draw the parameters jointly, (*size, *axes, *own)."""
 
     @abstractmethod
-    def marginals(self) -> dict[str, Any]:
+    def marginals(self) -> dict[str, Marginal]:
         """Return the distribution of each entry of the parameters by itself, with SciPy's methods."""
 
     def within(self) -> dict[str, Callable[[], np.ndarray]]:

@@ -13,6 +13,7 @@ import scipy
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.covariance import covariance_of_entries
+from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.statistics.base import along
 from bayeszoo.distributions.statistics.moments import Moments, squared
 from bayeszoo.distributions.structures import Structure
@@ -244,7 +245,7 @@ class MultivariateNormal(Block[Moments]):
             raise NumericalError(f"{self.names[1]} cannot be drawn: nu = {np.min(self.nu):g} is too near to {least}")
         return dict(zip(self.names, (mean, covariance), strict=True))
 
-    def marginals(self) -> dict[str, Any]:
+    def marginals(self) -> dict[str, Marginal]:
         """Return the distributions of the means, Student t, and of the covariances, entry by entry."""
         df = self.nu_each[..., None] - self.structure.block + 1
         scale = self.structure.variances(self.psi_each) / self.kappa[..., None] / df

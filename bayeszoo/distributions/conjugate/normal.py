@@ -10,6 +10,7 @@ import numpy as np
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import digamma_less_log, gamma_divergence, log_gamma, log_normal, log_rising
 from bayeszoo.distributions.statistics.base import positive_or
 from bayeszoo.distributions.statistics.moments import Moments
@@ -194,7 +195,7 @@ class Normal(Block[Moments]):
         mean = self.m if self.mean_known else self.m + np.sqrt(variance / self.kappa) * rng.standard_normal(shape)
         return self._named(mean, variance)
 
-    def marginals(self) -> dict[str, Any]:
+    def marginals(self) -> dict[str, Marginal]:
         """Return means, Student t or normal, and variances, inverse gamma, or precisions, gamma."""
         scale = np.sqrt(self._typical_variance / self.kappa)
         mean = frozen.norm(self.m, scale) if self.variance is not None else frozen.t(2 * self.a, self.m, scale)

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import (
     deviance,
     digamma_less_log,
@@ -107,6 +108,6 @@ class Poisson(Block[Events]):
         """Draw rates, (*size, *axes)."""
         return {self.names[0]: rng.standard_gamma(self.a, (*size, *self.axes)) / self.b}
 
-    def marginals(self) -> dict[str, Any]:
+    def marginals(self) -> dict[str, Marginal]:
         """Return Gamma distributions."""
         return {self.names[0]: frozen.gamma(self.a, scale=1 / self.b)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.posterior import Marginal, Posterior
 from bayeszoo.families.linear.least_squares import covariance_root
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.selection.chain import SelectionChain
@@ -89,7 +89,7 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, Atoms,
         is_in = np.asarray(params["w"])[..., int(self.intercept) :] != 0
         return {"included": is_in.astype(np.float64), "sigma": np.sqrt(np.asarray(params["sigma2"]))}
 
-    def derived_marginals(self, stats: FactoredMoments) -> dict[str, Any]:
+    def derived_marginals(self, stats: FactoredMoments) -> dict[str, Marginal]:
         """Return the probability of each term of being in, and the distribution of sigma."""
         return all_subsets(self.selection(stats)).derived()
 

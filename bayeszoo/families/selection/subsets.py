@@ -19,7 +19,7 @@ import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.mixed import Inclusion, LocationScaleMixture
-from bayeszoo.distributions.posterior import InverseRootGamma, Posterior
+from bayeszoo.distributions.posterior import InverseRootGamma, Marginal, Posterior
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.least_squares import (
     MAX_ROUNDING,
@@ -183,7 +183,7 @@ class Subsets:
         """Which of all terms are in, shape (P, T)."""
         return np.hstack([np.ones((len(self.members), self.selection.fixed), dtype=bool), self.members])
 
-    def derived(self) -> dict[str, Any]:
+    def derived(self) -> dict[str, Marginal]:
         """Return the distributions of the indicators of being in, and of the standard deviation of the noise."""
         sigma = InverseRootGamma(self.selection.shape, 1.0)
         mixed = LocationScaleMixture(sigma, self.weights, 0.0, np.sqrt(self.scale))
@@ -335,7 +335,7 @@ def averaged(
     return Posterior(marginals, draw, log_density)
 
 
-def _marginals(subsets: Subsets, units: np.ndarray, origin: np.ndarray) -> dict[str, Any]:
+def _marginals(subsets: Subsets, units: np.ndarray, origin: np.ndarray) -> dict[str, Marginal]:
     shape, members = subsets.selection.shape, subsets.all_members
     spread = np.where(members, subsets.spread, 1.0)
     scale = np.sqrt(subsets.scale[:, None] / shape * spread) / units

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions.posterior import QUANTILES, Marginal
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.inference.problem import Outcome, Problem
@@ -47,7 +46,7 @@ def _evidence(problem: Problem) -> tuple[float, Mapping[str, float], list[Check]
     return known.log_evidence(problem.stats), known.figures(problem.stats), []
 
 
-def _error(marginal: Any, q: float) -> np.ndarray:
+def _error(marginal: Marginal, q: float) -> np.ndarray:
     """Return |cdf(ppf(q)) - q|, or 0 where only the spacing of doubles, far finer than the sd, stands in the way."""
     quantile = np.asarray(marginal.ppf(q))
     plain = np.abs(marginal.cdf(quantile) - q)
