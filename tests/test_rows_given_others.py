@@ -20,6 +20,14 @@ def fit(request):
     return bz.fit(M(**FIELDS[request.param]), bz.read(M, data), "exact", seed=1)
 
 
+def test_the_error_of_a_mean_by_quadrature_is_what_half_the_grid_changes():
+    mass, halved, values = np.array([0.2, 0.5, 0.3]), np.array([0.4, 0.0, 0.6]), np.array([[[1.0], [2.0], [4.0]]])
+    average = averages.Average("exact", mass, halved)
+    assert average.mean(values) == pytest.approx([2.4])
+    assert average.error(values) == pytest.approx([2.8 - 2.4])
+    assert averages.Average("exact", mass, mass).error(values) == pytest.approx([0.0])
+
+
 def without(fit, i):
     """Return the data without a row, and the row."""
     model, data = Fit(fit).model, Fit(fit).data
