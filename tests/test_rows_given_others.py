@@ -7,6 +7,7 @@ import bayeszoo as bz
 from bayeszoo.answers import averages, leave_out
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.conditional import marginalized_density
+from bayeszoo.foundation import diagnostics
 from bayeszoo.model import Conditional
 from bayeszoo.results.stored import Fit
 
@@ -26,6 +27,13 @@ def test_the_error_of_a_mean_by_quadrature_is_what_half_the_grid_changes():
     assert average.mean(values) == pytest.approx([2.4])
     assert average.error(values) == pytest.approx([2.8 - 2.4])
     assert averages.Average("exact", mass, mass).error(values) == pytest.approx([0.0])
+
+
+def test_the_error_of_a_mean_of_draws_that_count_alike_is_that_of_their_mean():
+    values = np.random.default_rng(3).normal(size=(4, 200, 3))
+    alike = averages.LeftOut("sampled", np.full(values.shape, -np.log(800)), None, np.zeros(3), np.full(3, True))
+    assert alike.mean(values) == pytest.approx(values.mean(axis=(0, 1)))
+    assert alike.error(values) == pytest.approx(diagnostics.mcse(values), rel=1e-9)
 
 
 def without(fit, i):
