@@ -127,6 +127,18 @@ def test_a_closed_form_of_other_statistics_is_refused_though_its_digests_are_rig
         bz.load(tmp_path / "fit.nc")
 
 
+@pytest.mark.parametrize(
+    ("group", "name", "how"),
+    [("posterior_predictive", "y", "flat"), ("posterior_predictive", "draw", "flat"), ("observed_data", "y", "flat")],
+)
+def test_replicates_that_are_not_beside_the_outcomes_are_refused_though_their_digests_are_right(
+    group, name, how, tmp_path
+):
+    forge.write(forge.reshaped(forge.made(forge.coin), Always(), group, name, how)[0], tmp_path / "fit.nc")
+    with pytest.raises(bz.InputError, match="predictive"):
+        bz.load(tmp_path / "fit.nc")
+
+
 class Always(random.Random):
     """Chance that takes the first of all choices, and makes digests anew."""
 

@@ -310,6 +310,8 @@ def check_fit(tree: xr.DataTree) -> None:
         _check(tree["exact"].attrs, {"log_evidence": _is_float}, {"log_evidence_counts": _is_float})
     for group in {"exact", "reference"} & tree.children.keys():
         _check_statistics(tree, group)
+    for group in {"posterior_predictive", "prior_predictive"} & tree.children.keys():
+        _check_replicates(tree, group)
     if attrs["status"] in ("ok", "caution"):
         _check_draws(tree)
 
@@ -348,8 +350,18 @@ def _check_statistics(tree: xr.DataTree, group: str) -> None:
                 raise _not_of(group)
 
 
+def _check_replicates(tree: xr.DataTree, group: str) -> None:
+    """Refuse replicates that do not stand beside the outcomes, or that have no chains."""
+    outcomes = tree["observed_data"].data_vars if "observed_data" in tree.children else {}
+    replicates = tree[group].data_vars
+    alike = ({*v.dims} == {"chain", "draw", *outcomes[k].dims} for k, v in replicates.items() if k in outcomes)
+    labels = (tree[group].variables[dim].dims == (dim,) for dim in ("chain", "draw") if dim in tree[group].variables)
+    if not (all(labels) and all(alike)):
+        raise _not_of(group)
+
+
 def _not_of(group: str) -> InputError:
-    return InputError(f"the group {group!r} is not that of the fit's draws", hint="fit again, or ask who made the file")
+    return InputError(f"the group {group!r} is not that of the fit", hint="fit again, or ask who made the file")
 
 
 def check_groups(tree: xr.DataTree, labels: Mapping[str, Any]) -> None:
