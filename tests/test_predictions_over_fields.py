@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import bayeszoo as bz
+from bayeszoo.report.asked import _prior
 
 Y = np.array([1.2, -0.4, 2.2, 0.9, 1.7])
 
@@ -71,3 +72,8 @@ def test_a_model_without_a_closed_form_of_the_data_says_why():
     for name, prior in (("m0", "Normal(0, 1)"), ("b", "HalfCauchy(1)"), ("sigma", "HalfNormal(1)")):
         with pytest.raises(bz.NumericalError, match="not orthogonal"):
             bz.fit(bz.over(lasso.weak(data), {name: prior}), data, "exact", seed=1)
+
+
+def test_a_page_says_what_was_asked(model):
+    rows = _prior(model, bz.read(model, {"y": Y})).rows
+    assert [row[0] for row in rows] == ["priors", "base"]
