@@ -266,7 +266,7 @@ def test_bound_by_its_definition_with_scipys_densities():
     """E[log p(y, z, theta) - log q(z) - log q(theta)] over draws of q, every density SciPy's."""
     model = UNIGRAMS(K=2, alpha=1.3, eta=0.7)
     q, rng = vb_climbs(model, DOCUMENTS).best.state, np.random.default_rng(0)
-    terms = model.expected_log_terms(q, DOCUMENTS)
+    terms = q.q.expected_log_terms(DOCUMENTS)
     of_z = scipy.special.softmax(terms, axis=1)
     entropy = -np.sum(scipy.special.xlogy(of_z, of_z))
     found, (of_weights, of_topics) = [], (law.alpha for law in q.q.laws)

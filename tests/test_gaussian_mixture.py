@@ -192,7 +192,7 @@ def test_the_compiled_pass_is_that_of_numpy(kind):
     params["weights"] = np.array([0.4, 0.6, 0.0])
     q = model.vb_m_step(model.e_step(params, IRIS).stats)
     steps = [(model.e_step(params, IRIS), model.log_terms(params, IRIS))]
-    steps.append((model.vb_e_step(q, IRIS), model.expected_log_terms(q, IRIS)))
+    steps.append((model.vb_e_step(q, IRIS), q.q.expected_log_terms(IRIS)))
     for found, log_terms in steps:
         each = special.softmax(log_terms, axis=1)
         ours, expected = (of_all.stats.parts[1] for of_all in (found.stats, model.moments(each, IRIS)))

@@ -82,6 +82,8 @@ class Events(Stats):
 
 def _refuse_without_exposure(y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> None:
     """Refuse events in no exposure: no rate has them, and infinities could not be taken away again."""
+    if np.all(exposure > 0):
+        return
     rows = np.argwhere((weights > 0) & (y > 0) & ~(exposure > 0))
     if len(rows):
         raise InputError(f"row {rows[0, 0] + 1} has events in no exposure", hint="give it an exposure > 0")

@@ -25,7 +25,7 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
 
     def component_law(self, data: Values) -> Categorical:
         """Return the law of the words of a document in each topic, with a Dirichlet prior."""
-        return Categorical(("topics",), "counts", np.tile(self.entries("eta", len(data["word"])), (self.K, 1)))
+        return Categorical(("topics",), "counts", self.entries("eta", (self.K, len(data["word"]))))
 
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the words, and the numbers of the topics."""

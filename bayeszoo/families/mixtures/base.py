@@ -43,6 +43,20 @@ class MixturePrior(Product):
         """Of a row, one for each of K components."""
         return self.laws[1]
 
+    def log_terms(self, params: Values, rows: Values) -> np.ndarray:
+        """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
+        with np.errstate(divide="ignore"):  # of a weight of 0
+            log_weights = np.log(np.asarray(params["weights"], dtype=np.float64))
+        return np.asarray(log_weights[..., None, :] + self.law.log_density(params, rows))
+
+    def expected_log_terms(self, rows: Values) -> np.ndarray:
+        """Return the expectation of `log_terms` under this distribution, of shape (rows, K)."""
+        return np.asarray(self.weights.expected_log() + self.law.expected_log_density(rows))
+
+    def moments(self, each: np.ndarray, rows: Values) -> Expected[MixturePrior]:
+        """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
+        return Expected(Several((Counts(each.sum(axis=0)), self.law.statistics(rows, each))), self)
+
 
 class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=True):
     """A mixture of K components with weights ~ Dirichlet(alpha), the same alpha for all, so that labels mean nothing.
@@ -66,18 +80,11 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
 
     def log_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
-        with np.errstate(divide="ignore"):  # of a weight of 0
-            log_weights = np.log(np.asarray(params["weights"], dtype=np.float64))
-        return log_weights[..., None, :] + self.component_law(data).log_density(params, data)
-
-    def expected_log_terms(self, q: Factors[MixturePrior], data: Values) -> np.ndarray:
-        """Return the expectation of `log_terms` under q(theta), of shape (rows, K)."""
-        return q.q.weights.expected_log() + q.q.law.expected_log_density(data)
+        return self.prior(data).log_terms(params, data)
 
     def moments(self, each: np.ndarray, data: Values) -> Expected[MixturePrior]:
         """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
-        prior = self.prior(data)
-        return Expected(Several((Counts(each.sum(axis=0)), prior.law.statistics(data, each))), prior)
+        return self.prior(data).moments(each, data)
 
     def vb_log_density(self, q: Factors[MixturePrior], params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""
@@ -136,13 +143,14 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
-        each, log_total = responsibilities(self.log_terms(params, data))
-        return Expectation(self.moments(each, data), math.fsum(log_total))
+        prior = self.prior(data)
+        each, log_total = responsibilities(prior.log_terms(params, data))
+        return Expectation(prior.moments(each, data), math.fsum(log_total))
 
     def vb_e_step(self, q: Any, data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
-        each, log_normalizer = responsibilities(self.expected_log_terms(q, data))
-        return Expectation(self.moments(each, data), math.fsum(log_normalizer))
+        each, log_normalizer = responsibilities(q.q.expected_log_terms(data))
+        return Expectation(q.prior.moments(each, data), math.fsum(log_normalizer))
 
     def log_rows(self, params: Values, data: Values) -> np.ndarray:
         """Return the log likelihood of each row, which does not depend on labels: it tells maxima apart."""
@@ -150,7 +158,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
 
     def vb_row_terms(self, q: Any, data: Values) -> np.ndarray:
         """Return the log normalizer of each row under q(theta), which tells optima of the ELBO apart."""
-        return responsibilities(self.expected_log_terms(q, data))[1]
+        return responsibilities(q.q.expected_log_terms(data))[1]
 
     def assign(self, params: Values, data: Values) -> np.ndarray:
         """Return the probability of each component for each row, of shape (..., rows, K); NaN where none can be."""
