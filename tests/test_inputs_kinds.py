@@ -174,7 +174,7 @@ def test_single_observations_are_data_and_as_many_as_there_are(inputs, arrays):
     assert inputs.size(rows) == len(times)
     of_single_words = "counts" in arrays and "category" in arrays
     of_single_trials = "trials" in arrays and not isinstance(inputs, Groups)
-    each = np.ones(inputs.size(arrays))
+    each = ~inputs.masked(arrays) if isinstance(inputs, Series) else np.ones(inputs.size(arrays))
     total = arrays["counts"] if of_single_words else arrays["trials"] if of_single_trials else each
     assert times.sum() == total.sum()
 
