@@ -72,7 +72,7 @@ def reshaped(tree, rng, group="", name="", how=""):
     name = name or rng.choice([*map(str, data.variables)])
     try:
         node.dataset = ARRAYS[how](data, name, rng)
-    except (ValueError, TypeError, LookupError, OverflowError, FutureWarning):  # no array is so, and no file holds it
+    except (ValueError, TypeError, LookupError, OverflowError, Warning):  # no array is so, and no file holds it
         return reshaped(tree, rng)
     if how == "no group" and node.parent is not None:
         node.orphan()

@@ -341,7 +341,9 @@ def _check_draws(tree: xr.DataTree) -> None:
 def _check_statistics(tree: xr.DataTree, group: str) -> None:
     """Refuse means, sds and quantiles that are not those of the draws beside them."""
     known = tree[group].to_dataset()
-    if known.data_vars and [*known.coords.get("statistic", ())] != ["mean", "sd", *QUANTILES]:
+    labels = known.coords.get("statistic")
+    names = [] if labels is None or labels.dims != ("statistic",) else labels.to_numpy().tolist()
+    if known.data_vars and names != ["mean", "sd", *QUANTILES]:
         raise _not_of(group)
     for draws in (tree[name].data_vars for name in ("posterior", "derived") if name in tree.children):
         for name, values in known.data_vars.items():
