@@ -333,7 +333,7 @@ def _check_draws(tree: xr.DataTree) -> None:
     if not any(values.size for values in draws.values()):
         raise InputError("the fit has no draws", hint="fit again, or ask who made the file")
     for name, values in draws.items():
-        if values.dtype.kind not in "biuf" or (values.dtype.kind == "f" and np.isnan(values.to_numpy()).any()):
+        if values.dtype.kind not in "iuf" or (values.dtype.kind == "f" and np.isnan(values.to_numpy()).any()):
             problem = f"the draws of {shown(str(name))} in the fit are not all numbers"
             raise InputError(problem, hint="fit again, or ask who made the file")
 

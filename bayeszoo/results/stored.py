@@ -234,7 +234,8 @@ class Fit:
         return (*self._made_by(), *(self.tree.attrs.get(name) for name in names), arrays)
 
     def _rows(self) -> Data:
-        coords = self.tree["observed_data"].coords
+        group = self.tree.children.get("observed_data")
+        row = None if group is None else group.coords.get("row")
         data = Data(
             self._stored_arrays(),
             source=self.tree.attrs["data_source"],
@@ -242,7 +243,7 @@ class Fit:
             notes=tuple(self.notes),
             checked_for=(self.model.inputs, False),  # `fit` did, and the digest says that they are the same
             reading=self.reading or {},
-            row_numbers=coords["row"].to_numpy() if "row" in coords else None,
+            row_numbers=None if row is None else row.to_numpy(),
         )
         if data.digest != self.tree.attrs["data_digest"]:
             raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
