@@ -12,10 +12,8 @@ imports nothing of what is higher.
 import bayeszoo.foundation.starting  # noqa: F401 (before all others)
 from bayeszoo import plots
 from bayeszoo.answers.assign import assign
-from bayeszoo.answers.bootstrap import bootstrap
 from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.scores import calibration, confusion, roc
-from bayeszoo.answers.classes.svm import svm
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.answers.group_estimates import group_estimates
@@ -23,19 +21,16 @@ from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
 from bayeszoo.answers.topics import document_scores, proportions, topics
-from bayeszoo.comparison.baselines import held_out_error
-from bayeszoo.comparison.bayesbag import bayesbag
 from bayeszoo.comparison.by import contrasts, fit_by
 from bayeszoo.comparison.candidates import components
 from bayeszoo.comparison.compare import compare
-from bayeszoo.comparison.evidence.evidence import empirical_bayes
+from bayeszoo.comparison.evidence.empirical_bayes import empirical_bayes
 from bayeszoo.comparison.evidence.full_bayes import full_bayes
 from bayeszoo.comparison.evidence.grid import evidence_grid
 from bayeszoo.comparison.evidence.mackay import mackay
-from bayeszoo.comparison.held_out import held_out
+from bayeszoo.comparison.held_out_rows import held_out_error
+from bayeszoo.comparison.held_out_words import held_out
 from bayeszoo.comparison.many import fit_many
-from bayeszoo.comparison.parts.due_to import due_to
-from bayeszoo.comparison.parts.kitagawa import kitagawa
 from bayeszoo.comparison.select import select
 from bayeszoo.contract.check import check
 from bayeszoo.data.read import Data, Example, example, read
@@ -43,19 +38,19 @@ from bayeszoo.distributions import priors
 from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError, Untrustworthy
 from bayeszoo.families.linear.design import identified
 from bayeszoo.families.linear.terms import polynomials, subsets
-from bayeszoo.families.markov.ngrams import ngrams, vowel_or_consonant
-from bayeszoo.families.markov.stationary import pagerank, stationary
+from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.fit import fit
 from bayeszoo.foundation.gate import Check, gate
 from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.chunks import read_chunks
 from bayeszoo.model.find import find, names
+from bayeszoo.model.many_files.accumulate import accumulate
+from bayeszoo.model.many_files.read_files import read_files
+from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.model.over import over
-from bayeszoo.model.reduction.accumulate import accumulate
-from bayeszoo.model.reduction.read_files import read_files
-from bayeszoo.model.reduction.rows import FileRows
 from bayeszoo.model.update import stream, update
+from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.plots.families.classes import plot_calibration, plot_roc
 from bayeszoo.plots.families.effects import plot_effects, plot_slopes
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
@@ -63,15 +58,21 @@ from bayeszoo.plots.families.lasso_path import lasso_path, plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.groups import plot_groups
-from bayeszoo.plots.parts import plot_due_to
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
 from bayeszoo.report.notebook import show_in_notebooks, view
 from bayeszoo.report.page import report
+from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.figures import facts, joint_covariance
 from bayeszoo.results.files import load, save
-from bayeszoo.results.groups import extend
 from bayeszoo.results.summary import summarize
+from bayeszoo.tools.bayesbag import bayesbag
+from bayeszoo.tools.bootstrap import bootstrap
+from bayeszoo.tools.decomposition.due_to import due_to
+from bayeszoo.tools.decomposition.kitagawa import kitagawa
+from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
+from bayeszoo.tools.pagerank import pagerank
+from bayeszoo.tools.svm import svm
 
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and what families offer beside them.

@@ -31,11 +31,11 @@ from bayeszoo.model.capabilities import (
     is_exact,
     rows_have_parameters,
 )
-from bayeszoo.model.reduction.rows import METHODS as METHODS_OF_FILES
-from bayeszoo.model.reduction.rows import FileRows
+from bayeszoo.model.many_files.rows import METHODS as METHODS_OF_FILES
+from bayeszoo.model.many_files.rows import FileRows
+from bayeszoo.results.arviz_groups import extend_unless_stopped
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
-from bayeszoo.results.groups import extend_unless_stopped
 
 if TYPE_CHECKING:
     import xarray as xr

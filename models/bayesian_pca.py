@@ -21,7 +21,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.families.factors import trapezoid
+from bayeszoo.families.factors import loadings_shape
 from bayeszoo.families.factors.ard import ArdModel, Prior
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model import Axes, Example, Values, plain, positive, real, whole
@@ -89,7 +89,7 @@ class BayesianPca(ArdModel):
 
     def prior(self, columns: int) -> Prior:
         """Return the prior for D columns, which must be more than the factors."""
-        trapezoid.entries(columns, self.q)
+        loadings_shape.entries(columns, self.q)
         return Prior(self.entries("m0", columns), self.s0, (self.a0, self.b0), (self.c0, self.d0))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -20,7 +20,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Matrix
-from bayeszoo.families.factors import trapezoid
+from bayeszoo.families.factors import loadings_shape
 from bayeszoo.families.factors.ppca import FactorPrior, PpcaModel
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model import Axes, Example, Values, plain, positive, real, whole
@@ -78,7 +78,7 @@ class Ppca(PpcaModel):
 
     def prior(self, columns: int) -> FactorPrior:
         """Return the prior for D columns, which must be more than the factors."""
-        trapezoid.entries(columns, self.q)
+        loadings_shape.entries(columns, self.q)
         return FactorPrior(self.entries("m0", columns), self.s0, self.w0, self.a0, self.b0)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -87,7 +87,7 @@ class Ppca(PpcaModel):
         mean, W = rng.normal(self.prior(columns).m0, self.s0), rng.normal(0.0, self.w0, (columns, self.q))
         variance = self.b0 / rng.gamma(self.a0)
         Y = mean + rng.standard_normal((size, self.q)) @ W.T + rng.normal(0, np.sqrt(variance), (size, columns))
-        params = {"mean": mean, "loadings": trapezoid.identified(W), "variance": variance}
+        params = {"mean": mean, "loadings": loadings_shape.identified(W), "variance": variance}
         return params, {"Y": Y, "column": np.array([f"x{j + 1}" for j in range(columns)])}
 
     def parameters(self, columns: int, dims: Axes) -> tuple[Any, Any, Any]:

@@ -23,7 +23,7 @@ from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.student import Weighted, expectation, weights, within_pymc
 from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Values, Variational, positive, real
-from bayeszoo.model.reduction.additive import Additive
+from bayeszoo.model.many_files.additive import Additive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 

@@ -9,7 +9,8 @@ import sklearn.svm
 from sklearn.preprocessing import StandardScaler
 
 import bayeszoo as bz
-from bayeszoo.comparison.baselines import _of_classes, _of_real_outcomes, _parts
+from bayeszoo.comparison.held_out_rows import _parts
+from bayeszoo.tools.baselines import machines_of_classes, machines_of_real_outcomes
 
 LOGISTIC, LINEAR, RIDGE = bz.find("logistic_regression"), bz.find("linear_regression"), bz.find("ridge")
 
@@ -70,7 +71,8 @@ def test_errors_of_a_real_outcome_are_those_of_scikit_learn_on_the_same_rows():
 
 
 def test_every_baseline_has_the_seed():
-    makers = {**_of_classes(), **{f"{name} of numbers": maker for name, maker in _of_real_outcomes().items()}}
+    of_numbers = {f"{name} of numbers": maker for name, maker in machines_of_real_outcomes().items()}
+    makers = machines_of_classes() | of_numbers
     assert {name: maker(7).get_params()["random_state"] for name, maker in makers.items()} == dict.fromkeys(makers, 7)
 
 

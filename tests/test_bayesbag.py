@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.comparison import bayesbag as engine
 from bayeszoo.model.capabilities import Conjugate
+from bayeszoo.tools import bayesbag as engine
 
 EARTHQUAKES = Path(__file__).parents[1] / "models" / "data" / "earthquakes.csv"
 FOUR = np.array([-1.0, 0.5, 1.0, 3.5])

@@ -14,9 +14,9 @@ import scipy
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.answers import functionals
-from bayeszoo.answers.bootstrap import ABOUT
 from bayeszoo.distributions.weighted import WeightedMean, WeightedQuantile
+from bayeszoo.tools import functionals
+from bayeszoo.tools.bootstrap import ABOUT
 
 LAW_SCHOOL = Path(__file__).parents[1] / "models" / "data" / "law_school.csv"
 TIED = np.array([1.0, 2.0, 2.0, 5.0, 9.0, 9.5])
@@ -188,7 +188,7 @@ def test_one_row_and_equal_rows_are_said():
 
 
 def test_quantiles_of_the_mean_of_many_rows_are_sampled_and_say_so(monkeypatch):
-    monkeypatch.setattr("bayeszoo.answers.bootstrap.MOST_EXACT", 5)
+    monkeypatch.setattr("bayeszoo.tools.bootstrap.MOST_EXACT", 5)
     answer = bz.bootstrap(TIED, "mean", seed=1)
     row = answer.summary.iloc[0]
     assert answer.kind == "mean and sd exact, quantiles sampled"
@@ -202,7 +202,7 @@ def test_the_seed_and_the_rows_make_the_draws(monkeypatch):
     assert (first == again).all()
     assert not np.isin(first, other).any()
     assert not np.isin(first, bz.bootstrap(TIED + 1, "mean", seed=1).draws - 1).any()
-    monkeypatch.setattr("bayeszoo.answers.bootstrap._AT_ONCE", 60)
+    monkeypatch.setattr("bayeszoo.tools.bootstrap._AT_ONCE", 60)
     parts = bz.bootstrap(TIED, "mean", seed=1).draws
     np.testing.assert_allclose(first, parts, rtol=1e-14)
 
@@ -222,8 +222,8 @@ def test_the_median_of_a_median_of_an_even_number_of_rows_is_the_lower():
 
 
 def test_the_examples_of_the_docstrings_print_what_they_show():
-    for module in ("answers.bootstrap", "comparison.bayesbag", "comparison.parts.due_to", "comparison.parts.kitagawa"):
-        failed, tried = doctest.testmod(importlib.import_module(f"bayeszoo.{module}"))
+    for module in ("bootstrap", "bayesbag", "decomposition.due_to", "decomposition.kitagawa"):
+        failed, tried = doctest.testmod(importlib.import_module(f"bayeszoo.tools.{module}"))
         assert (failed, tried > 0) == (0, True)
 
 

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 import bayeszoo as bz
 from bayeszoo.cli.verbs import by as verbs
 from bayeszoo.comparison import by as grouped
-from bayeszoo.comparison.pairs import by_draws
+from bayeszoo.comparison.contrast_columns import by_draws
 from bayeszoo.data.by import read_by
 from bayeszoo.report.notebook import html
 from bayeszoo.results.stored import fits_of

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.markov.ngrams import ngrams, vowel_or_consonant
-from bayeszoo.families.markov.stationary import pagerank, stationary
+from bayeszoo.families.markov.stationary import stationary
+from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
+from bayeszoo.tools.pagerank import pagerank
 
 
 def rational(transition):
@@ -205,10 +206,10 @@ def test_ranks_that_would_be_wrong_are_withheld(monkeypatch):
     assert pagerank([("a", "b")], 1)["rank"].to_dict() == pytest.approx({"b": 2 / 3, "a": 1 / 3})  # b jumps
     with pytest.raises(NumericalError, match=r"2 closed classes of states, \{0\}, \{1\}: .* not unique"):
         pagerank([("a", "a"), ("b", "b")], 1)
-    monkeypatch.setattr("bayeszoo.families.markov.stationary._MAX_DENSE", 3)
+    monkeypatch.setattr("bayeszoo.tools.pagerank._MAX_DENSE", 3)
     with pytest.raises(InputError, match=r"^damping 1 is too near to 1 for 4 nodes; for more than 3 nodes lower it"):
         pagerank(WEB, 1)
-    monkeypatch.setattr("bayeszoo.families.markov.stationary._MAX_STEPS", 20)
+    monkeypatch.setattr("bayeszoo.tools.pagerank._MAX_STEPS", 20)
     with pytest.raises(NumericalError, match="the ranks did not settle in 20 steps; lower the damping"):
         pagerank(WEB)
 

@@ -12,8 +12,8 @@ import xarray as xr
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.comparison.parts import due_to as engine
-from bayeszoo.comparison.parts.formula import Formula
+from bayeszoo.tools.decomposition import due_to as engine
+from bayeszoo.tools.decomposition.formula import Formula
 
 BERKELEY = Path(__file__).parents[1] / "models" / "data" / "berkeley.csv"
 COMMAND = ["due-to", BERKELEY, "--by", "gender", "--within", "department"]

@@ -9,7 +9,7 @@ from arviz_stats import bayesian_r2
 import bayeszoo as bz
 from bayeszoo.plots import drawable
 from bayeszoo.plots.families.effects import effects, explained, plot_effects, plot_slopes, slopes
-from bayeszoo.report import asked, families
+from bayeszoo.report import families, provenance
 from bayeszoo.results.stored import Fit
 
 LINEAR = bz.find("linear_regression")
@@ -99,7 +99,7 @@ def test_long_names_are_told_apart_and_effects_that_are_not_drawn_are_said():
     assert [axes.get_xlabel().replace("\n", " ") for axes in plot_effects(tree, [name, other]).axes] == [name, other]
     with pytest.raises(bz.InputError, match="no feature 'age'"):
         plot_effects(tree, ["age"])
-    assert asked.data_line(tree) == f"40 rows of dict; outcome y; features {names[0]} and 25 more"
+    assert provenance.data_line(tree) == f"40 rows of dict; outcome y; features {names[0]} and 25 more"
     answer = families.answer([tree], [])
     assert "the 24 largest of 26" in answer.beside[0].caption
     assert "The 12 features of 26 with the greatest effects" in answer.below[0].caption

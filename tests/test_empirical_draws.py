@@ -17,7 +17,7 @@ from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.methods.modes.fields import SearchCoordinates
 from bayeszoo.inference.problem import Outcome
 
-evidence = sys.modules["bayeszoo.comparison.evidence.evidence"]
+evidence = sys.modules["bayeszoo.comparison.evidence.empirical_bayes"]
 LASSO = bz.find("bayesian_lasso")
 RIDGE = bz.find("ridge")
 
@@ -244,7 +244,7 @@ LEARNED = ["--set", "learn_sigma=true", "--prior", "textbook"]
 
 
 def test_the_command_prints_the_field_with_its_error(run, table, exact, monkeypatch):
-    monkeypatch.setattr("bayeszoo.comparison.evidence.evidence.no_closed_form", lambda *_: "for the test")
+    monkeypatch.setattr("bayeszoo.comparison.evidence.empirical_bayes.no_closed_form", lambda *_: "for the test")
     code, out, _ = run("empirical", "bayesian_lasso", table, "--over", "b", "--prior", "textbook")
     assert (code, "Monte Carlo error of log b 0.0" in out, "the log evidence is withheld" in out) == (0, True, True)
     code, out, _ = run("empirical", "bayesian_lasso", table, "--over", "b", "--prior", "textbook", "--json")

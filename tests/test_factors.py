@@ -18,7 +18,7 @@ from bayeszoo.families.factors import base as factors
 from bayeszoo.families.factors.base import FactorRows, latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.inference.methods import vb
 from bayeszoo.plots.families import factors as factor_plots
-from bayeszoo.report import asked
+from bayeszoo.report import provenance
 
 RNG = np.random.default_rng(0)
 PARAMS = {"mean": RNG.normal(size=5), "loadings": RNG.normal(size=(5, 2)), "variance": np.float64(0.4)}
@@ -405,7 +405,7 @@ def test_an_example_is_scaled(run, tmp_path):
     assert "note: columns were divided by their standard deviations" in err
     tree = bz.load(saved)
     assert tree.attrs["data_digest"] == data.digest
-    assert "data = bz.example(M, 'airquality', scale=True)" in asked.python([tree])
+    assert "data = bz.example(M, 'airquality', scale=True)" in provenance.python([tree])
     assert "unknown option 'scale'" in run("fit", "normal_gamma", "--example", "newcomb", "--scale")[2]
 
 

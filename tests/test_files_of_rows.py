@@ -13,8 +13,8 @@ import pytest
 import bayeszoo as bz
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.methods import em, vb
-from bayeszoo.model.reduction import read_files as reading
-from bayeszoo.model.reduction.rows import expected
+from bayeszoo.model.many_files import read_files as reading
+from bayeszoo.model.many_files.rows import expected
 from bayeszoo.results.stored import Fit
 
 # sockets that Dask leaves to the collector of garbage

@@ -9,8 +9,8 @@ import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.foundation.gate import AGREEMENT
-from bayeszoo.report.asked import again
 from bayeszoo.report.notebook import html
+from bayeszoo.report.provenance import again
 from bayeszoo.results import files
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit

@@ -13,7 +13,7 @@ import bayeszoo as bz
 from bayeszoo.answers.leave_out import NoScore, psis
 from bayeszoo.fit import default_method
 from bayeszoo.model.capabilities import Observable
-from bayeszoo.results import groups
+from bayeszoo.results import arviz_groups
 from bayeszoo.results.stored import Fit
 
 matplotlib.use("agg")
@@ -98,13 +98,13 @@ def test_log_likelihood_and_prior_are_those_of_scipy():
 def test_the_groups_leave_the_draws_as_they_are_and_come_out_the_same_later():
     model, data = weak("gamma_poisson")
     asked, later = (bz.fit(model, data, "exact", seed=1, groups=names) for names in (None, []))
-    assert not set(groups.GROUPS) & set(later.children)
+    assert not set(arviz_groups.GROUPS) & set(later.children)
     assert asked["posterior"].identical(later["posterior"])
     assert bz.extend(later)["posterior_predictive"].identical(asked["posterior_predictive"])
 
 
 def test_large_groups_are_left_out_with_a_note(monkeypatch):
-    monkeypatch.setattr(groups, "MOST_NUMBERS", 100_000)
+    monkeypatch.setattr(arviz_groups, "MOST_NUMBERS", 100_000)
     tree = bz.fit(*weak("gaussian_mean"), "exact", seed=1)
     assert "log_likelihood" not in tree.children
     assert "prior" in tree.children

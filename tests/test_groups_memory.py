@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.results import groups
+from bayeszoo.results import arviz_groups
 
 ROWS, DRAWS = 400, 4000
 
@@ -26,7 +26,7 @@ def tree():
 @pytest.mark.parametrize("group", ["log_likelihood", "posterior_predictive"])
 def test_little_memory_is_needed_beside_the_group(tree, monkeypatch, group):
     del tree[group]
-    monkeypatch.setattr(groups, "BLOCK", 2**14)
+    monkeypatch.setattr(arviz_groups, "BLOCK", 2**14)
     tracemalloc.start()
     bz.extend(tree, [group])
     _, peak = tracemalloc.get_traced_memory()
@@ -38,7 +38,7 @@ def test_little_memory_is_needed_beside_the_group(tree, monkeypatch, group):
 @pytest.mark.parametrize("block", [1, ROWS * 7, 2**22])
 def test_each_number_is_that_of_its_row_and_draw(tree, monkeypatch, block):
     del tree["log_likelihood"]
-    monkeypatch.setattr(groups, "BLOCK", block)
+    monkeypatch.setattr(arviz_groups, "BLOCK", block)
     few = tree.isel(draw=slice(30))
     w, sigma2 = (few["posterior"][name].to_numpy() for name in ("w", "sigma2"))
     means = w[..., :1] + w[..., 1:] @ few["constant_data"]["X"].to_numpy().T

@@ -9,11 +9,11 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.cli.verbs.words import heldout_command
-from bayeszoo.comparison.held_out import as_data_of, word_score
+from bayeszoo.comparison.held_out_words import as_data_of, word_score
 from bayeszoo.errors import InputError
 from bayeszoo.families.documents.scores import split_words
 
-module = importlib.import_module("bayeszoo.comparison.held_out")  # a function has its name
+module = importlib.import_module("bayeszoo.comparison.held_out_words")  # a function has its name
 WORDS = np.array(["bear", "bull", "cow", "dog", "eel"])
 
 

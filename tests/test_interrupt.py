@@ -203,7 +203,7 @@ AFTER = """
 import signal, sys, time
 from bayeszoo import fit
 from bayeszoo.cli.app import main
-from bayeszoo.results import assemble, files, groups
+from bayeszoo.results import arviz_groups, assemble, files
 import xarray as xr
 
 def stopped(function):
@@ -223,7 +223,7 @@ def again(function):
 if sys.argv[2] == "checking":
     assemble.labelled = stopped(assemble.labelled)
 if sys.argv[2] == "groups":
-    groups._MAKERS["posterior_predictive"] = stopped(groups._MAKERS["posterior_predictive"])
+    arviz_groups._MAKERS["posterior_predictive"] = stopped(arviz_groups._MAKERS["posterior_predictive"])
 xr.DataTree.to_netcdf = (stopped if sys.argv[2] == "saving" else again)(xr.DataTree.to_netcdf)
 main(["fit", "beta_bernoulli", "--example", "placenta_previa", "--method", "exact", "--seed", "1", "-o", "fit.nc"])
 """

@@ -11,7 +11,7 @@ from scipy.special import digamma, gammaln
 from sklearn import decomposition
 
 import bayeszoo as bz
-from bayeszoo.comparison.evidence import evidence
+from bayeszoo.comparison.evidence import empirical_bayes
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.errors import InputError, NumericalError
@@ -256,7 +256,7 @@ def test_documents_all_alike_have_no_best_alpha(monkeypatch):
 
 
 def test_fields_at_an_edge_of_the_search_are_no_maximum():
-    edges = evidence._edges(LDA(alpha=1e6, eta=1e-6), ("alpha", "eta"))
+    edges = empirical_bayes._edges(LDA(alpha=1e6, eta=1e-6), ("alpha", "eta"))
     assert edges["alpha"].endswith("as alpha -> infinity")
     assert edges["eta"].endswith("as eta -> 0")
 

@@ -204,7 +204,7 @@ def test_every_command_takes_a_file(coin, run, written):
     assert "note: no fit checks all closed forms of beta_bernoulli; `bayeszoo check` does\n" in compared[2]
     assert "no fit checks" not in run("compare", "beta_bernoulli", rows, "--methods", "exact,mle", "--seed", "1")[2]
     tree = bz.fit(bz.find(coin)(), [1, 0], "exact", seed=1)
-    from bayeszoo.report.asked import python
+    from bayeszoo.report.provenance import python
 
     assert "M = bz.find('coin.py:BetaBernoulli')" in python([tree])
 

@@ -16,7 +16,7 @@ from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.plots import drawable
 from bayeszoo.plots import fits as plots
-from bayeszoo.report import checks, one_by_one
+from bayeszoo.report import checks, densities
 from bayeszoo.report.blocks import Choice, Folded, Picture, Skipped
 from bayeszoo.results import matched as matched_module
 from bayeszoo.results.quantities import free_of_labels, labels
@@ -154,7 +154,7 @@ def test_fits_of_one_method_have_names_and_colours_of_their_own(flat, sharp):
 def test_approximations_are_held_only_against_nuts_of_their_own_model(flat, sharp):
     with pytest.raises(bz.InputError, match=r"and advi .*a=50, b=5\) are fits of different models or priors"):
         plots.shrinkage(called(sharp, "advi"), called(flat, "nuts"))
-    words = captions(one_by_one.section([called(flat, "nuts"), called(flat, "advi"), called(sharp, "advi")]))
+    words = captions(densities.section([called(flat, "nuts"), called(flat, "advi"), called(sharp, "advi")]))
     assert "what is shorter is too sure" in words[f"advi {FLAT} against nuts {FLAT}"]
     assert words[f"advi {SHARP} against nuts"] == "no nuts of this model and prior"
 
@@ -166,7 +166,7 @@ def test_the_first_picture_is_of_the_fits_that_have_its_quantities():
     rows = [(kind, bz.read(kind, table, target="y")) for kind in (linear, ridge)]
     fits = [bz.fit(kind.weak(data), data, "exact", seed=1) for kind, data in rows]
     assert set(labels(fits[0])) != set(labels(fits[1]))
-    first = one_by_one.hero(fits)
+    first = densities.hero(fits)
     assert isinstance(first, Picture)
     assert "Of exact linear_regression. Without exact ridge, which have other quantities." in first.caption
 
@@ -174,9 +174,9 @@ def test_the_first_picture_is_of_the_fits_that_have_its_quantities():
 def test_what_is_withheld_and_drawn_all_the_same_is_said(flat):
     bad = held(called(flat, "advi"))
     assert legend(plots.shrinkage(bad, called(flat, "nuts"))) == ["nuts", "advi (withheld)"]
-    words = captions(one_by_one.section([called(flat, "nuts"), bad]))
+    words = captions(densities.section([called(flat, "nuts"), bad]))
     assert "It is withheld (estimates are withheld: the gate did not pass" in words["advi against nuts"]
-    reason = one_by_one.hero([held(called(flat, "nuts")), bad]).reason
+    reason = densities.hero([held(called(flat, "nuts")), bad]).reason
     assert reason.startswith("nuts: estimates are withheld")
     assert "; advi: estimates are withheld" in reason
 
@@ -191,7 +191,7 @@ def test_quantities_without_a_standard_deviation_are_not_compared():
     assert [str(one).split()[0] for one in shown] == ["lam"]
     with pytest.raises(bz.InputError, match="no quantity has a standard deviation"):
         plots.shrinkage(advi, nuts, ["mu"])
-    words = captions(one_by_one.section([nuts, advi]))["advi against nuts"]
+    words = captions(densities.section([nuts, advi]))["advi against nuts"]
     assert "Without those whose sd is 0 or not finite: mu" in words
 
 
@@ -212,9 +212,9 @@ def test_a_mode_or_a_closed_form_that_is_withheld_is_not_drawn(flat, flat_mode):
     nuts = called(flat, "nuts")
     assert legend(plots.overlay([nuts, flat, held(flat_mode)])) == ["nuts", "exact"]
     assert legend(plots.overlay([nuts, held(flat), flat_mode])) == ["nuts", "MAP"]
-    assert "The MAP is withheld" in one_by_one.hero([nuts, held(flat_mode)]).caption
-    assert "The exact density is withheld" in one_by_one.hero([nuts, held(flat)]).caption
-    words = captions(one_by_one.section([nuts, held(flat), held(flat_mode)]))["densities of theta"]
+    assert "The MAP is withheld" in densities.hero([nuts, held(flat_mode)]).caption
+    assert "The exact density is withheld" in densities.hero([nuts, held(flat)]).caption
+    words = captions(densities.section([nuts, held(flat), held(flat_mode)]))["densities of theta"]
     assert "Dashed" not in words
     assert "Dotted" not in words
 
@@ -230,8 +230,8 @@ def test_of_a_failed_fit_the_pictures_are_of_what_failed(topics):
 
 @pytest.mark.slow
 def test_of_very_many_quantities_the_first_are_shown_and_it_is_said(long, monkeypatch):
-    monkeypatch.setattr(one_by_one, "_chosen", lambda *_: [])  # which take their time
-    words = captions(one_by_one.section([called(long, "nuts"), called(long, "advi")]))
+    monkeypatch.setattr(densities, "_chosen", lambda *_: [])  # which take their time
+    words = captions(densities.section([called(long, "nuts"), called(long, "advi")]))
     assert words["intervals of Sigma"].endswith("The first 36 of 49.")
     total = len(labels(long))
     assert f"The first 24 of {total} quantities." in words["advi against nuts"]
@@ -262,7 +262,7 @@ def test_long_chains_are_thinned_in_traces_and_ranks_alone(flat, monkeypatch):
         draw = getattr(plots, name)
         spy = lambda tree, *a, name=name, draw=draw, **o: seen.update({name: tree}) or draw(tree, *a, **o)  # noqa: E731
         monkeypatch.setattr(plots, name, spy)
-    words = captions(one_by_one.section([tree]))
+    words = captions(densities.section([tree]))
     sizes = {name: one["posterior"].sizes["draw"] for name, one in seen.items()}
     assert sizes == {"trace": 500, "rank": 500}
     kept = seen["trace"]["posterior"]["draw"].to_numpy()

@@ -169,7 +169,7 @@ def test_a_long_title_has_lines_no_wider_than_its_panel():
 
 
 def test_what_is_the_same_in_every_draw_has_no_pictures(exact):
-    from bayeszoo.report.one_by_one import section
+    from bayeszoo.report.densities import section
 
     tree = exact.copy(deep=True)
     tree["posterior"]["lam"] = tree["posterior"]["lam"] * 0

@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 
 import bayeszoo as bz
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.factors import declaration, ppca, steps, trapezoid
+from bayeszoo.families.factors import declaration, loadings_shape, ppca, steps
 from bayeszoo.foundation.optimize import maximize
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.engine.ascent import NOISE
@@ -75,7 +75,7 @@ def test_em_of_rows_with_holes_is_their_direct_maximum():
     def descend(x):
         here = ppca.from_vector(x, 2)
         value, of_mean, of_W, of_variance = steps.value_and_gradient(stats, here)
-        at = trapezoid.entries(4, 2)
+        at = loadings_shape.entries(4, 2)
         return -value, -np.concatenate([of_mean, of_W[at], [of_variance * here["variance"]]])
 
     start = ppca.to_vector(model.start(stats, np.random.default_rng(5)))
@@ -202,18 +202,18 @@ def test_the_prior_of_identified_loadings_is_that_of_normal_ones_up_to_rotation(
 
 def test_identified_loadings_have_the_same_products_and_a_positive_diagonal():
     W = normal_loadings(np.random.default_rng(0), 50)
-    L = trapezoid.identified(W)
+    L = loadings_shape.identified(W)
     np.testing.assert_allclose(L @ L.mT, W @ W.mT, atol=1e-12)
     assert np.all(np.diagonal(L, axis1=1, axis2=2) > 0)
     assert np.all(L[:, 0, 1] == 0)
-    np.testing.assert_allclose(trapezoid.identified(L), L, atol=1e-12)
+    np.testing.assert_allclose(loadings_shape.identified(L), L, atol=1e-12)
 
 
 def test_densities_of_loadings_are_scipys():
-    L = trapezoid.identified(normal_loadings(np.random.default_rng(0), 5))
+    L = loadings_shape.identified(normal_loadings(np.random.default_rng(0), 5))
     expected = scipy.stats.chi(2, scale=0.7).logpdf(L[:, 0, 0]) + scipy.stats.chi(1, scale=0.7).logpdf(L[:, 1, 1])
     expected += scipy.stats.norm(0, 0.7).logpdf(L[:, *np.tril_indices(4, -1, 2)]).sum(axis=1)
-    np.testing.assert_allclose(trapezoid.log_density(L, 0.7), expected, rtol=1e-12)
+    np.testing.assert_allclose(loadings_shape.log_density(L, 0.7), expected, rtol=1e-12)
     with pm.Model() as model:
         declaration.IdentifiedLoadings("L", np.float64(0.7), 4, 2)
     density = Density(model, mode="FAST_COMPILE")
@@ -241,7 +241,8 @@ def test_declared_and_compressed_are_one_density_and_scipys(data):
         mean, variance = mode["mean"] * rng.uniform(0.99, 1.01, 4), mode["variance"] * rng.uniform(0.8, 1.2)
         params = {"mean": mean, "loadings": W, "variance": variance}
         prior = scipy.stats.norm(model.m0, model.s0).logpdf(mean).sum()
-        prior += scipy.stats.invgamma(model.a0, scale=model.b0).logpdf(variance) + trapezoid.log_density(W, model.w0)
+        prior += scipy.stats.invgamma(model.a0, scale=model.b0).logpdf(variance)
+        prior += loadings_shape.log_density(W, model.w0)
         x = declared.unconstrain(params)
         likelihood = by_scipy(mean, W, variance, data["Y"])
         assert model.log_prior(params, stats) == pytest.approx(prior, rel=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import bayeszoo as bz
-from bayeszoo.report.asked import _prior
+from bayeszoo.report.provenance import _prior
 
 Y = np.array([1.2, -0.4, 2.2, 0.9, 1.7])
 

@@ -14,7 +14,7 @@ import pytest
 import bayeszoo as bz
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import arrays_of
-from bayeszoo.model.reduction import cluster
+from bayeszoo.model.many_files import cluster
 from tests.reading import Opaque
 
 # sockets that Dask leaves to the collector of garbage

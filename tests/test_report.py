@@ -14,7 +14,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.comparison.compare import Withheld
-from bayeszoo.report import asked, blocks, families
+from bayeszoo.report import blocks, families, provenance
 from bayeszoo.report.page import page
 from bayeszoo.report.page import report as door
 from bayeszoo.report.verdict import verdict
@@ -330,7 +330,7 @@ def test_a_topic_model_shows_its_topics_and_no_states(topics):
     assert [block.kind for block in families.answer([tree], left_out).beside] == ["skipped"]
     assert "draws do not agree what topic 1 is" in left_out[0].reason
     trusted(tree, "")
-    assert asked.data_line(tree) == "8 rows of dict"  # documents; there are more cells
+    assert provenance.data_line(tree) == "8 rows of dict"  # documents; there are more cells
     (words,) = families.answer([tree], []).beside
     assert len(words.rows) == 2
     assert "ant" in str(words.rows)

@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
-from bayeszoo.answers.functionals import weighted_correlation, weighted_sd
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.weighted import WeightedQuantile
 from bayeszoo.foundation import diagnostics
+from bayeszoo.tools.functionals import weighted_correlation, weighted_sd
 
 rng = np.random.default_rng(0)
 Y, X = rng.normal(3, 2, 12), rng.normal(size=(12, 2))

@@ -15,8 +15,8 @@ from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.methods import gibbs, nuts
 from bayeszoo.inference.problem import Problem
+from bayeszoo.results import arviz_groups
 from bayeszoo.results import assemble as assembling
-from bayeszoo.results import groups
 
 BIRTHS = bz.example(bz.find("beta_bernoulli"), "placenta_previa")
 
@@ -123,7 +123,7 @@ def test_a_second_ctrl_c_takes_nothing_from_a_fit_that_is_assembled(monkeypatch,
 
 def test_stopped_while_groups_are_added_a_fit_is_whole_without_them(monkeypatch):
     model, rows = bz.find("normal_gamma")(), [1.2, 0.3, 2.2, 1.9]
-    monkeypatch.setitem(groups._MAKERS, "posterior_predictive", stopping)
+    monkeypatch.setitem(arviz_groups._MAKERS, "posterior_predictive", stopping)
     for asked in (None, ["posterior_predictive"]):
         tree = bz.fit(model, rows, "exact", seed=1, groups=asked)
         assert tree.attrs["status"] == "ok"

@@ -8,7 +8,7 @@ import scipy
 import sklearn.svm
 
 import bayeszoo as bz
-from bayeszoo.answers.classes import svm as machine
+from bayeszoo.tools import svm as machine
 
 ROWS = {"y": [0, 0, 1, 0, 1, 1], "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]}
 

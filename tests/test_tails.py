@@ -7,7 +7,7 @@ from scipy import signal, stats
 
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.predictive_check import Replicates, _compared
-from bayeszoo.comparison.pairs import by_draws
+from bayeszoo.comparison.contrast_columns import by_draws
 from bayeszoo.foundation.tails import LIMITS, moments
 
 SAMPLES, CHAINS, DRAWS = 200, 4, 1000

@@ -5,7 +5,7 @@ import pytest
 
 from bayeszoo.cli import terminal
 from bayeszoo.cli.app import app
-from bayeszoo.cli.instead import instead
+from bayeszoo.cli.next_command import instead
 from bayeszoo.cli.options import TableOptions
 from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.model import find as zoo

@@ -26,8 +26,8 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Observable
+from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.caveats import require_shown
-from bayeszoo.results.groups import extend
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

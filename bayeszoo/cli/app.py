@@ -26,11 +26,11 @@ from bayeszoo.cli.verbs import (
     by,
     check,
     classes,
+    decomposition,
     empirical,
     factors,
     fits,
     models,
-    parts,
     pooling,
     resampling,
     rows,
@@ -56,7 +56,21 @@ app = App(
     help_epilogue=EPILOGUE,
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
-for verbs in (by, check, classes, empirical, factors, fits, models, parts, pooling, resampling, rows, select, words):
+for verbs in (
+    by,
+    check,
+    classes,
+    empirical,
+    factors,
+    fits,
+    models,
+    decomposition,
+    pooling,
+    resampling,
+    rows,
+    select,
+    words,
+):
     for function, command in vars(verbs).items():
         if function.endswith("_command"):
             app.command(command, name=function.removesuffix("_command").replace("_", "-"))

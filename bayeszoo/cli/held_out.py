@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.comparison.baselines import held_out_error
+from bayeszoo.comparison.held_out_rows import held_out_error
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError

@@ -22,11 +22,11 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data
 from bayeszoo.model.capabilities import Conditional, Sufficient
 from bayeszoo.model.chunks import ROWS, first_chunk
-from bayeszoo.model.reduction import cluster
-from bayeszoo.model.reduction.accumulate import accumulate
-from bayeszoo.model.reduction.files import paths_of
-from bayeszoo.model.reduction.read_files import read_files
-from bayeszoo.model.reduction.rows import additive
+from bayeszoo.model.many_files import cluster
+from bayeszoo.model.many_files.accumulate import accumulate
+from bayeszoo.model.many_files.files import paths_of
+from bayeszoo.model.many_files.read_files import read_files
+from bayeszoo.model.many_files.rows import additive
 
 
 def _help(text: str) -> Parameter:

@@ -14,9 +14,9 @@ import numpy as np
 import scipy
 
 from bayeszoo.comparison.compare import unique
+from bayeszoo.comparison.contrast_columns import COLUMNS, by_draws, of_points, pairs_of, quantiles_named
+from bayeszoo.comparison.hierarchy_contrasts import contrasts_within, estimates_within, is_of_groups
 from bayeszoo.comparison.levels import contrasts_of_levels, estimates_of_levels, is_of_levels
-from bayeszoo.comparison.pairs import COLUMNS, by_draws, of_points, pairs_of, quantiles_named
-from bayeszoo.comparison.within import contrasts_within, estimates_within, is_of_groups
 from bayeszoo.data.by import named_in_errors, read_by
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown

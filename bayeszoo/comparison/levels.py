@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.comparison.pairs import COLUMNS, by_draws, of_points, pairs_of
+from bayeszoo.comparison.contrast_columns import COLUMNS, by_draws, of_points, pairs_of
 from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError

@@ -29,7 +29,7 @@ from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import Reference
-from bayeszoo.model.reduction import cluster
+from bayeszoo.model.many_files import cluster
 from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from bayeszoo.model import fields
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, Variational, rows_have_parameters
 from bayeszoo.model.density import log_density
-from bayeszoo.model.reduction.rows import restricted, together
+from bayeszoo.model.many_files.rows import restricted, together
 from bayeszoo.results.stored import Fit
 
 FEW = 5  # rows of which all assignments are summed over

@@ -18,7 +18,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import CAPABILITIES, ClosedForm, Conditional, Sufficient, is_integrated
 from bayeszoo.model.find import blaming_its_file
 from bayeszoo.model.integration import Integrated, integrate
-from bayeszoo.model.reduction.rows import FileRows
+from bayeszoo.model.many_files.rows import FileRows
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -32,7 +32,7 @@ from bayeszoo.model.capabilities import (
     is_integrated,
     is_log_concave,
 )
-from bayeszoo.model.reduction.rows import FileRows
+from bayeszoo.model.many_files.rows import FileRows
 
 CHAINS, DRAWS, DRAWS_BY_NUTS = 4, 2500, 1000
 """Shape of the reference draws: independent ones know a mean to .01 sd, and an sd to a hundredth."""

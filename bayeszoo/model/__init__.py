@@ -27,7 +27,7 @@ from bayeszoo.model.capabilities import (
 )
 from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
-from bayeszoo.model.reduction.additive import Additive
+from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
 
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]

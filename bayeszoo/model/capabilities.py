@@ -16,8 +16,8 @@ import numpy as np
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.closed import ClosedForm, Conjugate, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
+from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.observable import Classifies, Latent, Observable, row_axes
-from bayeszoo.model.reduction.additive import Additive
 from bayeszoo.model.sequential import Sequential
 from bayeszoo.model.steps import Chart, Coordinates, Expectation, GibbsChain
 

@@ -22,7 +22,7 @@ from bayeszoo.plots import drawable as choice
 from bayeszoo.plots import style as pictures
 from bayeszoo.plots.drawable import EXACT, MODE
 from bayeszoo.results import quantities as scalars
-from bayeszoo.results.groups import extend
+from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit
 

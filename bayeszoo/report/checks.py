@@ -22,7 +22,7 @@ from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Folded, Section, Skipped, Words, picture, skipping, table
 from bayeszoo.report.tables import estimate, number
 from bayeszoo.report.verdict import Verdict
-from bayeszoo.results.groups import extend
+from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

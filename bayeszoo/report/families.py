@@ -40,7 +40,7 @@ from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN, about_rows, confusion_rows, score_rows
-from bayeszoo.report.one_by_one import hero
+from bayeszoo.report.densities import hero
 from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.tables import number, topic_rows
 from bayeszoo.results.stored import Fit

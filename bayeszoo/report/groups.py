@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.comparison.by import contrasts, estimates
 from bayeszoo.plots.groups import plot_groups
-from bayeszoo.report import asked, checks, verdict
+from bayeszoo.report import checks, provenance, verdict
 from bayeszoo.report.blocks import Code, Section, Words, picture, table
 from bayeszoo.report.families import Answer
 from bayeszoo.report.tables import estimate, number, statistic
@@ -63,10 +63,10 @@ def parts(tree: xr.DataTree) -> dict[str, Any]:
     main, first = next((label, fit) for label, (fit, _) in named.items())
     documents, frame = {label: described for label, (_, described) in named.items()}, contrasts(tree)
     rows = sum(int(fit.attrs["data_rows"]) for fit, _ in named.values())
-    again = Section("again", "How to make it again", [Code(typed)] if (typed := asked.command(first)) else [])
+    again = Section("again", "How to make it again", [Code(typed)] if (typed := provenance.command(first)) else [])
     return {
         "title": f"{tree.attrs['model']} by {by}",
-        "about": asked.about([type(Fit(first).model)]),
+        "about": provenance.about([type(Fit(first).model)]),
         "data": f"{rows:,} rows of {first.attrs['data_source'] or 'arrays'} in {len(named)} groups",
         "notes": Fit(first).notes,
         "verdicts": _verdicts(named),

@@ -14,7 +14,7 @@ from bayeszoo.comparison.compare import Withheld, compare, model_label, names_of
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.printable import escaped_lines
 from bayeszoo.foundation.writing import require_writable, write_text
-from bayeszoo.report import asked, checks, families, groups, one_by_one, verdict
+from bayeszoo.report import checks, densities, families, groups, provenance, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, dumps, is_by_group
@@ -103,8 +103,8 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
     checked = _by_model(trees)
     parts = {
         "title": ", ".join(dict.fromkeys(Fit(tree).model.name for tree in trees)),
-        "about": asked.about(type(Fit(tree).model) for tree in trees),
-        "data": asked.data_line(first),
+        "about": provenance.about(type(Fit(tree).model) for tree in trees),
+        "data": provenance.data_line(first),
         "notes": Fit(first).notes,
         "verdicts": said + [each.verdict(name) for name, each in checked.items()],
         "winner": [] if frame is None else verdict.winner(frame, dict(zip(named, trees, strict=True))),
@@ -150,10 +150,10 @@ def _sections(
     of_first = next(each for each in checked.values() if each.tree is named[main][0])
     makers: dict[str, Callable[[], Section]] = {
         "the fit to the data": lambda: checks.section(of_first, named, left_out),
-        "the gate": lambda: verdict.section(named, main, one_by_one.section(trees)),
+        "the gate": lambda: verdict.section(named, main, densities.section(trees)),
         **dict(families.sections(trees)),
-        "what was asked": lambda: asked.section({name: each.tree for name, each in checked.items()}),
-        "how to make it again": lambda: asked.again({name: tree for name, (tree, _) in named.items()}),
+        "what was asked": lambda: provenance.section({name: each.tree for name, each in checked.items()}),
+        "how to make it again": lambda: provenance.again({name: tree for name, (tree, _) in named.items()}),
     }
     for i, (part, make) in enumerate(makers.items()):
         if reporter is not None:

@@ -25,7 +25,7 @@ from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Atoms, ClosedForm, Symmetric, is_integrated
 from bayeszoo.model.find import own_file
-from bayeszoo.model.reduction.rows import FileRows
+from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.gaps import STATISTICS
 from bayeszoo.results.measured import measure

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.comparison.by import contrasts, fit_parts
+from bayeszoo.comparison.hierarchy_contrasts import is_of_groups
 from bayeszoo.comparison.levels import is_of_levels
-from bayeszoo.comparison.within import is_of_groups
 from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError

@@ -11,7 +11,6 @@ import numpy as np
 
 from bayeszoo.answers.classes.classify import WITHHELD, classify
 from bayeszoo.answers.classes.scores import calibration, confusion
-from bayeszoo.answers.classes.svm import svm
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.groups import by_group
@@ -22,6 +21,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN, about_rows, calibration_rows, confusion_rows, score_rows
 from bayeszoo.report.tables import estimate, number
+from bayeszoo.tools.svm import svm
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,12 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
-from bayeszoo.comparison.evidence.evidence import ONLY_A_BOUND, EmpiricalBayesByVB, empirical_bayes, no_closed_form
+from bayeszoo.comparison.evidence.empirical_bayes import (
+    ONLY_A_BOUND,
+    EmpiricalBayesByVB,
+    empirical_bayes,
+    no_closed_form,
+)
 from bayeszoo.comparison.evidence.full_bayes import FullBayes, full_bayes
 from bayeszoo.comparison.evidence.grid import require_few
 from bayeszoo.comparison.evidence.mackay import FIELDS, FixedPoint, applies, mackay

@@ -16,7 +16,7 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.held_out import HeldOut, compare_held_out, refuse_pictures
-from bayeszoo.cli.instead import instead
+from bayeszoo.cli.next_command import instead
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
 from bayeszoo.data.read import example
@@ -27,7 +27,7 @@ from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import rows_have_parameters
-from bayeszoo.model.reduction.additive import Additive
+from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
 from bayeszoo.report import page

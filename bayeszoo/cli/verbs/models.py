@@ -23,7 +23,7 @@ from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import capabilities, simulates
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.plots.graph import as_mermaid, as_text, declared, write_graph
-from bayeszoo.report.asked import notation
+from bayeszoo.report.provenance import notation
 from bayeszoo.results.stored import dumps
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bayeszoo.answers.bootstrap import Bootstrap, bootstrap
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.comparison.bayesbag import bayesbag, require_conjugate
 from bayeszoo.data.table.table import escaped
 from bayeszoo.model import find as zoo
 from bayeszoo.report.tables import estimate, number
+from bayeszoo.tools.bayesbag import bayesbag, require_conjugate
+from bayeszoo.tools.bootstrap import Bootstrap, bootstrap
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.select import parse_candidate
-from bayeszoo.comparison.held_out import SHARE, OfWords, held_out
+from bayeszoo.comparison.held_out_words import SHARE, OfWords, held_out
 from bayeszoo.errors import InputError
 from bayeszoo.report.tables import estimate, number
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.comparison.evidence.evidence import empirical_bayes, no_closed_form
+from bayeszoo.comparison.evidence.empirical_bayes import empirical_bayes, no_closed_form
 from bayeszoo.comparison.evidence.grid import Bounds, between, require_few
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.discrete import ByMarginals
-from bayeszoo.families.factors import steps, trapezoid
+from bayeszoo.families.factors import loadings_shape, steps
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.model.base import Axes, Values
 from bayeszoo.model.capabilities import EM, Observable, Sufficient
@@ -215,7 +215,7 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
 
     def free_parameters(self, stats: Patterns) -> int:
         """Return D means, D q - q (q - 1) / 2 loadings up to their rotation, and one variance."""
-        return stats.size + trapezoid.count(stats.size, self.q) + 1
+        return stats.size + loadings_shape.count(stats.size, self.q) + 1
 
     def likelihood(self, params: Values, data: Values) -> FactorRows:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""

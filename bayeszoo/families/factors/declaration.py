@@ -10,7 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.logprob.transforms import Transform
 
-from bayeszoo.families.factors import trapezoid
+from bayeszoo.families.factors import loadings_shape
 from bayeszoo.families.statistics.patterns import Patterns
 
 
@@ -23,7 +23,7 @@ class Trapezoid(Transform):
     name = "trapezoid"
 
     def __init__(self, rows: int, factors: int) -> None:
-        self.at = trapezoid.entries(rows, factors)
+        self.at = loadings_shape.entries(rows, factors)
         self.is_diagonal = self.at[0] == self.at[1]
         self.fixed = np.triu(np.ones((rows, factors), dtype=bool), 1)
         self._head = factors * (factors + 1) // 2

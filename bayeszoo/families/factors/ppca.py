@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.factors import steps, trapezoid
+from bayeszoo.families.factors import loadings_shape, steps
 from bayeszoo.families.factors.base import FactorModel
 from bayeszoo.families.factors.steps import Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
@@ -45,7 +45,7 @@ class PpcaModel(FactorModel, family=True):
         share = rng.uniform(0.1, 0.9)
         W = scale[:, None] * rng.standard_normal((stats.size, self.q)) * math.sqrt(share / self.q)
         variance = np.float64((1 - share) * np.mean(scale**2))
-        return {"mean": stats.each_column()[1], "loadings": trapezoid.identified(W), "variance": variance}
+        return {"mean": stats.each_column()[1], "loadings": loadings_shape.identified(W), "variance": variance}
 
     def m_step(self, stats: Complete, flat: bool = False) -> dict[str, Any]:
         """Return parameters with a higher expected log joint density or, with ``flat``, log likelihood."""
@@ -56,7 +56,7 @@ class PpcaModel(FactorModel, family=True):
 
         def parameters(x: np.ndarray) -> dict[str, Any]:
             params = from_vector(x, self.q)
-            return {**params, "loadings": trapezoid.turned(params["loadings"])}
+            return {**params, "loadings": loadings_shape.turned(params["loadings"])}
 
         return Coordinates(to_vector, parameters)
 
@@ -70,7 +70,7 @@ class PpcaModel(FactorModel, family=True):
 
         The gradient is of the density that samplers use, and shares no code with the closed form.
         """
-        at, x = trapezoid.entries(len(params["mean"]), self.q), to_vector(params)
+        at, x = loadings_shape.entries(len(params["mean"]), self.q), to_vector(params)
 
         def likelihood(x: np.ndarray) -> tuple[float, np.ndarray]:
             here = from_vector(x, self.q)
@@ -89,7 +89,7 @@ def m_step_flat(stats: Complete) -> dict[str, Any]:
     variance = stats.squared_error(coefficients) / stats.cells.sum()
     if not variance > VANISHED * stats.squares.sum() / stats.cells.sum():
         raise NumericalError(f"{of_factors(stats.gram.shape[1] - 1)} fit the rows exactly, up to no noise")
-    return _params(stats, trapezoid.identified(coefficients[:, 1:]), coefficients[:, 0], variance)
+    return _params(stats, loadings_shape.identified(coefficients[:, 1:]), coefficients[:, 0], variance)
 
 
 def of_factors(q: int) -> str:
@@ -126,7 +126,7 @@ class FactorPrior:
             coefficients[i, : i + 2] = _with_repelled_last(H[i, : i + 2, : i + 2], g[i, : i + 2], q - 1 - i)
         coefficients[q:] = np.linalg.solve(H[q:], g[q:, :, None])[:, :, 0]
         variance = (self.b0 + stats.squared_error(coefficients) / 2) / (self.a0 + 1 + stats.cells.sum() / 2)
-        return _params(stats, trapezoid.turned(coefficients[:, 1:]), coefficients[:, 0], variance)
+        return _params(stats, loadings_shape.turned(coefficients[:, 1:]), coefficients[:, 0], variance)
 
     def log_density(self, params: Values) -> np.ndarray:
         """Return the log density of the parameters; leading axes are draws."""
@@ -134,7 +134,7 @@ class FactorPrior:
         of_mean = -np.sum(np.square((mean - self.m0) / self.s0), axis=-1) / 2
         of_mean -= mean.shape[-1] * math.log(self.s0 * math.sqrt(2 * math.pi))
         of_variance = self.a0 * math.log(self.b0) - math.lgamma(self.a0) - (self.a0 + 1) * np.log(variance)
-        of_loadings = trapezoid.log_density(params["loadings"], self.w0)
+        of_loadings = loadings_shape.log_density(params["loadings"], self.w0)
         return np.asarray(of_mean + of_loadings + of_variance - self.b0 / variance)
 
 
@@ -168,19 +168,20 @@ def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
         reason = f"{of_factors(factors)} fit the {moments.n:g} row{'s' * (moments.n != 1)} exactly"
         raise NumericalError(f"no maximum-likelihood estimate: {reason}")
     W = vectors[:, :factors] * np.sqrt(values[:factors] - variance)
-    loadings = trapezoid.identified(W)
+    loadings = loadings_shape.identified(W)
     return {"mean": np.asarray(moments.mean), "loadings": loadings, "variance": np.float64(variance)}
 
 
 def to_vector(params: Values) -> np.ndarray:
     """Return the mean, the free loadings row by row, and the log of the variance, shape (free parameters,)."""
     loadings = np.asarray(params["loadings"])
-    return np.concatenate([params["mean"], loadings[trapezoid.entries(*loadings.shape)], [np.log(params["variance"])]])
+    free = loadings[loadings_shape.entries(*loadings.shape)]
+    return np.concatenate([params["mean"], free, [np.log(params["variance"])]])
 
 
 def from_vector(x: np.ndarray, factors: int) -> dict[str, Any]:
     """Return the parameters with these coordinates."""
     size = (len(x) - 1 + factors * (factors - 1) // 2) // (factors + 1)
     loadings = np.zeros((size, factors))
-    loadings[trapezoid.entries(size, factors)] = x[size:-1]
+    loadings[loadings_shape.entries(size, factors)] = x[size:-1]
     return {"mean": x[:size], "loadings": loadings, "variance": np.exp(x[-1])}

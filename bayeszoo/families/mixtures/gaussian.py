@@ -15,8 +15,8 @@ from bayeszoo.distributions.discrete import ByVariance
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.base import MixtureModel, MixturePrior, clusters, symmetrized
-from bayeszoo.families.mixtures.charts import MixtureChart
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
+from bayeszoo.families.mixtures.local_coordinates import MixtureChart
 from bayeszoo.model.base import Axes, Values
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.steps import Chart, Coordinates, Expectation

@@ -15,7 +15,7 @@ from bayeszoo.inference.labels.align import align, match, permute, responsibilit
 from bayeszoo.model.accumulated import like_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, Symmetric, exchangeable_axis, rows_have_parameters
-from bayeszoo.model.reduction.rows import of_each
+from bayeszoo.model.many_files.rows import of_each
 
 xr = lazy_loader.load("xarray")
 

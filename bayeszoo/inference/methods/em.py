@@ -23,7 +23,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, LogConcave
 from bayeszoo.model.density import log_rows
-from bayeszoo.model.reduction.rows import expected, from_sample, of_sample, some_of
+from bayeszoo.model.many_files.rows import expected, from_sample, of_sample, some_of
 from bayeszoo.model.steps import Expectation
 
 SPACE = "constrained (no Jacobian)"

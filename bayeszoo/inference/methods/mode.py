@@ -33,8 +33,8 @@ from bayeszoo.model.capabilities import (
     is_log_concave,
 )
 from bayeszoo.model.density import log_likelihood, prior
+from bayeszoo.model.many_files.rows import some_of
 from bayeszoo.model.over import Over
-from bayeszoo.model.reduction.rows import some_of
 
 STEPS = 32  # steps of either kind that a closed-form mode is tried by
 MAX_ROWS = 10_000  # distinct rows up to which the likelihood of a step is taken row by row

@@ -21,7 +21,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, LogConcave, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_rows
-from bayeszoo.model.reduction.rows import expected, from_sample, of_each, of_sample, some_of
+from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sample, some_of
 from bayeszoo.model.steps import Expectation
 
 MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another, of which the search knows

@@ -19,9 +19,9 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.chunks import none_of
 from bayeszoo.model.find import Reference
-from bayeszoo.model.reduction import cluster
-from bayeszoo.model.reduction.files import naming
-from bayeszoo.model.reduction.rows import Held, Step
+from bayeszoo.model.many_files import cluster
+from bayeszoo.model.many_files.files import naming
+from bayeszoo.model.many_files.rows import Held, Step
 
 _HOW = ("delimiter", "decimal", "encoding", "header")
 """Options of a file that a table no longer needs."""

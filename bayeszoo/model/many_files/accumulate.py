@@ -13,8 +13,8 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.accumulated import Accumulated, sufficient
 from bayeszoo.model.base import Model
 from bayeszoo.model.chunks import ROWS, total_of
-from bayeszoo.model.reduction import cluster
-from bayeszoo.model.reduction.files import Sum, parts_here, paths_of
+from bayeszoo.model.many_files import cluster
+from bayeszoo.model.many_files.files import Sum, parts_here, paths_of
 
 
 def accumulate(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.functionals import MOST_EXACT, Functional, Weighted, functional_of
 from bayeszoo.data.inputs import Inputs, Matrix, Real
 from bayeszoo.data.read import Data, Example, read
 from bayeszoo.data.table.table import quoted, shown
@@ -19,6 +18,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import LIMITS, moments
+from bayeszoo.tools.functionals import MOST_EXACT, Functional, Weighted, functional_of
 
 if TYPE_CHECKING:
     import pandas as pd

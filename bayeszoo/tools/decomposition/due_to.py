@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.comparison.parts.factors import Array, aligned, factor
-from bayeszoo.comparison.parts.formula import Formula
 from bayeszoo.data.table.table import quoted, shown
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.results.summary import heavy_tails, moments_that_exist
+from bayeszoo.tools.decomposition.factors import Array, aligned, factor
+from bayeszoo.tools.decomposition.formula import Formula
 
 if TYPE_CHECKING:
     import pandas as pd

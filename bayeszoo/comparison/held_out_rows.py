@@ -1,14 +1,14 @@
-"""Models and baselines by their errors on rows held out: scikit-learn's machines have no density to compare.
+"""Models and baselines compared by their errors on rows held out.
 
-Support vector machine, perceptron, boosted stumps and random forest see the rows that the models see, and are judged
-by the same other rows: by the share decided wrongly, or of a real outcome by the root mean squared error.
+Both see the same rows, and are judged by the same other rows: by the share decided wrongly, or of a real outcome by the
+root mean squared error.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
@@ -23,27 +23,16 @@ from bayeszoo.fit import check_method, fit, methods_for, uninterrupted
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
+from bayeszoo.tools.baselines import Losses, errors_of, maker_of
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = lazy_loader.load("pandas")
 
-sklearn = lazy_loader.load("sklearn")
-
 SHARE = 0.3
 USUAL = ("map", "nuts")
 """Methods of a model, where none are named, as far as it has them."""
-LARGEST_SEED = 2**32
-
-
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """What rows held out cost: wrong decisions or squared errors of ``trials``, and the sum of their log scores."""
-
-    losses: np.ndarray
-    trials: np.ndarray
-    log_score: float = math.nan
 
 
 def held_out_error(
@@ -106,7 +95,7 @@ def held_out_error(
     """
     kind = model if isinstance(model, type) else type(model)
     named = _methods(kind, methods)
-    makers = [_baseline(kind, name) for name in baselines]
+    makers = [maker_of(kind, name) for name in baselines]
     rows = read(kind, data) if data is not None else example(kind)
     parts = list(_parts(rows.rows, share, folds, seed))
     say = (reporter or Reporter()).say
@@ -116,7 +105,7 @@ def held_out_error(
         table.append({"by": method, **_of_method(model, rows, parts, method, dict(fields or {}), seed)})
     for name, maker in zip(baselines, makers, strict=True):
         say(f"baseline: {name}")
-        losses = [_of_baseline(kind, maker, rows, held, seed) for held in parts]
+        losses = [errors_of(kind, maker, *_split(rows, kind, held), seed) for held in parts]
         table.append({"by": name, "kind": "baseline", **_summed(kind, losses), "status": "ok"})
     frame = pd.DataFrame(table).sort_values("error", ignore_index=True, kind="stable")
     frame.attrs |= {"held_out": int(sum(map(len, parts))), "rows": rows.rows, "parts": len(parts)}
@@ -133,28 +122,6 @@ def _methods(kind: type[Model], methods: Sequence[str] | None) -> list[str]:
     for name in methods:
         check_method(kind, name)
     return list(methods)
-
-
-def _baseline(kind: type[Model], name: str) -> Callable[[int], Any]:
-    """Return what makes a baseline from a seed, or refuse one that is not known, or not for this outcome."""
-    known = _of_classes() if issubclass(kind, Classifies) else _of_real_outcomes()
-    if name not in known:
-        raise InputError(f"{kind.name} has no baseline {name!r}", hint=f"take some of {', '.join(known)}")
-    return known[name]
-
-
-def _of_classes() -> dict[str, Callable[[int], Any]]:
-    stump = sklearn.tree.DecisionTreeClassifier
-    return {
-        "svc": lambda seed: sklearn.svm.SVC(random_state=seed),
-        "perceptron": lambda seed: sklearn.linear_model.Perceptron(random_state=seed),
-        "boosting": lambda seed: sklearn.ensemble.AdaBoostClassifier(stump(max_depth=1), random_state=seed),
-        "forest": lambda seed: sklearn.ensemble.RandomForestClassifier(random_state=seed),
-    }
-
-
-def _of_real_outcomes() -> dict[str, Callable[[int], Any]]:
-    return {"forest": lambda seed: sklearn.ensemble.RandomForestRegressor(random_state=seed)}
 
 
 def _parts(rows: int, share: float | None, folds: int | None, seed: int) -> Iterator[np.ndarray]:
@@ -222,23 +189,6 @@ def _predicted(tree: Any, new: Data, seed: int) -> Losses:
     frame = predict(tree, new, seed=seed)
     errors = np.square((frame["mean"] - frame["observed"]).to_numpy(dtype=np.float64))
     return Losses(errors, np.ones(len(errors)), float(frame["log_score"].sum()))
-
-
-def _of_baseline(kind: type[Model], maker: Callable[[int], Any], data: Data, held: np.ndarray, seed: int) -> Losses:
-    """Return the errors of a baseline; features are in standard deviations of those seen."""
-    (seen, new), is_class = _split(data, kind, held), issubclass(kind, Classifies)
-    (rows, weights), (others, trials) = (kind.inputs.observations(part.arrays) for part in (seen, new))
-    scaler = sklearn.preprocessing.StandardScaler().fit(seen["X"])
-    outcome, expected = kind.inputs.outcome(rows), kind.inputs.outcome(others)
-    known = weights > 0
-    if is_class and len(np.unique(outcome[known])) < 2:
-        raise InputError("the rows that are not held out are of one class", hint="hold out fewer, or take another seed")
-    machine = maker(seed % LARGEST_SEED)
-    weighted = {"sample_weight": weights[known]} if np.any(weights != 1) else {}  # equal ones change what a seed draws
-    machine.fit(scaler.transform(rows["X"])[known], outcome[known], **weighted)
-    said = machine.predict(scaler.transform(others["X"]))
-    losses = trials * (said != expected) if is_class else np.square(said - expected)
-    return Losses(losses.astype(np.float64), np.asarray(trials, dtype=np.float64))
 
 
 def _summed(kind: type[Model], parts: Sequence[Losses]) -> dict[str, Any]:

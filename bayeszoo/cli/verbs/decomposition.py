@@ -11,9 +11,9 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.verbs.resampling import about_data, of_data
-from bayeszoo.comparison.parts.kitagawa import ABOUT, kitagawa
-from bayeszoo.plots.parts import plot_due_to
+from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.report.tables import estimate, number
+from bayeszoo.tools.decomposition.kitagawa import ABOUT, kitagawa
 
 if TYPE_CHECKING:
     import pandas as pd

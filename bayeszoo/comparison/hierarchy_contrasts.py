@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.comparison.pairs import COLUMNS, by_draws, of_points, pairs_of
+from bayeszoo.comparison.contrast_columns import COLUMNS, by_draws, of_points, pairs_of
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.results.caveats import require_shown

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.comparison.parts.due_to import CHANGE, DueTo
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
+from bayeszoo.tools.decomposition.due_to import CHANGE, DueTo
 
 if TYPE_CHECKING:
     import pandas as pd

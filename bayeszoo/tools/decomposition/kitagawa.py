@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.bootstrap import FEWEST_DRAWS
-from bayeszoo.comparison.parts.due_to import DueTo, due_to
 from bayeszoo.data.by import FORM, read_by
 from bayeszoo.data.inputs import Binary, Inputs
 from bayeszoo.data.inputs.labels import texts_of
@@ -23,6 +21,8 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model import find as zoo
 from bayeszoo.model.capabilities import ClosedForm
+from bayeszoo.tools.bootstrap import FEWEST_DRAWS
+from bayeszoo.tools.decomposition.due_to import DueTo, due_to
 
 if TYPE_CHECKING:
     import pandas as pd

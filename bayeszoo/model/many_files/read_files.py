@@ -20,9 +20,9 @@ from bayeszoo.data.table.table import escaped, shown
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.base import Model
-from bayeszoo.model.reduction.files import paths_of, said_of_files
-from bayeszoo.model.reduction.held import About, held_rows
-from bayeszoo.model.reduction.rows import FileRows, Held, additive
+from bayeszoo.model.many_files.files import paths_of, said_of_files
+from bayeszoo.model.many_files.held import About, held_rows
+from bayeszoo.model.many_files.rows import FileRows, Held, additive
 
 SAMPLE = 10_000
 """Rows that climbs start from, and by which maxima are told apart."""

@@ -14,7 +14,7 @@ from bayeszoo.foundation import signals
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.find import Reference
-from bayeszoo.model.reduction.files import Parts, part_of
+from bayeszoo.model.many_files.files import Parts, part_of
 
 LOCAL = "local"
 """In place of an address: a cluster of this machine's processors, which ends with the command."""

@@ -18,7 +18,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Sufficient, rows_have_parameters
-from bayeszoo.model.reduction.additive import Additive
+from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.steps import Expectation
 
 Step = Callable[[Any, Any, Any], Any]

@@ -1,0 +1,141 @@
+"""PageRank: the stationary distribution of a surfer who follows links and now and then goes anywhere.
+
+W4400, page rank; Page, Brin, Motwani and Winograd 1999.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.data.table.read import read_table
+from bayeszoo.data.table.table import Column, Table, shown, to_reals
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.families.markov.stationary import stationary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MAX_STEPS = 100_000
+_MAX_DENSE = 2_000  # nodes up to which ranks are found by elimination: the time is cubic
+_STEP_ROUNDING = 1e-15  # what one step of the surfer may be off
+_COLUMNS = ("source", "target", "weight")
+
+
+def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance: float = 1e-12) -> pd.DataFrame:
+    """Rank the nodes of a directed graph by how often a random surfer is there.
+
+    With probability `damping` (1 - alpha in W4400) the surfer follows a link of the node, chosen in proportion to its
+    weight, else goes to any node at random; from a node without links, always.
+
+    Parameters
+    ----------
+    edges : sequence, ndarray, data frame, mapping or path
+        ``(source, target)`` or ``(source, target, weight)`` tuples; an array of shape (E, 2); or a table with columns
+        ``source``, ``target`` and perhaps ``weight``, or its file. Labels are text (in a file, always) or whole
+        numbers. Weights are > 0, by default 1, and add up over parallel edges.
+    damping : float
+        From 0 to below 1; or 1 where one class of nodes is never left, and its stationary distribution the ranks. So
+        near to 1 that steps would lose the answer to rounding (above 0.999 by default), at most 2000 nodes.
+    nodes : sequence of labels, optional
+        Nodes that may have no edges. Those of the edges need not be repeated.
+    tolerance : float
+        The most that the ranks may be off, summed over the nodes.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``node``, highest rank first, ranks equal within `tolerance` by label. Columns: ``rank``, which sums
+        to one; ``links_in`` and ``links_out``, from and to how many nodes there are links. The node itself counts;
+        parallel edges are one link.
+
+    Raises
+    ------
+    InputError
+        When the edges cannot be used exactly as they are, or `damping` is out of range.
+    NumericalError
+        When the ranks do not settle, or `damping` is 1 and several classes of nodes are never left.
+
+    Examples
+    --------
+    >>> pagerank([("a", "b"), ("b", "a"), ("c", "a")])["rank"].round(3).to_dict()
+    {'a': 0.486, 'b': 0.464, 'c': 0.05}
+    """
+    import pandas as pd
+
+    if not isinstance(damping, int | float) or not 0 <= damping <= 1:
+        raise InputError(f"damping must be in [0, 1), got {shown(damping)}")
+    if not isinstance(tolerance, int | float) or not 0 < tolerance < 1:
+        raise InputError(f"tolerance must be in (0, 1), got {shown(tolerance)}")
+    labels, links = _links(_edge_table(edges), nodes)
+    rank, degrees = _ranks(links, damping, tolerance), np.diff(links.indptr).astype(np.int64)
+    columns = {"rank": rank, "links_in": np.bincount(links.indices, minlength=len(rank)), "links_out": degrees}
+    frame = pd.DataFrame(columns, index=pd.Index(labels, name="node"))
+    return frame.iloc[np.argsort(-np.round(rank / tolerance), kind="stable")]
+
+
+def _ranks(links: Any, damping: float, tolerance: float) -> np.ndarray:
+    count = links.shape[0]
+    if tolerance * (1 - damping) >= _STEP_ROUNDING:
+        rank = np.full(count, 1 / count)
+        for _ in range(_MAX_STEPS):
+            before, rank = rank, damping * (rank @ links)
+            rank += (1 - rank.sum()) / count  # who does not follow a link goes anywhere
+            if damping * np.abs(rank - before).sum() <= tolerance * (1 - damping):
+                return rank  # for a step shrinks the error by damping
+        hint = "lower the damping, or raise the tolerance"
+        raise NumericalError(f"the ranks did not settle in {_MAX_STEPS} steps; {hint}")
+    if count > _MAX_DENSE:
+        hint = f"for more than {_MAX_DENSE} nodes lower it, or raise the tolerance"
+        raise InputError(f"damping {damping!r} is too near to 1 for {count} nodes", hint=hint)
+    chain = links.toarray()
+    chain[np.diff(links.indptr) == 0] = 1 / count
+    return stationary(damping * chain + (1 - damping) / count)
+
+
+def _edge_table(edges: Any) -> Table:
+    """Read the edges as a table with the columns source, target and perhaps weight."""
+    if isinstance(edges, list | tuple | np.ndarray):
+        rows = edges.tolist() if isinstance(edges, np.ndarray) else edges
+        if len(rows) and {len(row) if isinstance(row, list | tuple) else 0 for row in rows} not in ({2}, {3}):
+            raise InputError("edges must be (source, target) tuples, or all (source, target, weight)")
+        edges = {name: list(cells) for name, cells in zip(_COLUMNS, zip(*rows, strict=True), strict=False)}
+    table = read_table(edges)
+    if table.notes:
+        raise InputError(table.notes[0], hint="give them one index")
+    others = [name for name in table.columns if name not in _COLUMNS]
+    if others and "source" in table.columns:
+        hint = "rename it to source, target or weight, or leave it out"  # counts passed over would give other ranks
+        raise InputError(f"column {shown(others[0])} is not used", column=others[0], hint=hint)
+    if not table.rows:
+        raise InputError("there are no edges")
+    return table
+
+
+def _links(table: Table, nodes: Any) -> tuple[list[Any], Any]:
+    """Return the sorted labels of the nodes, and the sparse matrix of the probabilities of each node's links."""
+    import pandas as pd
+
+    alone = [] if nodes is None else [read_table({"nodes": nodes})["nodes"]]
+    labels = np.concatenate([_labels(column) for column in (table["source"], table["target"], *alone)])
+    if len(set(map(type, labels))) > 1:
+        raise InputError("some labels are text and some are numbers", hint="make them all text or all whole numbers")
+    weight = np.ones(table.rows)
+    if "weight" in table.columns:
+        weight = to_reals(table["weight"])
+        table["weight"].refuse(~(weight > 0), "is not a weight", hint="weights must be > 0")
+    codes, names = pd.factorize(labels, sort=True)
+    source, target = codes[: 2 * table.rows].reshape(2, -1)
+    shares = weight / np.bincount(source, weights=weight)[source]
+    return names.tolist(), scipy.sparse.csr_array((shares, (source, target)), shape=(len(names), len(names)))
+
+
+def _labels(column: Column) -> np.ndarray:
+    """Return labels as objects: all text, or all whole numbers."""
+    labels = np.asarray(column.values, dtype=object)
+    broken = [row for row, label in enumerate(labels) if type(label) not in (str, int) or label == ""]
+    if broken:
+        raise column.error("is not a label", broken, hint="labels must be text or whole numbers")
+    return labels
