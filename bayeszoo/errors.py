@@ -70,7 +70,7 @@ class Untrustworthy(RuntimeError):
 
 
 class Caution(UserWarning):
-    """The numbers of a fit are shown with a caveat, which the warning gives."""
+    """The numbers of a fit are shown with a warning, which the warning gives."""
 
 
 class Interrupted(Exception):

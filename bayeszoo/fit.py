@@ -71,7 +71,7 @@ METHODS: dict[str, Method] = {
 
 
 _NEEDS = {**CAPABILITIES, "Exact": is_exact, "Density": lambda model: not issubclass(model, Atoms)}
-_LACKS = {"Exact": "an exact answer", "Density": "a density, as its parameters have atoms"}
+_LACKS = {"Exact": "exact answer", "Density": "density, as its parameters have atoms"}
 
 
 def fit(
@@ -123,7 +123,7 @@ def fit(
     Warns
     -----
     Caution
-        When the numbers are shown with a caveat.
+        When the numbers are shown with a warning.
 
     Raises
     ------
@@ -217,7 +217,10 @@ def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Ac
         notes = (f"priors are scaled to {data.which}",) if chosen_by_data(weak, ()) else ()
         return weak, replace(data, notes=(*data.notes, *notes))
     if isinstance(data, Accumulated):
-        raise InputError("statistics give no scale for a prior", hint="give the model that they were accumulated for")
+        raise InputError(
+            "weakly informative priors need rows, not accumulated statistics",
+            hint="pass the model that they were accumulated for",
+        )
     rows = read(model, data)
     weak = model.weak_given(rows, {})
     notes = ("priors are scaled to the data",) if chosen_by_data(weak, ()) else ()
@@ -256,9 +259,10 @@ def check_method(model: type[Model], method: str, in_files: bool = False) -> Non
         raise InputError(f"there is no method {method!r}", hint=f"use one of {', '.join(METHODS)}")
     if method not in methods_for(model):
         needs = METHODS[method].needs
-        hint = f"use {' or '.join(methods_for(model))}" if needs == "Density" else "see `bayeszoo list`"
+        lacking = _LACKS.get(needs, f"base {needs}")
         raise InputError(
-            f"{model.name} cannot be fitted with {method!r}: it lacks {_LACKS.get(needs, needs)}", hint=hint
+            f"{model.name} cannot be fitted with {method!r}: it has no {lacking}",
+            hint=f"methods: {', '.join(methods_for(model))}",
         )
     if in_files and method not in METHODS_OF_FILES:
         raise InputError(f"{method} needs all rows at once", hint="em, vb, map and mle take rows in files")

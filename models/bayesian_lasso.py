@@ -1,4 +1,4 @@
-r"""Bayesian lasso: a linear model whose weights have Laplace priors.
+r"""Bayesian lasso: linear regression with Laplace priors on the weights (the lasso).
 
     w_j ~ Laplace(0, b)          of a feature in units of `scale`; the intercept ~ Laplace(m0, s0)
     y_n ~ N(x_n' w, sigma^2)     n = 1..N; sigma known, or with `learn_sigma` sigma2 ~ InvGamma(a0, scale b0)

@@ -1,4 +1,4 @@
-r"""Bayesian PCA: probabilistic PCA that finds out how many of its factors the data need.
+r"""Bayesian PCA: probabilistic PCA that learns the number of factors (automatic relevance determination).
 
     mean_d   ~ N(m0_d, s0^2)                              d = 1..D
     alpha_k  ~ Gamma(a0, rate b0)                         k = 1..q

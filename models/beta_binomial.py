@@ -1,4 +1,4 @@
-r"""Beta-binomial: chances of success of groups that are alike, from successes and trials of each.
+r"""Beta-binomial: success rates of similar groups (partial pooling), from successes and trials.
 
     mean    ~ Beta(a, b)
     size    ~ Pareto(shape, 1)

@@ -1,4 +1,4 @@
-r"""Dirichlet-multinomial: the shares of several categories from counts of them.
+r"""Dirichlet-multinomial: the shares of several categories, from their counts.
 
     p   ~ Dirichlet(alpha)
     y_n ~ Categorical(p)        n = 1..N

@@ -1,4 +1,4 @@
-r"""Gamma-Poisson: the rate of events from counts of them.
+r"""Gamma-Poisson: the rate of events, from counts.
 
     rate ~ Gamma(a, rate b)
     y_n  ~ Poisson(rate * exposure_n)        n = 1..N

@@ -1,4 +1,4 @@
-r"""Gamma-Poisson groups: rates of groups that are alike, from counts and exposures of each.
+r"""Gamma-Poisson groups: event rates of similar groups (partial pooling), from counts and exposures.
 
     shape ~ Exponential(mean a0)
     rate  ~ Gamma(b1, rate b2)

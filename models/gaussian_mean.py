@@ -1,4 +1,4 @@
-r"""Gaussian mean: where the centre lies, from measurements whose spread is known.
+r"""Gaussian mean: the mean of measurements with a known standard deviation.
 
     mu  ~ N(m0, s0^2)
     y_n ~ N(mu, sigma^2)        n = 1..N

@@ -1,4 +1,4 @@
-r"""Gaussian precision: how precise an instrument is, from measurements of something known.
+r"""Gaussian precision: the precision of an instrument, from measurements of a known value.
 
     lam ~ Gamma(a, rate b)
     y_n ~ N(mu, 1 / lam)        n = 1..N

@@ -1,4 +1,4 @@
-r"""Hidden Markov model of symbols: a chain of states that are not seen, each of which emits symbols.
+r"""Hidden Markov model of symbols: hidden Markov model: each hidden state emits symbols.
 
     initial       ~ Dirichlet(alpha 1_K)
     transition_k  ~ Dirichlet(beta 1_K + sticky e_k)     k = 1..K

@@ -1,4 +1,4 @@
-r"""Hidden Markov model of numbers: a chain of states that are not seen, each with its own mean and variance.
+r"""Hidden Markov model of numbers: hidden Markov model: each hidden state has its own mean and variance.
 
     initial              ~ Dirichlet(alpha 1_K)
     transition_k         ~ Dirichlet(beta 1_K + sticky e_k)     k = 1..K

@@ -1,4 +1,4 @@
-r"""Hidden Markov model of counts: a chain of states that are not seen, each with its own rate.
+r"""Hidden Markov model of counts: hidden Markov model: each hidden state has its own Poisson rate.
 
     initial       ~ Dirichlet(alpha 1_K)
     transition_k  ~ Dirichlet(beta 1_K + sticky e_k)     k = 1..K

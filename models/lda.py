@@ -1,4 +1,4 @@
-r"""Latent Dirichlet allocation: documents that each mix topics, and a topic the probability of each word.
+r"""Latent Dirichlet allocation: topic model: each document mixes topics, each topic is a distribution of words.
 
     proportions_d ~ Dirichlet(alpha)                    d = 1..D documents
     topics_k      ~ Dirichlet(eta)                      k = 1..K

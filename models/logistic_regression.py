@@ -1,4 +1,4 @@
-r"""Logistic regression: outcomes of yes and no, whose log odds are a weighted sum of features.
+r"""Logistic regression: yes/no outcomes, whose log odds are a weighted sum of features.
 
     w_j ~ N(0, tau^2)                          of a feature in units of `scale`; the intercept ~ N(m0, s0^2)
     y_n ~ Binomial(trials_n, p_n)              log (p_n / (1 - p_n)) = x_n' w,  n = 1..N; one trial where none are given

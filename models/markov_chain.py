@@ -1,4 +1,4 @@
-r"""Markov chain: what follows what, in sequences of symbols.
+r"""Markov chain: transition probabilities between the symbols of sequences.
 
     P_i ~ Dirichlet(alpha)                       each row i of P, independently
     s_t ~ Categorical(P[s_(t-1)])                t = 2..T, in each sequence; the first symbol is given

@@ -1,4 +1,4 @@
-r"""Mixture of unigrams: documents, each of one topic, and a topic the probability of each word.
+r"""Mixture of unigrams: clusters of documents: each document has one topic, a distribution of words.
 
     weights  ~ Dirichlet(alpha 1_K)
     topics_k ~ Dirichlet(eta)                    k = 1..K

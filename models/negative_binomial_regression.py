@@ -1,4 +1,4 @@
-r"""Negative binomial regression: counts that vary more than Poisson's, with a log mean that is a weighted sum.
+r"""Negative binomial regression: overdispersed counts, whose log mean is a weighted sum of features.
 
     w_j ~ N(0, tau^2)                          of a feature in units of `scale`; the intercept ~ N(m0, s0^2)
     phi ~ Gamma(a0, rate b0)                   the smaller, the more counts of one mean vary

@@ -1,4 +1,4 @@
-r"""Normal-inverse-Wishart: mean and covariance of measurements of several things at once.
+r"""Normal-inverse-Wishart: mean vector and covariance matrix of Gaussian measurements.
 
     Sigma      ~ InvWishart(nu0, Psi0)
     mu | Sigma ~ N(mu0, Sigma / kappa0)

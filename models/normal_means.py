@@ -1,4 +1,4 @@
-r"""Normal means: effects of groups that are alike, each measured with a known standard error.
+r"""Normal means: effects in similar groups (partial pooling), from estimates with known standard errors.
 
     tau     ~ HalfCauchy(t0),  mu ~ N(m0, s0^2)
     theta_j ~ N(mu, tau^2)          j = 1..J groups

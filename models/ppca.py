@@ -1,4 +1,4 @@
-r"""Probabilistic PCA: rows that vary along q hidden factors, and a little in all directions.
+r"""Probabilistic PCA: probabilistic PCA with q factors and equal noise in all directions.
 
     mean_d  ~ N(m0_d, s0^2)                              d = 1..D
     W_dk    ~ N(0, w0^2)                                 k = 1..q

@@ -1,4 +1,4 @@
-r"""Probit regression: outcomes of yes and no, each the sign of a weighted sum of features plus normal noise.
+r"""Probit regression: yes/no outcomes, each the sign of a weighted sum of features plus normal noise.
 
     w_j ~ N(0, tau^2)                          of a feature in units of `scale`; the intercept ~ N(m0, s0^2)
     y_n ~ Binomial(trials_n, Phi(x_n' w))      n = 1..N; one trial where none are given

@@ -1,4 +1,4 @@
-r"""Robust regression: a linear model with Student-t noise, so that single outliers do not move the line.
+r"""Robust regression: linear regression with Student-t noise, which single outliers do not move.
 
     sigma  ~ HalfNormal(sigma0)
     w_j    ~ N(0, tau^2)                      of a feature in units of `scale`; the intercept ~ N(m0, s0^2)

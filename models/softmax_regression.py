@@ -1,4 +1,4 @@
-r"""Softmax regression: outcomes that are one of K classes, whose log odds are weighted sums of features.
+r"""Softmax regression: one of K classes, whose log odds are weighted sums of features.
 
     w_kj ~ N(0, tau^2)                         of a feature in units of `scale`; the intercepts ~ N(m0, s0^2)
     y_n ~ Categorical(p_n)                     p_nk proportional to exp(x_n' w_k),  n = 1..N, k = 1..K

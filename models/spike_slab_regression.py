@@ -1,4 +1,4 @@
-r"""Spike and slab regression: which terms are in a linear regression is not known.
+r"""Spike and slab regression: variable selection: each feature of a linear regression may be in or out.
 
     pi             ~ Beta(a, b)            the share of terms that are in; or a number
     in_j           ~ Bernoulli(pi)         j = 1..F; the intercept is always in

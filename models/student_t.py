@@ -1,4 +1,4 @@
-r"""Student t: measurements of which some are far off, as a scale mixture of Gaussians.
+r"""Student t: measurements with outliers, as a scale mixture of Gaussians.
 
     lam      ~ Gamma(a0, rate b0)
     mu | lam ~ N(m0, 1 / (kappa0 lam))

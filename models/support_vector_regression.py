@@ -1,4 +1,4 @@
-r"""Support vector regression: a linear model whose noise costs nothing within eps, and in proportion beyond.
+r"""Support vector regression: linear regression with the eps-insensitive loss, and median regression at eps = 0.
 
     w_j ~ N(0, tau^2)                     of a feature in units of `scale`; the intercept ~ N(m0, s0^2)
     y_n ~ density exp(-rate max(|y_n - x_n' w| - eps, 0)) / (2 (eps + 1 / rate))      n = 1..N

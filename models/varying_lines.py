@@ -1,4 +1,4 @@
-r"""Varying lines: rows of groups, each of which has an intercept and a slope of its own.
+r"""Varying lines: random intercepts and slopes by group.
 
     mean_intercept ~ N(m_intercept, s_intercept^2),   mean_slope ~ N(m_slope, s_slope^2)
     sd_intercept   ~ HalfNormal(t_intercept),         sd_slope   ~ HalfNormal(t_slope)

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Groups that learn from each other: eight schools and 71 groups of rats
+# # Partial pooling: eight schools and 71 groups of rats
 #
 # Each of many groups has few rows. Taken alone they scatter more than they differ; pooled they are all the same. A
 # hierarchy lets the data say how alike the groups are, and each then borrows from the others as much as that warrants.

@@ -61,7 +61,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def caution(saved):
-    with pytest.warns(bz.Caution, match=r"^beta_bernoulli, nuts: estimates are shown with a caveat: r_hat: 1\.0"):
+    with pytest.warns(bz.Caution, match=r"^beta_bernoulli, nuts: estimates are shown with a warning: r_hat: 1\.0"):
         return bz.load(saved[0])
 
 
@@ -75,7 +75,7 @@ def test_the_screen_shows_the_numbers_with_the_caveat_after_the_longest_attempt(
         in out.split()
     )
     assert err.count("did not pass: r_hat 1.0") == 3
-    assert "caution: beta_bernoulli, nuts: estimates are shown with a caveat: r_hat: 1.0" in err
+    assert "caution: beta_bernoulli, nuts: estimates are shown with a warning: r_hat: 1.0" in err
 
 
 def test_an_sd_whose_error_is_not_known_has_two_digits(caution):
@@ -90,11 +90,11 @@ def test_the_file_json_and_report_carry_the_verdict(caution):
     assert (caution.attrs["status"], described["status"], Fit(caution).gate["verdict"]) == ("caution",) * 3
     assert Fit(caution).gate["passed"] is False
     assert described["parameters"]["theta"]["mean"] is not None
-    assert [described["warnings"][0], described["next"]] == ["estimates are shown with a caveat", None]
+    assert [described["warnings"][0], described["next"]] == ["estimates are shown with a warning", None]
     assert "(must be <= 1.01; shown to 1.05)" in described["warnings"][1]
     said = verdict.verdict("nuts", described)
     assert (said.state, said.headline) == ("caution", "to be read with caution")
-    assert said.words.startswith("Estimates are shown with a caveat: r_hat: 1.0")
+    assert said.words.startswith("Estimates are shown with a warning: r_hat: 1.0")
     assert "r_hat: 1.0" in bz.view(caution)._repr_html_()
 
 

@@ -215,7 +215,7 @@ def test_climbs_that_end_in_different_places_withhold_everything(exact, monkeypa
         (LASSO(), "m0", "by draws only positive fields are chosen, which m0 is not"),
         (LASSO(), "scale", "reads the data through scale"),
         (LASSO(learn_sigma=True), ("b", "sigma"), r"\(the noise is unknown.*by draws b, s0, a0, b0 can be"),
-        (RIDGE(), "scale", "over scale: ridge needs it to read the data, so it cannot vary"),
+        (RIDGE(), "scale", "over scale: ridge reads the data with it: it cannot be optimized"),
     ],
 )
 def test_fields_that_draws_cannot_choose(model, over, message, monkeypatch):

@@ -23,7 +23,9 @@ def test_what_is_no_model_is_refused_by_name(written):
         bz.fit(3, [1.0])
     mean = bz.find("gaussian_mean")
     total = bz.accumulate(mean(), written("y\n1\n2\n"))
-    with pytest.raises(bz.InputError, match="statistics give no scale for a prior; give the model"):
+    with pytest.raises(
+        bz.InputError, match="weakly informative priors need rows, not accumulated statistics; give the model"
+    ):
         bz.fit(mean, total, "exact")
 
 

@@ -294,7 +294,7 @@ def test_of_many_entries_some_are_diagnosed():
 
 
 def test_other_models_and_draws_that_would_not_fit_in_memory_are_refused():
-    with pytest.raises(InputError, match="it lacks Gibbs"):
+    with pytest.raises(InputError, match="it has no base Gibbs"):
         bz.fit(bz.find("gaussian_mixture")(), method="gibbs")
     with pytest.raises(InputError, match=r"4 chains of 9000000 draws of proportions and topics would take 3\.\d GB"):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, draws=9_000_000)

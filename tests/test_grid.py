@@ -251,7 +251,7 @@ class Made(GaussianMean):
 def test_places_without_an_evidence_are_seen():
     found = bz.full_bayes(Made(s0=2), Y, bounds={"sigma": (0.01, 100)})
     assert found.status != "ok"
-    assert "nats by which the density falls off towards the bounds" in failures(found.checks)
+    assert "drop of the log density towards the bounds, in nats" in failures(found.checks)
 
 
 def test_an_integral_is_of_the_places_that_have_an_evidence(monkeypatch):
@@ -301,7 +301,7 @@ def test_a_prior_that_is_none_is_seen():
         (GaussianMean(), {"m0": (0, math.inf)}, "the bounds of m0: Uniform: high must be finite"),
         (GaussianMean(), {"m0": 3}, "the bounds of m0 must be two numbers, got 3"),
         (DirichletMultinomial(alpha=(1, 1)), {"alpha": (1, 2)}, "over alpha: it has several entries"),
-        (Ridge(), {"scale": (1, 2)}, "over scale: ridge needs it to read the data, so it cannot vary"),
+        (Ridge(), {"scale": (1, 2)}, "over scale: ridge reads the data with it: it cannot be optimized"),
         (Ridge(), ["tau", "sigma"], "the fields of a grid need bounds"),
     ],
 )

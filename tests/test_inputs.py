@@ -218,7 +218,7 @@ def test_exposure_is_used_when_it_is_called_so_and_said():
     assert plain(data) == {"y": [1, 2], "exposure": [0.5, 1.0]}
     assert next(iter(data)) == "y"
     assert data.columns == {"y": "deaths", "exposure": "exposure"}
-    exposure = "column 'exposure': how long or how much each row was observed"
+    exposure = "column 'exposure': the exposure of each row"
     assert data.notes == (exposure, "1 row with missing values dropped (row 3)")
     alone = read(Events, {"y": [1], "exposure": [2]}, column="y")
     assert list(alone) == ["y"]

@@ -362,7 +362,7 @@ def test_a_fit_has_the_complete_elbo_and_says_how_far_it_is_from_an_optimum(docs
 def test_what_minibatches_cannot_do_is_refused(docs):
     with pytest.raises(InputError, match="forgetting must be above"):
         bz.fit(THREE, docs, "online_vb", seed=1, forgetting=0.5)
-    with pytest.raises(InputError, match="it lacks Stochastic"):
+    with pytest.raises(InputError, match="it has no base Stochastic"):
         bz.fit(bz.find("multinomial_mixture")(), method="online_vb", seed=1)
 
 

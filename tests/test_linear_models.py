@@ -35,7 +35,10 @@ def test_least_squares_are_scikit_learns(family):
 
 
 def test_what_the_intercept_is_of_is_said_unless_features_are_measured_from_0():
-    data, said = small(), "the intercept is the mean outcome at center; set center=0 for that of features of 0"
+    data, said = (
+        small(),
+        "features are centred: the intercept is the mean outcome at average features; set center=0 for features at 0",
+    )
     peer = SklearnRegression().fit(data["X"], data["y"])
     for center in (0.0, 5.0):
         model = RIDGE(center=center)

@@ -97,7 +97,7 @@ def test_the_tree_is_taken_as_fits_by_group():
         (np.ones((3, 2)), {}, "many data sets are a list or a mapping, got ndarray"),
         ({1: [1.0], "1": [2.0]}, {}, "two data sets have the same name"),
         (SETS, {"workers": 0}, "workers must be a whole number >= 1, got 0"),
-        (SETS, {"method": "gibbs"}, "it lacks Gibbs"),
+        (SETS, {"method": "gibbs"}, "it has no base Gibbs"),
         (SETS, {"workers": 2, "client": "tcp://"}, "a cluster has its own workers; leave out workers, or client"),
         (SETS, {"drawz": 3}, "has no option 'drawz'"),
     ],

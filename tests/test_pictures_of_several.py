@@ -155,7 +155,7 @@ def test_approximations_are_held_only_against_nuts_of_their_own_model(flat, shar
     with pytest.raises(bz.InputError, match=r"and advi .*a=50, b=5\) are fits of different models or priors"):
         plots.shrinkage(called(sharp, "advi"), called(flat, "nuts"))
     words = captions(densities.section([called(flat, "nuts"), called(flat, "advi"), called(sharp, "advi")]))
-    assert "what is shorter is too sure" in words[f"advi {FLAT} against nuts {FLAT}"]
+    assert "short intervals are overconfident" in words[f"advi {FLAT} against nuts {FLAT}"]
     assert words[f"advi {SHARP} against nuts"] == "no nuts of this model and prior"
 
 

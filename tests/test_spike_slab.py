@@ -326,7 +326,7 @@ def test_pi_is_a_probability(pi):
 
 @pytest.mark.parametrize("method", ["nuts", "map", "mle", "advi", "laplace", "smc"])
 def test_methods_that_follow_a_density_are_not_offered(method):
-    line = f"cannot be fitted with '{method}': it lacks a density, as its parameters have atoms; use exact or gibbs"
+    line = f"cannot be fitted with '{method}': it has no density, as its parameters have atoms; methods: exact, gibbs"
     with pytest.raises(InputError, match=line):
         bz.fit(SpikeSlabRegression, THREE, method)
 

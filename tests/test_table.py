@@ -325,7 +325,7 @@ def test_labels_may_not_change_from_chunk_to_chunk(written):
 
 def test_what_is_no_file(tmp_path, written):
     Ridge = bz.find("ridge")
-    with pytest.raises(InputError, match=r"chunks are of a file, got DataFrame; bz\.read takes what is in memory"):
+    with pytest.raises(InputError, match=r"only files can be read in chunks, got DataFrame; use bz"):
         bz.read_chunks(Ridge, pd.DataFrame({"y": [1, 2]}))
     with pytest.raises(InputError, match="there is no file"):
         bz.read_chunks(Ridge, tmp_path / "none.csv")

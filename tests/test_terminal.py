@@ -36,7 +36,7 @@ def test_a_table_folds_words_leaves_columns_out_and_breaks_no_number(capsys, mon
         cell for name, cell in (("q", "-1.2346e+05"), ("a long head", "1.2346e+05")) if name not in left_out.split(", ")
     }
     assert all(word in " ".join(table) for name in shown for word in name.split())
-    assert (f"for {left_out}: --json, or a wider terminal." in lines[-1]) == bool(left_out)
+    assert (f": {left_out} (use --json or a wider terminal)" in lines[-1]) == bool(left_out)
 
 
 def test_cells_are_no_markup_and_columns_of_dashes_are_left_out(capsys):

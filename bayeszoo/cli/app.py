@@ -46,7 +46,7 @@ PANIC = "PanicException"
 OUT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "os error 11", "os error 12", "start new thread")
 """What errors of libraries say that find no room for code, data or threads."""
 EPILOGUE = (
-    "Exit codes: 0 ok, or shown with a caveat; 2 input; 3 not trustworthy, with --strict also what has a "
+    "Exit codes: 0 ok, or shown with a warning; 2 input; 3 not trustworthy, with --strict also what has a "
     "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug. A fit of a model of your own, if it is asked for: "
     "--model-file FILE.py:CLASS."
 )
@@ -78,7 +78,7 @@ for verbs in (
 
 @app.command(name="completion")
 def completion_command(shell: Literal["bash", "zsh", "fish"], /) -> None:
-    """Print a script that completes commands, models, methods, options and files by tab.
+    """Print a shell script that completes commands, models, methods, options and files.
 
     bash: bayeszoo completion bash > ~/.local/share/bash-completion/completions/bayeszoo;
     zsh: bayeszoo completion zsh > FOLDER/_bayeszoo, in a folder of $fpath;

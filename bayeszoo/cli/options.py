@@ -48,7 +48,7 @@ Method = Annotated[_Method, Parameter(show_choices=False, metavar="METHOD")]
 DataFile = Annotated[_File | None, _help("CSV, TSV or Parquet file; the model's own data without it.")]
 TableFile = Annotated[_File, _help("CSV, TSV or Parquet file.")]
 NewFile = Annotated[_File | None, Parameter()]
-FitFile = Annotated[Path, _help("A fit saved with -o; of fits by group all, or FILE.nc:GROUP.")]
+FitFile = Annotated[Path, _help("A fit saved with -o. Of a file of fits by group: all, or FILE.nc:GROUP for one.")]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout, and nothing else.")]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
 RowsFile = Annotated[
@@ -57,12 +57,14 @@ RowsFile = Annotated[
 ]
 Digits = Annotated[
     AtLeast1 | None,
-    _help("Print so many significant digits, and decimals of evidences; by default what the errors support."),
+    _help(
+        "Significant digits of estimates, decimals of evidences; by default as many as the Monte Carlo errors support."
+    ),
 ]
-By = Annotated[str | None, _help("Column that names groups of rows: each is taken by itself, under one prior.")]
+By = Annotated[str | None, _help("Column that names groups of rows: each is taken separately, under one prior.")]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace existing files.")]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
-DrawnSeed = Annotated[Seed | None, _help("Source of all randomness; one is drawn and reported without it.")]
+DrawnSeed = Annotated[Seed | None, _help("Seed of all random numbers; by default one is drawn and printed.")]
 Candidates = Annotated[
     list[_Model],
     Parameter(name=("--candidate", "-c"), negative=(), consume_multiple=False, show_choices=False, metavar="CANDIDATE"),
@@ -80,38 +82,44 @@ class TableOptions:
     count: Annotated[str | None, _help("Column of how often each label occurs.")] = None
     successes: Annotated[str | None, _help("Column of successes; goes with --trials.")] = None
     trials: Annotated[str | None, _help("Column of trials; goes with --successes.")] = None
-    columns: Annotated[str | None, _help("Columns to use, with commas between.")] = None
+    columns: Annotated[str | None, _help("Comma-separated columns to use.")] = None
     scale: Annotated[
         bool | None, Parameter(negative=(), help="Divide each column by its standard deviation (ppca, bayesian_pca).")
     ] = None
-    categories: Annotated[str | None, _help("The categories in order, with commas between.")] = None
-    classes: Annotated[str | None, _help("Classes of the outcome in order, the first to compare others with.")] = None
+    categories: Annotated[str | None, _help("Comma-separated categories, in order.")] = None
+    classes: Annotated[
+        str | None, _help("Comma-separated classes of the outcome, in order; the first is the reference.")
+    ] = None
     se: Annotated[str | None, _help("Column of the standard error of each value.")] = None
-    exposure: Annotated[str | None, _help("Column of how long or how much each row was observed.")] = None
+    exposure: Annotated[str | None, _help("Column of exposures: how long or how much each row was observed.")] = None
     group: Annotated[str | None, _help("Column that names the groups of a hierarchical model, all in one fit.")] = None
-    sequence: Annotated[str | None, _help("Column that says to which sequence a row belongs.")] = None
-    source: Annotated[str | None, _help("Column of where a transition starts; goes with --target.")] = None
-    target: Annotated[str | None, _help("Column of a regression's outcome, or of where a transition ends.")] = None
-    features: Annotated[str | None, _help("Feature columns, with commas between; all others by default.")] = None
+    sequence: Annotated[str | None, _help("Column that names the sequence of each row.")] = None
+    source: Annotated[str | None, _help("Column of the symbol that a transition starts from; goes with --target.")] = (
+        None
+    )
+    target: Annotated[
+        str | None, _help("Column of the outcome of a regression, or of the symbol that a transition ends in.")
+    ] = None
+    features: Annotated[str | None, _help("Comma-separated feature columns; by default all other columns.")] = None
     levels: Annotated[
         list[str] | None,
         Parameter(
             negative=(), consume_multiple=False, help="Levels of a feature, the reference first: colour=red,blue."
         ),
     ] = None
-    interactions: Annotated[str | None, _help("Products of features, with commas between: age:sex,age:colour.")] = None
+    interactions: Annotated[str | None, _help("Comma-separated products of features: age:sex,age:colour.")] = None
     formula: Annotated[str | None, _help("Outcome and terms of a regression, as formulaic reads them: 'y ~ a*b'.")] = (
         None
     )
-    symbols: Annotated[str | None, _help("The symbols in order, with commas between.")] = None
+    symbols: Annotated[str | None, _help("Comma-separated symbols, in order.")] = None
     order: Annotated[int | None, _help("Number of preceding symbols on which the next one depends.")] = None
-    text: Annotated[str | None, _help("Column of raw text, each row a document.")] = None
+    text: Annotated[str | None, _help("Column of raw text, one document a row.")] = None
     document: Annotated[str | None, _help("Column of the names of documents.")] = None
-    word: Annotated[str | None, _help("Column of words; goes with --document, and perhaps with --count.")] = None
+    word: Annotated[str | None, _help("Column of words; goes with --document and, optionally, --count.")] = None
     stop_words: Annotated[str | None, _help("Words to leave out of the text; the only list is english.")] = None
     min_documents: Annotated[int | None, _help("Leave out words in fewer documents.")] = None
     max_share: Annotated[float | None, _help("Leave out words in a larger share of the documents.")] = None
-    vocabulary: Annotated[str | None, _help("The words in order, with commas between; others are left out.")] = None
+    vocabulary: Annotated[str | None, _help("Comma-separated words, in order; other words are left out.")] = None
     delimiter: Annotated[str | None, _help("Character between cells.")] = None
     decimal: Annotated[str, _help("Decimal mark.")] = "."
     encoding: Annotated[str, _help("Encoding of a text file.")] = "utf-8"
@@ -234,8 +242,8 @@ class PriorOptions(FieldOptions):
             "--prior",
             negative=(),
             consume_multiple=False,
-            help="The fields not set: weak, scaled to the data, or textbook. Of a number that groups share its prior: "
-            "'tau=HalfNormal(10)'; repeated.",
+            help="Prior of the fields that are not set: weak (scaled to the data) or textbook. Prior of an outer "
+            "parameter: 'tau=HalfNormal(10)'; repeated.",
         ),
     ] = None
 

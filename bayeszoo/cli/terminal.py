@@ -52,7 +52,7 @@ PACE = 5.0  # seconds between two lines that say how far a loop is, where no bar
 WIDE = 160
 """Columns of a line of prose that does not go to a terminal; tables keep to 80, or to those that COLUMNS says."""
 _LONG, _SHORT = 24, 14
-"""Letters of a word that is not broken, nor is a label of so many; and of other text that is not folded."""
+"""Longest word kept on one line, and longest text cell that is not wrapped, in characters."""
 
 
 WORDS: list[str] = []
@@ -215,7 +215,7 @@ def show_table(
     console.size = ConsoleDimensions(max(console.width, _total(widths) + len(kept)), console.height)
     console.print(grid)
     if left := ", ".join(dict.fromkeys(column for i, column in enumerate(columns) if i not in kept)):
-        out().print(f"No room in {across} columns for {left}: {whole}, or a wider terminal.")
+        out().print(f"Columns hidden at width {across}: {left} (use {whole} or a wider terminal)")
 
 
 def _known(columns: Sequence[str], cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:

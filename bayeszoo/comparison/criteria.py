@@ -31,7 +31,7 @@ from bayeszoo.model.capabilities import (
     is_integrated,
 )
 
-NO_EVIDENCE = "no closed form: give a fit by smc"
+NO_EVIDENCE = "no closed form: fit with --method smc and pass the .nc file"
 CHAINS = 20
 SWEEPS = 20
 KEPT = 10
@@ -112,7 +112,7 @@ class Criteria:
         starts = [climb.state for climb in self._climbed.distinct[: CHAINS // 4]]
         weighed = estimate(self.model, data, self._rng("importance"), starts)
         if wrong := failures([at_most("k-hat", weighed.k_hat, MAX_K_HAT)]):
-            raise NumericalError(f"{wrong} of importance sampling: give a fit by smc")
+            raise NumericalError(f"{wrong} of importance sampling: fit with --method smc and pass the .nc file")
         return weighed.log_evidence, weighed.mcse, "importance sampling"
 
     @cached_property

@@ -245,7 +245,7 @@ def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
         raise NumericalError(why)
     elif method != "smc":
         lacking = "no closed form" if tree is None else f"{method} gives none"
-        raise NumericalError(f"{lacking}: give a fit by smc")
+        raise NumericalError(f"{lacking}: fit with --method smc and pass the .nc file")
     elif not isinstance(model, Sufficient) and candidate.observations[0].keys() != candidate.data.keys():
         raise NumericalError("it is of the table of counts, not of the ordered observations")
     assert tree is not None  # what has no fit is exact
@@ -338,7 +338,7 @@ def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
         loo, source = score.closed_form(candidate.model, candidate.data), "exact"
     else:
         lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
-        raise NoScore(f"{lacking}: give a fit by nuts")
+        raise NoScore(f"{lacking}: fit with --method nuts and pass the .nc file")
     return _prediction("loo", loo, source) | {"loo_mcse": loo.total * loo.mcse, "k_hat": loo.k_hat}
 
 

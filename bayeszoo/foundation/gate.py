@@ -29,7 +29,8 @@ MIN_CHAINS = 4
 MIN_DRAWS = 400
 MAX_R_HAT, SHOWN_R_HAT = 1.01, 1.05
 """Vehtari et al. 2021 ask for 1.01. Gelman and Rubin's 1.1 let through chains that had not converged, as they show;
-1.05, from which rstan and PyMC 3 warned, is where a caveat ends: between chains lies then a tenth of the variance."""
+1.05, from which rstan and PyMC 3 warned, is where a warning becomes a failure: the between-chain variance is then about
+a tenth of the total."""
 APART = 1.3
 """R-hat above which chains are taken to be in different modes, which no longer run mends."""
 MIN_ESS_PER_CHAIN, SHOWN_ESS = 100, 100

@@ -118,7 +118,9 @@ def _read(
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}")
     if not isinstance(source, str | os.PathLike):
-        raise InputError(f"chunks are of a file, got {type(source).__name__}", hint="bz.read takes what is in memory")
+        raise InputError(
+            f"only files can be read in chunks, got {type(source).__name__}", hint="use bz.read for data in memory"
+        )
     how = {name: options[name] for name in ("delimiter", "decimal", "encoding", "header") if name in options}
     options_of_inputs = {name: value for name, value in options.items() if name not in how}
 

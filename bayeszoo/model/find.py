@@ -98,7 +98,7 @@ def find(name: str) -> type[Model]:
         raise InputError(f"a model's name is needed, got {name!r}", hint="see `bayeszoo list`")
     if place := _IN_FILE.fullmatch(name):
         if not place[2]:
-            raise InputError(f"{place[1]} is a file, of which a class must be named", hint=f"write {place[1]}:CLASS")
+            raise InputError(f"{place[1]} is a file: name the class", hint=f"write {place[1]}:CLASS")
         model = _in_file(Path(place[1]), place[2])
         _remember(_FILES[model].digest, str(Path(place[1]).resolve()))
         return model

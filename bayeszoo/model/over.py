@@ -129,7 +129,7 @@ class Over(Conditional, family=True):
             except InputError:
                 continue
             if not np.array_equal(_evidence(there, stats), _evidence(there, there.statistics(data)), equal_nan=True):
-                raise InputError(f"over {name}: {self.base.name} needs it to read the data, so it cannot vary")
+                raise InputError(f"over {name}: {self.base.name} reads the data with it: it cannot be optimized")
         return stats
 
     def log_outer_prior(self, outer: Values) -> Any:

@@ -118,7 +118,7 @@ def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:
 
 
 def at_modes(trees: Sequence[xr.DataTree], drawn: Sequence[xr.DataTree]) -> list[xr.DataTree]:
-    """Return the fits by ``map`` that may be shown over those drawn: these must all be of one model, and they of it."""
+    """Return the ``map`` fits to mark in a figure; all fits drawn must be of the same model."""
     points = [tree for tree in trees if tree.attrs["method"] == "map" and not withheld(tree)]
     return [tree for tree in points if same_model([*drawn, tree])]
 

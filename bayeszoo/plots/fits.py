@@ -265,7 +265,7 @@ def shrinkage(
     -------
     PlotCollection
         Each quantity less the mean of the reference, over its standard deviation: the reference's intervals are all
-        alike, and what is shorter is too sure, what is beside them is off. The labels give the ratio of the standard
+        alike: short intervals are overconfident, shifted ones are biased. The labels give the ratio of the standard
         deviations.
 
     Raises

@@ -34,8 +34,8 @@ FALSE_ALARM = 0.05
 MOST_DRAWN = 8
 """Quantities of replicates in a picture and in a sentence."""
 _ABOUT = (
-    "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1 the model does not make such "
-    "data. The data were used to fit as well, so these lean towards one half."
+    "A p-value is the probability that a replicate exceeds what was observed; near 0 or 1: misfit. "
+    "p-values are conservative because the same data fitted the model."
 )
 
 
@@ -77,7 +77,7 @@ class Checked:
         if len(never):
             return Verdict(name, "misfit", "the model does not fit", " ".join(said))
         if len(rarely):
-            return Verdict(name, "caution", "the model fits, but for what is said here", " ".join(said))
+            return Verdict(name, "caution", "the model fits except as noted", " ".join(said))
         more = [f"{len(frame) - MOST_DRAWN} more"] * (len(frame) > MOST_DRAWN)
         listed = ", ".join([*frame.index[:MOST_DRAWN], *more])
         words = f"Replicates are like the data in all {len(frame)} quantities compared: {listed}."

@@ -17,7 +17,7 @@ ABOUT_WITHHELD = (
     "with them the means over all: fit by nuts with more draws, of one or two weights by exact, or score rows that "
     "were not fitted."
 )
-ABOUT_PLUGGED_IN = "The estimate is plugged in: how uncertain the parameters are is not in the probabilities."
+ABOUT_PLUGGED_IN = "Parameter uncertainty is ignored (point estimate)."
 
 
 def about_rows(whole: Mapping[str, Any], rows: int) -> list[str]:

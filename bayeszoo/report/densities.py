@@ -198,7 +198,7 @@ def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.Dat
     drawn, why, lacking = can[: 2 * plots.MOST], withheld(tree), [label for label in both if label not in can]
     etc = f" and {len(lacking) - 6} more" * (len(lacking) > 6)
     said = [
-        f"{title}, in standard deviations of nuts about its mean: what is shorter is too sure, what is beside is off.",
+        f"{title}, in sd of nuts about its mean: short intervals are overconfident, shifted ones are biased.",
         *([f"The first {len(drawn)} of {len(can)} quantities."] if len(drawn) < len(can) else []),
         *([f"Without those whose sd is 0 or not finite: {', '.join(lacking[:6])}{etc}."] if lacking else []),
         *([f"It is withheld ({why})."] if why else []),

@@ -267,7 +267,7 @@ def _of_labels(facts: Mapping[str, Any]) -> list[str]:
     if "label_stability" in facts:
         stability = ", ".join(number(value, 3) for value in facts["label_stability"])
         by = f"as by {facts['numbered_as']}" if "numbered_as" in facts else by
-        lines.append(f"{subject} are numbered {by}; agreement of the draws about each: {stability}")
+        lines.append(f"{subject} sorted {by}; label agreement between draws: {stability}")
     if facts.get("components_withheld"):
         lines.append(f"single {subject} are withheld: {facts['components_withheld']}")
     return lines

@@ -29,6 +29,7 @@ _FOUND = {
     "violation of the KKT conditions": "it violates the conditions of optimality (KKT) by {}",
     "restarts that reached the best": "{} climbs ended there, at the highest of the maxima that were found",
 }
+_LEAD = "Estimates are withheld if a check fails, shown with a warning if a check narrowly fails or cannot be run."
 HEADS = {"q025": "2.5%", "q975": "97.5%", "mcse_mean": "MCSE", "ess_bulk": "ESS bulk", "ess_tail": "ESS tail"}
 HEADS |= {"r_hat": "R-hat", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
 Named = Mapping[str, tuple["xr.DataTree", Mapping[str, Any]]]
@@ -132,9 +133,7 @@ def _all(document: Mapping[str, Any], key: str) -> np.ndarray:
 def section(named: Named, main: str, pictures: Sequence[Any]) -> Section:
     """List the checks of every fit, those that passed folded, and draw the run; ``main`` is shown first."""
     options = {name: _checks(document) for name, (_, document) in named.items()}
-    lead = "Estimates are withheld where a check fails, and shown with a caveat where one is missed by little or "
-    lead += "cannot be made for the reason that is said."
-    return Section("gate", "May the numbers be trusted?", [Words(lead), Choice("fit", options, main), *pictures])
+    return Section("gate", "Did the computation work?", [Words(_LEAD), Choice("fit", options, main), *pictures])
 
 
 def _checks(document: Mapping[str, Any]) -> list[Any]:

@@ -136,7 +136,7 @@ def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, lab
     return {
         "unaligned": draws,
         "labels": {"permutation": labels.permutations, **({} if labels.signs is None else {"sign": labels.signs})},
-        # of rows in files those of a sample would pass for those of all
+        # the values of a sample must not be mistaken for those of all rows in the files
         "invariants": {} if isinstance(data, FileRows) else model.invariants(labels.draws, data),
     }
 

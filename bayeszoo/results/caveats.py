@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _REASONS = {
-    "caution": "estimates are shown with a caveat",
+    "caution": "estimates are shown with a warning",
     "failed": "estimates are withheld: the gate did not pass",
     "interrupted": "estimates are withheld: the run was interrupted",
 }
@@ -54,7 +54,7 @@ def require_shown(tree: xr.DataTree, answer: str) -> Fit:
 
 
 def warn(tree: xr.DataTree) -> None:
-    """Warn of a fit whose numbers are shown with a caveat."""
+    """Warn of a fit whose numbers are shown with a warning."""
     if Fit(tree).status == "caution":
         first, *others = failures_of(tree)
         name = ", ".join(str(tree.attrs[name]) for name in ("model", "method", "group") if name in tree.attrs)

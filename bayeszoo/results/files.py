@@ -121,7 +121,7 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     Warns
     -----
     Caution
-        When the numbers are shown with a caveat.
+        When the numbers are shown with a warning.
     """
     path = Path(path)
     if model is not None:

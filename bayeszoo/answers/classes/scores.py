@@ -84,7 +84,7 @@ def _mean(terms: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
 
 
 def _one_by_one(classes: list[str]) -> list[tuple[int, str]]:
-    """Return the classes that are told from all others: of two the second alone, whose counterpart the first is."""
+    """Return the index and label of each one-vs-rest class; for two classes only the second."""
     return list(enumerate(classes))[1 if len(classes) == 2 else 0 :]
 
 

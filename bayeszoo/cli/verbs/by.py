@@ -81,12 +81,12 @@ def contrasts_command(
     as_json: opt.Json = False,
     digits: opt.Digits = None,
 ) -> int:
-    """Compare the groups of a fit that was saved with --by, or of a hierarchical model, or levels of a regression.
+    """Compare groups pairwise: of a fit saved with --by, of a hierarchical model, or levels of a regression.
 
     Parameters
     ----------
     against
-        The group or level that the others are compared with; by default all pairs, of more than five each with one.
+        The reference group or level; by default all pairs are compared, or with more than five each with one reference.
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """

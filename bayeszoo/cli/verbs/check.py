@@ -39,9 +39,9 @@ def check_command(
     Parameters
     ----------
     stored
-        Print the scorecard that is stored with the model, and check nothing.
+        Print the stored scorecard of the model without running any check.
     sampler
-        Whether to compare NUTS with the exact answer too.
+        Whether to also compare NUTS with the exact answer.
     seed
         Seed of the points, the simulated data and the chains.
     """

@@ -47,18 +47,18 @@ def classify_command(
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Decide which class each row is of, from a saved fit of a classifier; where outcomes are known, score it.
+    """Choose a class for each row by expected loss, from a saved fit of a classifier; score known outcomes.
 
     Parameters
     ----------
     data
         Table of new rows, with or without their outcome; without it the rows of the fit.
     loss
-        What decisions cost, as JSON: a row for each true class, a number for each decision; 0 and 1 by default.
+        Loss matrix, as JSON: a row for each true class, a number for each decision; 0 and 1 by default.
     reject
-        What it costs not to decide; rows with a larger expected loss are rejected.
+        Loss of not deciding; rows whose least expected loss is larger are rejected.
     leave_one_out
-        Judge each row of the fit by what all others say of it; rows where the draws do not say so are withheld.
+        Classify each row of the fit given all other rows; rows whose k-hat is too high are withheld.
     plot
         Where outcomes are known, draw calibration and the ROC curve here (.png, .svg or .pdf).
     append
@@ -134,14 +134,14 @@ def svm_command(
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Give the pseudo-posterior of a linear support vector machine, and its mode.
+    """Sample the pseudo-posterior of a linear support vector machine, and find its mode.
 
     Parameters
     ----------
     tau
         Prior standard deviation of the weights; scikit-learn's C is 2 tau^2.
     standardize
-        Whether that is of features in units of their standard deviations.
+        Whether features are divided by their standard deviations first.
     draws
         Of each of four chains.
     thin

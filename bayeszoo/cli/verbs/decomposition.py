@@ -36,20 +36,20 @@ def due_to_command(
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Say how much of the difference of two groups' rates is due to their make-up, and how much to rates within parts.
+    """Decompose the difference of two groups' rates into a mix effect and a rate effect (Kitagawa).
 
     Parameters
     ----------
     by
         Column that names the groups.
     within
-        Column that names the parts that each group is made of.
+        Column that names the parts (such as departments) of each group.
     before
-        The group that the change is from; by default the one that occurs first.
+        The group before the change; by default the first in the table.
     after
-        The group that the change is to.
+        The group after the change.
     draws
-        Draws of shares and rates.
+        Number of posterior draws of shares and rates.
     """
     saved.probe(output, plot, overwrite)
     options = {"draws": draws, "seed": seed, **table.of_reading()}

@@ -54,7 +54,7 @@ def empirical_command(
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
 ) -> int:
-    """Choose hyperparameters so that the evidence of the data is largest.
+    """Choose hyperparameters that maximize the evidence (empirical Bayes).
 
     Where the evidence has no closed form for these data, fields of the prior are chosen from draws of NUTS.
 
@@ -63,9 +63,9 @@ def empirical_command(
     over
         Comma-separated fields to choose; the climbs start at their values by --set and --prior.
     full
-        Also integrate these fields out, one or two that are positive, and set the posterior beside the plug-in one.
+        Also integrate these fields out (one or two positive fields) and compare that posterior with the plug-in one.
     starts
-        Number of climbs, each from another start; by draws there are always two.
+        Number of optimizations from different starts; Monte Carlo EM always uses two.
     seed
         Seed of these starts, or of the draws.
     """

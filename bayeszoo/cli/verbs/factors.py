@@ -29,7 +29,7 @@ def project_command(
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Give the scores of rows along the factors of a saved fit of ppca or bayesian_pca.
+    """Compute the factor scores of rows, from a saved fit of ppca or bayesian_pca.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def reconstruct_command(
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Give rows back as the factors of a saved fit have them, and predict the numbers that they lack.
+    """Reconstruct rows from the factors of a saved fit, and fill in missing values.
 
     Parameters
     ----------

@@ -71,12 +71,12 @@ def fit_command(
     output
         Save the fit here (.nc).
     by
-        Column that names groups of rows: each is fitted by itself, and all are compared.
+        Column that names groups of rows: each is fitted separately, then all are compared.
     chunk_rows
-        Read so many rows at a time and keep their statistics only, of a file larger than memory, or of "FOLDER/*.csv".
+        Read this many rows at a time and keep only their sufficient statistics (for files larger than memory).
     dask
-        Let a Dask cluster read the files, and keep their statistics only, or for EM and variational Bayes of mixtures,
-        hidden Markov models and lda the rows: the address of its scheduler, or local.
+        Dask scheduler address, or "local". Workers read the files and send back sufficient statistics; for EM and
+        variational Bayes of mixtures, hidden Markov models and lda they keep the rows.
     """
     model = zoo.find(name)
     in_files = dask is not None and issubclass(model, Additive)
@@ -160,7 +160,7 @@ def compare_command(
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
 ) -> int:
-    """Fit by several methods and put them side by side.
+    """Fit a model by several methods and compare the estimates.
 
     Parameters
     ----------
@@ -168,15 +168,16 @@ def compare_command(
         Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, and nuts or
         gibbs, as far as it has them.
     held_out
-        Share of the rows of a regression or a classifier that is held out, by whose error the fits are then compared.
+        Share of rows held out; the fits (regressions or classifiers) are compared by their error on these rows.
     folds
-        Instead of it: how many folds the rows are dealt to, each of which is held out once.
+        Instead of --held-out: number of folds, each of which is held out once.
     baselines
-        Comma-separated, judged by the same rows held out: svc, perceptron, boosting, forest; of a real outcome forest.
+        Comma-separated scikit-learn baselines, scored on the same rows: svc, perceptron, boosting, forest; forest only
+        for a regression.
     report
         Write a page about the fits here (.html).
     plot
-        Draw the densities of all fits over each other here (.png, .svg or .pdf).
+        Plot the densities of all fits in one figure (.png, .svg or .pdf).
     """
     model = zoo.find(name)
     chosen = named_methods(model, methods)
@@ -251,7 +252,7 @@ def report_command(
     seed: opt.Seed = 1,
     overwrite: opt.Overwrite = False,
 ) -> int:
-    """Write one HTML page about saved fits of the same data; nothing in it is fetched from anywhere.
+    """Write a self-contained HTML report about saved fits of the same data.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def report_command(
     output
         The page (.html); with --all a folder, which gets one page a model.
     models
-        With --all: these only, with commas between.
+        With --all: only these models, comma-separated.
     methods
         With --all: comma-separated, those of them that a model has; by default exact, map, vb, advi and nuts or gibbs.
     seed

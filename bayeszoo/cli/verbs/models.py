@@ -112,7 +112,7 @@ def simulate_command(
     output: Annotated[opt.Output, Parameter(help="Table to write (.parquet, else CSV); stdout without it.")] = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Draw parameters from the prior and data given them, as a table that `read` takes back."""
+    """Simulate parameters from the prior, and a table of data given them."""
     saved.probe(output, None, overwrite)
     model = zoo.find(name)
     prior = model(**sets.fields(model))

@@ -35,7 +35,7 @@ def groups_command(
     Parameters
     ----------
     top
-        How many groups are printed, the highest; -o and --json have all of them, in the order of the data.
+        Number of groups printed, the highest first; -o and --json have all groups, in the order of the data.
     plot
         Draw the estimates against how well each group is known (.png, .svg or .pdf).
     """

@@ -42,7 +42,7 @@ def bootstrap_command(
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Give the posterior of a mean, a quantile, an sd or a correlation of rows by the Bayesian bootstrap.
+    """Compute the Bayesian bootstrap posterior of a mean, a quantile, an sd or a correlation.
 
     Parameters
     ----------
@@ -81,14 +81,14 @@ def bayesbag_command(
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Average the posteriors of resampled data, and compare its spread with that of the posterior of the data.
+    """Average the posteriors of resampled data (BayesBag), and compare its spread with the posterior's.
 
     Parameters
     ----------
     size
-        Observations of a resample; by default as many as the data have.
+        Observations in each resample; by default the number of observations in the data.
     resamples
-        How many are drawn, where the answer is not exact.
+        Number of resamples, where the answer is not exact.
     """
     saved.probe(output, None, overwrite)
     model = zoo.find(name)

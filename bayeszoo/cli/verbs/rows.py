@@ -41,7 +41,7 @@ def assign_command(
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Say which component each row belongs to, from a saved fit.
+    """Assign each row to a component of a saved mixture fit.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def _show_components(frame: pd.DataFrame, whole: dict[str, Any], digits: int | N
         rows = listed(np.array(impossible) - 1)
         console.print(f"Withheld: {rows}, which no component can give at the parameters of the fit.")
     if whole["kind"] == "point estimate":
-        console.print("The estimate is plugged in: how uncertain the parameters are is not in the probabilities.")
+        console.print("Parameter uncertainty is ignored (point estimate).")
 
 
 @by_group
@@ -85,7 +85,7 @@ def decode_command(
     table: opt.TableOptions = opt.TABLE,
     fields: opt.FieldOptions = opt.FIELDS,
 ) -> None:
-    """Say what state each row of a hidden Markov model was in.
+    """Infer the hidden state of each row, from a saved fit of a hidden Markov model.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def decode_command(
     data
         Table of other sequences; without it those of the fit, or the model's own data.
     steps
-        Instead, predict this many rows after the last of each sequence.
+        Instead of decoding, forecast this many rows after the last of each sequence.
     plot
         Picture of the states over time: PNG, SVG or PDF.
     """
@@ -130,7 +130,7 @@ def _show_states(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None)
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
     if whole["kind"] == "point estimate":
-        console.print("The estimate is plugged in: how uncertain the parameters are is not in the numbers.")
+        console.print("Parameter uncertainty is ignored (point estimate).")
 
 
 def predict_command(
@@ -149,14 +149,14 @@ def predict_command(
 ) -> None:
     """Predict new rows from a saved fit, and score the prediction where their outcome is known.
 
-    Of a topic model, the topics of new documents.
+    For a topic model, infer the topics of new documents.
 
     Parameters
     ----------
     data
         Table of new rows.
     rows
-        Without a table: number of further observations to predict; one by default.
+        Number of further observations to predict when no table is given; one by default.
     seed
         Seed of the predictive draws.
     append
@@ -222,9 +222,9 @@ def topics_command(
     documents
         List the topics of the documents of the fit.
     score
-        Score DATA instead: one half of each document's words given the other, or all words from left to right.
+        Score DATA instead: half of each document's words given the other half, or all words from left to right.
     untrusted
-        List them even where the fit failed its gate: one solution of perhaps many.
+        List topics even if the fit failed its gate: one of possibly several solutions.
     plot
         Picture of the words of each topic: PNG, SVG or PDF.
     """
@@ -304,8 +304,8 @@ _HEADS = {"pit": "PIT", "normal_score": "normal score", "k_hat": "k-hat"}
 _CHECKS = {"observed": "observed", "mean": "replicates", "q025": "2.5%", "q975": "97.5%", "p_value": "p"}
 _CHECKS |= {"mcse": "MC error"}
 _ABOUT_CHECKS = """\
-p: share of replicated data sets whose statistic is larger, ties half; near 0 or 1 the model
-does not reproduce it. Not uniform under the true model, but nearer to 1/2: the data were used twice."""
+p: share of replicated data sets with a larger statistic (ties count half). p near 0 or 1: misfit.
+p-values are conservative because the same data fitted the model."""
 
 
 @by_group
@@ -329,11 +329,11 @@ def residuals_command(
     plot
         Draw the residuals here (.png, .pdf or .svg).
     rows
-        How many of the worst rows are listed.
+        Number of largest residuals to list.
     replicates
-        Number of data sets drawn for the predictive checks.
+        Number of replicated data sets for the predictive checks.
     seed
-        Seed of these data sets, and of the randomized PITs of counts.
+        Seed of the replicated data sets and of the randomized PITs of counts.
     """
     saved.probe(output, plot, overwrite)
     tree = saved.load(fit_file)
@@ -363,7 +363,7 @@ def _show_residuals(worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, 
     said = "; ".join(f"{name} ({count} rows)" for name, count in basis.items())
     console.print(f"{facts['model']}, {facts['method']}: residuals {said}")
     known = worst[[name for name in _WORST if worst[name].notna().any()]].rename(columns=_HEADS)
-    saved.show_rows(known, f"The {len(worst)} rows that lie furthest out, of {facts['rows']}", digits=digits)
+    saved.show_rows(known, f"The {len(worst)} largest residuals of {facts['rows']}", digits=digits)
     level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
     outside = f"{facts['outside']} of {facts['rows'] - basis.get(WITHHELD, 0)} normal scores outside"
     console.print(f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})")

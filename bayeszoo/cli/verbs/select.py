@@ -65,7 +65,7 @@ _OF_SOME = ("elbo", "mdl")
 _NATS = {"log_evidence", "log_bayes_factor", "elbo", "log_likelihood", "aic", "bic", "mdl"}
 _NATS |= {f"{score}{of}" for score in ("kfold", "loo") for of in ("", "_difference")}
 _ABOUT = """\
-In nats, of the ordered observations. Probability: of the model, all being equally likely before."""
+In nats, of the ordered observations. Probability: posterior model probability, equal prior probabilities."""
 _OF_BOUNDS = "\nELBO: a lower bound of the log evidence, of one order of the labels: up to log K! may be missing."
 _OF_SCORES = """
 AIC, BIC, MDL: less is better. K-fold and LOO score: sum of log predictive densities of held-out
@@ -175,9 +175,9 @@ def select_command(
     data
         CSV, TSV or Parquet file; without it the first model's own data.
     candidates
-        "MODEL [FIELD=JSON ...]", or a fit saved with -o (FILE.nc); repeated for each.
+        "MODEL [FIELD=JSON ...]", or a fit saved with -o (FILE.nc); repeat for each candidate.
     prior
-        The fields not given: weakly informative, scaled to the data; or the textbook's.
+        Prior of the fields that are not set: weak (scaled to the data) or textbook.
     nuts
         Fit each -c MODEL by NUTS, for leave-one-out without a closed form.
     plot

@@ -40,7 +40,7 @@ def heldout_command(
     digits: opt.Digits = None,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Compare models of words by words held out of each document of one corpus.
+    """Compare models of words by their scores on words held out of each document.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def heldout_command(
     share
         Share of the words of each document that is held out.
     methods
-        One for each model, with commas between; by default the first of exact, gibbs, vb and nuts that it has.
+        Comma-separated, one for each model; by default the first of exact, gibbs, vb and nuts that it has.
     seed
         Seed of the split and of the fits.
     """

@@ -213,7 +213,7 @@ class Counts(Inputs):
         """Add the column called ``exposure`` to no options, and compare with the fit."""
         notes: tuple[str, ...] = ()
         if not options and EXPOSURE in table.columns and len(table.columns) > 1:
-            options, notes = {EXPOSURE: EXPOSURE}, (f"{table[EXPOSURE]}: how long or how much each row was observed",)
+            options, notes = {EXPOSURE: EXPOSURE}, (f"{table[EXPOSURE]}: the exposure of each row",)
         if like is not None and (EXPOSURE in like) != (EXPOSURE in options):
             if EXPOSURE in options:
                 raise InputError("the fit has no exposure, these rows do", hint="leave it out with --column")

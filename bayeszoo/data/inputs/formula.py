@@ -270,7 +270,7 @@ def levels_of(data: Any) -> dict[str, list[str]]:
 
 
 def refuse_other_coding(like: Any, data: Any) -> None:
-    """Refuse rows whose formula took from them what it has to take from those of the fit, as ``center(x)`` its mean."""
+    """Refuse new rows whose formula was evaluated with their own statistics, such as the mean in ``center(x)``."""
     known, own = coding_of(like), coding_of(data)
     if isinstance(known, FormulaCoding) and isinstance(own, FormulaCoding) and own.plain != known.plain:
         problem = "the formula of these rows and that of the fit were not read with the same rows"

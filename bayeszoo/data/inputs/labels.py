@@ -93,7 +93,7 @@ class Alphabet:
 
     @classmethod
     def of(cls, noun: str, plural: str, names: list[str] | None, like: np.ndarray | None) -> Self:
-        """Take the labels of the fit, which those given must be, or those given."""
+        """Use the labels of the fit if there are any; labels in ``names`` must match them."""
         fitted = None if like is None else like.tolist()
         if fitted is not None and names not in (None, fitted):
             raise InputError(f"{plural} must be those of the fit, in their order", hint=f"leave out --{plural}")

@@ -111,7 +111,7 @@ def _times(first: Numbers, second: Numbers) -> Numbers:
 
 
 def products(names: Iterable[str]) -> dict[int, list[int]]:
-    """Return which features, by their places, are called as products ``a:b`` of others, and of which."""
+    """Map the index of each interaction column ``a:b`` to the indices of its factor columns."""
     place = {str(name): i for i, name in enumerate(names)}
     factors = {i: _factors(name, place) for name, i in place.items() if ":" in name}
     return {i: [place[name] for name in names] for i, names in factors.items() if names}

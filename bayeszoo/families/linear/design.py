@@ -201,7 +201,7 @@ class LinearTerms(Observable, family=True):
         """Say which sums of weights the data identify, where not each of them, and of what rows weights are."""
         notes = [self._identified(stats, data), self._intercept_at(data)]
         if products(data["feature"][self.used(data)]):
-            notes.append("of features with interactions, each weight holds at the center of the others")
+            notes.append("with interactions, each main effect applies at the average of the other features")
         return tuple(filter(None, notes))
 
     def _intercept_at(self, data: Values) -> str:

@@ -156,7 +156,7 @@ def flat_mode(tube: Tube) -> np.ndarray:
     u = min(u, _on_corners(tube, u), key=tube.violation)
     if np.max(np.abs(_lost_nothing_along(tube, u)), initial=0.0) > MOVED:
         raise NumericalError(
-            "no unique maximum-likelihood estimate: other weights are as good; map and nuts have a prior"
+            "no unique maximum-likelihood estimate: several weight vectors have the same likelihood; use map or nuts"
         )
     return u
 

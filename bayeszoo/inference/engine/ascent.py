@@ -41,7 +41,7 @@ MOST_RESTARTS = 200
 LARGE = 100_000  # cost of a step from which climbs stop before rounding
 COARSE = 1e-5
 """A climb of so costly steps is stopped when the gain that it has left is less than this share of its size."""
-STOPPED = "climbs that stop short of an optimum cannot show that they reach the same one; there may be a higher one"
+STOPPED = "not all restarts converged; a better optimum may exist"
 BUDGET = 1e9
 """Cost of all steps of a search, half a minute or so, after which no further climb is begun once there are two."""
 OVERHEAD = 15_000  # cost of a step that costs nothing

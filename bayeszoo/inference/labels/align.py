@@ -112,7 +112,7 @@ def _permuted(model: Model, name: str, values: Any, axis: str, permutations: np.
 def in_chunks(
     model: Latent, params: Values, data: Values, function: Callable[[Values, Values], Any] | None = None
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield which draws, and their latent variables (draws, rows, K), some at a time; params are (draw, ...).
+    """Yield blocks of draws with their component probabilities (draws, rows, K); params are (draw, ...).
 
     Another ``function`` of parameters and data may take the place of ``model.assign``.
     """

@@ -32,7 +32,7 @@ class Labelled:
     permutations: np.ndarray  # shape (chain, draw, K): entry k is the sampler's component that became k
     stability: np.ndarray | None = None  # as of `Alignment`, shape (K,); None of an approximation
     withheld: str = ""  # why the parameters of single components are not to be shown, if they are not
-    checks: tuple[Check, ...] = ()  # of these parameters, where they are shown with a caveat
+    checks: tuple[Check, ...] = ()  # of these parameters, where they are shown with a warning
     signs: np.ndarray | None = None  # of factors, shape (chain, draw, K): what each was multiplied by, 1 or -1
 
 

@@ -197,7 +197,7 @@ class Enumeration:
         checks = [at_most("error of the sum of probabilities", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
         if self.rows and isinstance(self.model, Symmetric) and self.model.exchangeable() is not None:
             error = float(np.max(np.abs(self.component_probabilities - 1 / K)))
-            checks.append(at_most("preference for a label", error, MAX_ERROR))
+            checks.append(at_most("asymmetry between labels", error, MAX_ERROR))
         return checks
 
     def _indicators(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -80,7 +80,7 @@ def run(
         except TooLarge as error:
             if not runs:
                 raise
-            problem.reporter.say(f"it is not repeated: {error.message}")
+            problem.reporter.say(f"not run again: {error.message}")
             attempt, settings = attempt - 1, runs[-1][1]
             break
         problem.reporter.phase("checking draws")
@@ -92,9 +92,7 @@ def run(
             break
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
         if not care_may_help({check.name: check.value for check in checks}, settings.draws * chains):
-            problem.reporter.say(
-                "it is not repeated: chains far apart, and steps that break, may mean no finite posterior"
-            )
+            problem.reporter.say("not run again: separated chains and many divergences suggest an improper posterior")
             break
         if extend and attempt < len(ATTEMPTS):
             announce_again(problem, [length for length, _ in ATTEMPTS[: attempt + 1]])
@@ -157,7 +155,7 @@ def _left_behind(problem: Problem, earlier: list[Run], tree: xr.DataTree) -> lis
         draws, height = _settled(problem, run.tree)
         middle = np.median(draws, axis=1)
         count += int((((middle < low) | (middle > high)).any(axis=1) & (height >= least)).sum())
-    return [at_most("earlier chains where these have no draws", count, 0)]
+    return [at_most("modes visited by earlier chains only", count, 0)]
 
 
 def _settled(problem: Problem, tree: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:

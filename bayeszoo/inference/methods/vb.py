@@ -47,7 +47,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
         sample, about = described(problem, search.best.state, (chains, draws))
     # how much of the posterior may lie about the next optimum
     weights = [math.exp(other.objective - search.best.objective) for other in search.distinct[1:2]]
-    rival = at_most("weight of the next optimum beside the best, by the ELBO", sum(weights), MAX_RIVAL)
+    rival = at_most("weight of the next-best optimum relative to the best, by the ELBO", sum(weights), MAX_RIVAL)
     return Outcome(
         sample, "coordinate ascent", [*search.checks, rival], facts | about, optimization={"elbo": search.best.trace}
     )
@@ -67,7 +67,7 @@ def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[st
     sample = posterior.rvs((chains, kept), problem.rng)
     facts = facts if kept < draws else {}
     if rows_have_parameters(model) and size > MOST_COORDINATES:
-        why = f"of {size} coordinates importance weights are too unequal to say how well q covers the posterior"
+        why = f"too many parameters ({size}) to measure the error of the approximation"
         return sample, {**facts, "k_hat": None, "k_hat_withheld": why}
     return sample, {**facts, **coverage(problem, q)}
 

@@ -117,7 +117,7 @@ def _places(codes: Array, length: str, source: Source) -> Array:
     with source.loops(codes.shape) as indices:
         code = source.assign(f"int64({codes.at(*indices)})")
         with source.block(f"if not -{length} <= {code} < {length}:"):
-            source.line("raise IndexError('a code is beside its axis')")
+            source.line("raise IndexError('index out of bounds')")
         source.line(f"{places.at(*indices)} = {code} if {code} >= 0 else {code} + {length}")
     return places
 

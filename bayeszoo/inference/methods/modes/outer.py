@@ -175,8 +175,8 @@ def _check_all_matter(places: _Places, height: Height, climbs: Sequence[np.ndarr
         if apart[i] or max(abs(height(other) - height(place)) for other in others) < FLAT:
             flat.append(name)
     named = f": {', '.join(flat)}" if flat else ""
-    check = at_most(f"parameters that have other values as good at the mode{named}", len(flat), 0)
-    return check.or_caveat(f"other values of {', '.join(flat)} are as good")
+    check = at_most(f"parameters not identified at the mode{named}", len(flat), 0)
+    return check.or_caveat(f"{', '.join(flat)} are not identified")
 
 
 @dataclass(frozen=True, eq=False)
