@@ -24,7 +24,7 @@ def test_what_is_no_model_is_refused_by_name(written):
     mean = bz.find("gaussian_mean")
     total = bz.accumulate(mean(), written("y\n1\n2\n"))
     with pytest.raises(
-        bz.InputError, match="weakly informative priors need rows, not accumulated statistics; give the model"
+        bz.InputError, match="weakly informative priors need rows, not accumulated statistics; pass the model"
     ):
         bz.fit(mean, total, "exact")
 

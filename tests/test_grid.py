@@ -239,7 +239,7 @@ def test_halving_tells_that_a_grid_is_too_coarse(monkeypatch):
     found = bz.full_bayes(GaussianMean(m0=0, s0=2), Y, "sigma")
     assert found.status == "not converged"
     assert found.log_evidence_error > 1e-4
-    assert "changed by halving the grid" in repr(found)
+    assert "when the grid is halved" in repr(found)
 
 
 class Made(GaussianMean):

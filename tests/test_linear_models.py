@@ -35,16 +35,13 @@ def test_least_squares_are_scikit_learns(family):
 
 
 def test_what_the_intercept_is_of_is_said_unless_features_are_measured_from_0():
-    data, said = (
-        small(),
-        "features are centred: the intercept is the mean outcome at average features; set center=0 for features at 0",
-    )
+    data, said = small(), "the intercept is the mean outcome at center (by default average features)"
     peer = SklearnRegression().fit(data["X"], data["y"])
     for center in (0.0, 5.0):
         model = RIDGE(center=center)
         intercept = model.mle(model.statistics(data))["w"][0]
         assert np.isclose(intercept, peer.predict([[center] * 3])[0], rtol=1e-9)
-        assert (said in model.remarks(model.statistics(data), data)) == (center != 0)
+        assert (said in "".join(model.remarks(model.statistics(data), data))) == (center != 0)
     for without in ({"degree": 0}, {"features": ()}):
         model = RIDGE(center=5.0, **without)
         assert not any("center" in note for note in model.remarks(model.statistics(data), data))

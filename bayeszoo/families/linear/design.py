@@ -201,7 +201,7 @@ class LinearTerms(Observable, family=True):
         """Say which sums of weights the data identify, where not each of them, and of what rows weights are."""
         notes = [self._identified(stats, data), self._intercept_at(data)]
         if products(data["feature"][self.used(data)]):
-            notes.append("with interactions, each main effect applies at the average of the other features")
+            notes.append("with interactions, each main effect applies at the center (by default the mean) of the others")
         return tuple(filter(None, notes))
 
     def _intercept_at(self, data: Values) -> str:
@@ -209,8 +209,9 @@ class LinearTerms(Observable, family=True):
         if not (self.degree and np.any(self.entries("center", len(data["feature"]))[self.used(data)])):
             return ""
         if self.intercept:
-            return f"the intercept is the {self.predicted_quantity} at center; set center=0 for that of features of 0"
-        return f"without an intercept the {self.predicted_quantity} is 0 at center; set center=0 for a line through 0"
+            quantity = f"the intercept is the {self.predicted_quantity} at center (by default average features)"
+            return f"features are centred: {quantity}; set center=0 for features at 0"
+        return f"without an intercept, the {self.predicted_quantity} is 0 at center; set center=0 for a line through 0"
 
     def _identified(self, stats: FactoredMoments | None, data: Values) -> str:
         """Say in one line which sums of weights are identified; nothing where every weight is."""
