@@ -16,8 +16,6 @@ from bayeszoo.distributions.special import (
     log_rising,
 )
 
-FEW = 1e3
-"""Sum of concentrations up to which the terms of the textbook's formulas have so few digits that 11 are kept."""
 LEAST_LOG = -1e300
 """Stands for the logarithm of 0 where it may be multiplied or added up."""
 
@@ -74,8 +72,6 @@ def log_density(p: Any, alpha: Any) -> np.ndarray:
     """
     p, alpha = np.asarray(p, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
     total = alpha.sum(axis=-1, keepdims=True)
-    if total.max(initial=0.0) < FEW and np.all(p > 0):
-        return (np.sum((alpha - 1) * np.log(p), axis=-1) + log_constant(alpha))[()]
     inner = ~(p <= 0)
     safe = np.where(inner, p, 1.0)
     each = log_peak(alpha) + np.log(alpha / safe) - deviance(alpha, total * safe)
@@ -114,9 +110,6 @@ def divergence(alpha: Any, prior: Any) -> float:
     """
     alpha, prior = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(prior, dtype=np.float64))
     total, before = (values.sum(axis=-1, keepdims=True) for values in (alpha, prior))
-    if max(total.max(initial=0.0), before.max(initial=0.0)) < FEW:
-        moved = np.sum((alpha - prior) * expected_log(alpha))
-        return float(moved + np.sum(log_constant(alpha) - log_constant(prior)))
     shapes = (np.concatenate(pair, axis=-1) for pair in ((alpha, total), (prior, before)))
     each = gamma_divergence(next(shapes), total, next(shapes), before)
     return float(np.sum(each[..., :-1]) - np.sum(each[..., -1]))

@@ -17,8 +17,16 @@ class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
     """EM and variational Bayes of a model whose prior is a product of conjugate laws; a subclass gives the E-steps."""
 
     @abstractmethod
+    def new_prior(self, data: Values) -> P:
+        """Return the prior of all parameters, which depends on the sizes of the data alone."""
+
     def prior(self, data: Values) -> P:
-        """Return the prior of all parameters."""
+        """Return the same, kept: every step asks for it."""
+        kept: dict[Any, P] = self.__dict__.setdefault("_priors", {})  # beside the fields, which are fixed
+        sizes = tuple(self.sizes(data).values())
+        if sizes not in kept:
+            kept[sizes] = self.new_prior(data)
+        return kept[sizes]
 
     def m_step(self, stats: Expected[P], flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,9 @@ from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import log_beta_ratio
 from bayeszoo.distributions.statistics.counts import Counts, Trials
 
+WEAK = 1e5
+"""Sum of concentrations below which the textbook's formulas, which take a third of the time, keep ten digits."""
+
 
 @dataclass(frozen=True, eq=False)
 class Categorical(Block[Counts]):
@@ -27,6 +31,19 @@ class Categorical(Block[Counts]):
 
     alpha: np.ndarray
     own: ClassVar[Any] = (1,)
+
+    @cached_property
+    def expected_log(self) -> np.ndarray:
+        """The expected logarithms of the probabilities, (*axes, V)."""
+        return dirichlet.expected_log(self.alpha)
+
+    @cached_property
+    def _log_constant(self) -> np.ndarray:
+        return dirichlet.log_constant(self.alpha)
+
+    @cached_property
+    def _is_weak(self) -> bool:
+        return bool(self.alpha.sum(axis=-1).max(initial=0.0) < WEAK)
 
     @property
     def free_parameters(self) -> int:
@@ -79,13 +96,9 @@ class Categorical(Block[Counts]):
         with np.errstate(divide="ignore"):
             return self._of_rows(np.log(np.asarray(params[self.names[0]], dtype=np.float64)), rows)
 
-    def expected_log(self) -> np.ndarray:
-        """Return the expected logarithms of the probabilities, (*axes, V)."""
-        return dirichlet.expected_log(self.alpha)
-
     def expected_log_density(self, rows: Values) -> np.ndarray:
         """Return the sum of expected log probabilities of each row, (n, *axes)."""
-        return self._of_rows(self.expected_log(), rows)
+        return self._of_rows(self.expected_log, rows)
 
     def updated(self, stats: Counts) -> Self:
         """Return Dirichlet(alpha + counts)."""
@@ -115,7 +128,7 @@ class Categorical(Block[Counts]):
             return {self.names[0]: np.ones_like(self.alpha)}
         above = self.alpha - 1
         total = above.sum(axis=-1, keepdims=True)
-        if not (np.all(above >= 0) and np.all(total > 0)):
+        if not ((above >= 0).all() and (total > 0).all()):
             self._refuse(np.any(above < 0, axis=-1), "is unbounded, some alpha < 1")
             self._refuse(np.all(above == 0, axis=-1), "is flat, every alpha = 1")
         return {self.names[0]: above / total}
@@ -128,7 +141,10 @@ class Categorical(Block[Counts]):
 
     def log_each(self, params: Values) -> np.ndarray:
         """Log Dirichlet density, (..., *axes)."""
-        return dirichlet.log_density(params[self.names[0]], self.alpha)
+        p = np.asarray(params[self.names[0]], dtype=np.float64)
+        if not (self._is_weak and (p > 0).all()):
+            return dirichlet.log_density(p, self.alpha)
+        return np.asarray(((self.alpha - 1) * np.log(p)).sum(axis=-1) + self._log_constant)
 
     def log_of_several(self, alphas: np.ndarray, params: Values) -> np.ndarray:
         """Log density of all parameters under each of several priors (M, *axes, V), (..., M), by one product."""
@@ -144,7 +160,7 @@ class Categorical(Block[Counts]):
         """
         logs, powers = self._logs(params), (self.alpha - 1).reshape(-1, self.alpha.shape[-1])
         logs = logs.reshape(*logs.shape[: logs.ndim - self.alpha.ndim], *powers.shape)
-        return powers.T @ logs + dirichlet.log_constant(self.alpha).sum() / self.alpha.shape[-1]
+        return powers.T @ logs + self._log_constant.sum() / self.alpha.shape[-1]
 
     def _logs(self, params: Values) -> np.ndarray:
         """Return the logarithms of probabilities, of one that has underflowed that of the least number."""
@@ -152,7 +168,10 @@ class Categorical(Block[Counts]):
 
     def divergence(self, prior: Self) -> float:
         """Return KL(self || prior) in nats."""
-        return dirichlet.divergence(self.alpha, prior.alpha)
+        if not (self._is_weak and prior._is_weak):
+            return dirichlet.divergence(self.alpha, prior.alpha)
+        moved = (self.alpha - prior.alpha) * self.expected_log
+        return float(moved.sum() + (self._log_constant - prior._log_constant).sum())
 
     def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw probabilities, (*size, *axes, V)."""

@@ -56,9 +56,9 @@ class Poisson(Block[Events]):
         y, exposure, _ = self._counts(rows)
         return Events(y, exposure, log_peak(y), np.zeros(y.shape))
 
-    def _at(self, rates: Any, rows: Values) -> np.ndarray:
+    def _at(self, rates: Any, rows: Values, gap: Any = 0.0) -> np.ndarray:
         y, exposure, seen = self._counts(rows)
-        return np.where(seen, log_peak(y) - deviance(y, exposure * rates), 0.0)
+        return np.where(seen, log_peak(y) - deviance(y, exposure * rates) + y * gap, 0.0)
 
     def log_density(self, params: Values, rows: Values) -> np.ndarray:
         """Log Poisson mass, (..., n, *axes)."""
@@ -66,7 +66,7 @@ class Poisson(Block[Events]):
 
     def expected_log_density(self, rows: Values) -> np.ndarray:
         """Return its mean over the rates, (n, *axes)."""
-        return self._at(self.a / self.b, rows) + self._counts(rows)[0] * digamma_less_log(self.a)
+        return self._at(self.a / self.b, rows, digamma_less_log(self.a))
 
     def updated(self, stats: Events) -> Self:
         """Return Gamma(a + events, rate b + exposure)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -31,19 +32,19 @@ class Events(Stats):
     deviance: Any = 0.0
 
     @classmethod
-    def of(cls, y: np.ndarray, exposure: np.ndarray) -> Self:
+    def of(cls, y: np.ndarray, exposure: np.ndarray) -> Events:
         """Return the statistics of counts and exposures, each of shape (rows,)."""
         return cls.weighted(y, exposure, np.ones(len(y)))
 
     @classmethod
-    def weighted(cls, y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> Self:
+    def weighted(cls, y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> Events:
         """Return the statistics of counts (n,) and exposures (n,) that count as often as weights (n, *axes) say."""
         y, exposure = along(y, weights), along(exposure, weights)
         _refuse_without_exposure(y, exposure, weights)
-        events, total = np.sum(weights * y, axis=0), np.sum(weights * exposure, axis=0)
-        means = exposure * (events / positive_or(total))
-        gaps = deviance(y, np.where((weights > 0) & (total > 0), means, y))
-        return cls(events, total, np.sum(weights * log_peak(y), axis=0), np.sum(weights * gaps, axis=0))
+        sums: Events = _OfRows.__new__(_OfRows)  # which `__init__` would give peaks and deviance
+        vars(sums).update(events=(weights * y).sum(axis=0), exposure=(weights * exposure).sum(axis=0))
+        vars(sums).update(rows=(y, exposure, weights))
+        return sums
 
     @property
     def pivot(self) -> Any:
@@ -80,9 +81,27 @@ class Events(Stats):
         )
 
 
+class _OfRows(Events):
+    """The same of weighted rows: peaks and deviance are computed where they are asked for, which no M-step does."""
+
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @cached_property
+    def peaks(self) -> Any:
+        y, _, weights = self.rows
+        return np.sum(weights * log_peak(y), axis=0)
+
+    @cached_property
+    def deviance(self) -> Any:
+        y, exposure, weights = self.rows
+        means = exposure * (self.events / positive_or(self.exposure))
+        gaps = deviance(y, np.where((weights > 0) & (self.exposure > 0), means, y))
+        return np.sum(weights * gaps, axis=0)
+
+
 def _refuse_without_exposure(y: np.ndarray, exposure: np.ndarray, weights: np.ndarray) -> None:
     """Refuse events in no exposure: no rate has them, and infinities could not be taken away again."""
-    if np.all(exposure > 0):
+    if (exposure > 0).all():
         return
     rows = np.argwhere((weights > 0) & (y > 0) & ~(exposure > 0))
     if len(rows):

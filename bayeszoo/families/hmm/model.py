@@ -120,7 +120,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         initial = table("initial", np.full(self.K, self.alpha), self.initial)
         return initial, table("transition", self.beta + self.sticky * np.eye(self.K), self.transition)
 
-    def prior(self, data: Values) -> HiddenChain:
+    def new_prior(self, data: Values) -> HiddenChain:
         """Return the prior of all parameters."""
         return HiddenChain((*self.tables, self.emission_law(data)))
 

@@ -92,7 +92,7 @@ def table_statistics(law: Law[Any], counts: np.ndarray) -> Any:
 def expected_log_table(law: Law[Any]) -> np.ndarray:
     """Return the expected logarithms of the probabilities of a table, or those of known ones."""
     if isinstance(law, Categorical):
-        return law.expected_log()
+        return law.expected_log
     (known,) = law.at({}).values()
     with np.errstate(divide="ignore"):
         return np.log(known)

@@ -51,7 +51,7 @@ class MixturePrior(Product):
 
     def expected_log_terms(self, rows: Values) -> np.ndarray:
         """Return the expectation of `log_terms` under this distribution, of shape (rows, K)."""
-        return np.asarray(self.weights.expected_log() + self.law.expected_log_density(rows))
+        return np.asarray(self.weights.expected_log + self.law.expected_log_density(rows))
 
     def moments(self, each: np.ndarray, rows: Values) -> Expected[MixturePrior]:
         """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
@@ -70,13 +70,10 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
     def component_law(self, data: Values) -> Block[Any]:
         """Return the law of a row in each of K components, with its conjugate prior."""
 
-    def prior(self, data: Values) -> MixturePrior:
+    def new_prior(self, data: Values) -> MixturePrior:
         """Return the prior of all parameters."""
-        return self.with_law(self.component_law(data))
-
-    def with_law(self, law: Block[Any]) -> MixturePrior:
-        """Return the prior of all parameters, of which those of the components are given."""
-        return MixturePrior((Categorical(("weights",), "component", np.full(self.K, self.alpha)), law))
+        weights = Categorical(("weights",), "component", np.full(self.K, self.alpha))
+        return MixturePrior((weights, self.component_law(data)))
 
     def log_terms(self, params: Values, data: Values) -> np.ndarray:
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""

@@ -65,18 +65,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def component_law(self, data: Values) -> GaussianComponents:
         """Return the prior of the components of the data."""
-        law: GaussianComponents = self.prior(data).law
-        return law
-
-    def prior(self, data: Values) -> MixturePrior:
-        """Return the prior of all parameters, which every step of a climb asks for."""
-        return self._prior_of_columns(data["Y"].shape[1])
-
-    def _prior_of_columns(self, columns: int) -> MixturePrior:
-        kept: dict[int, MixturePrior] = self.__dict__.setdefault("_kept", {})  # beside the fields, which are fixed
-        if columns not in kept:
-            kept[columns] = self.with_law(self.components(columns))
-        return kept[columns]
+        return self.components(data["Y"].shape[1])
 
     def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Return responsibilities to start from: each row of the nearest of K rows, chosen by k-means++."""
@@ -96,14 +85,14 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
-        law = self.component_law(data)
+        law: GaussianComponents = self.prior(data).law
         value, moments = law.sums(params["weights"], params["means"], params["covariances"], data["Y"])
         return Expectation(self._expected(moments, data), value)
 
     def vb_e_step(self, q: Factors[MixturePrior], data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
         law: GaussianComponents = q.q.law
-        log_weights = q.q.weights.expected_log() + law.expected_gap()
+        log_weights = q.q.weights.expected_log + law.expected_gap()
         means, covariances = law.typical().values()
         largest = log_weights.max()  # of few rows all would underflow
         value, moments = law.sums(np.exp(log_weights - largest), means, covariances, data["Y"])
@@ -158,7 +147,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return mean and standard deviation of a row, and 1 / sum(weights^2), which do not depend on labels."""
-        rows = MixtureRows(self._prior_of_columns(np.shape(params["means"])[-1]).law, params, 1)
+        rows = MixtureRows(self.components(np.shape(params["means"])[-1]), params, 1)
         effective = 1 / np.sum(np.square(params["weights"]), axis=-1)
         mean, sd = rows.mean()[..., 0, :], rows.std()[..., 0, :]
         return {"mixture_mean": mean, "mixture_sd": sd, **({"effective_components": effective} if self.K > 1 else {})}
