@@ -209,7 +209,7 @@ class Block[S: Stats](Law[S]):
 
     def logpdf(self, params: Values) -> Any:
         """Joint log density of all parameters, (...)."""
-        return np.sum(self.log_each(params), axis=tuple(range(-len(self.axes), 0)))[()]
+        return self.log_each(params).sum(axis=tuple(range(-len(self.axes), 0)))[()]
 
     def log_predictive(self, rows: Values) -> np.ndarray:
         """Log density of each row by itself, parameters integrated out, (n, *axes)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -38,8 +39,7 @@ class Normal(Block[Moments]):
     precision: bool = False
 
     def __post_init__(self) -> None:
-        known = np.isinf(self.kappa)
-        if known.any() and not known.all():
+        if np.isinf(self.kappa).any() and not self.mean_known:
             problem = "kappa is infinite for some laws and not for others: means are known in all of them, or in none"
             raise InputError(problem, hint="use two blocks, or a large kappa")
 
@@ -53,10 +53,10 @@ class Normal(Block[Moments]):
         """1 for each mean, and for each variance, that is not known."""
         return len(self.names) * math.prod(self.axes)
 
-    @property
+    @cached_property
     def mean_known(self) -> bool:
         """Whether the means are no parameters."""
-        return bool(np.all(np.isinf(self.kappa)))
+        return bool(np.isinf(self.kappa).all())
 
     def means_and_variances(self, params: Values) -> tuple[Any, Any]:
         """Return both from the parameters, and where they are none the known ones, which have no axes of draws."""

@@ -40,24 +40,25 @@ class Poisson(Block[Events]):
         """Say so where a is below 1."""
         return self._grows(self.a < 1, "a", f"{self.names[0]} goes to 0")
 
-    def _counts(self, rows: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return counts, exposures and which rows are not missing, each (n, 1...)."""
-        y = self._column(rows)
-        exposure = np.asarray(rows[self.exposure]).reshape(y.shape) if self.exposure else np.ones(y.shape)
-        return np.maximum(y, 0).astype(np.float64), np.where(y >= 0, exposure, 0.0), y >= 0
+    def _counts(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return counts, exposures and which rows are not missing, each with so many axes."""
+        y = np.asarray(rows[self.column])
+        y = y.reshape(len(y), *(1,) * (ndim - 1))
+        exposure, seen = np.asarray(rows[self.exposure]).reshape(y.shape) if self.exposure else 1.0, y >= 0
+        return np.where(seen, y, 0.0), np.where(seen, exposure, 0.0), seen
 
     def statistics(self, rows: Values, weights: np.ndarray) -> Events:
         """Add up events and exposure."""
-        y, exposure, _ = (np.ravel(values) for values in self._counts(rows))
+        y, exposure, _ = self._counts(rows, weights.ndim)
         return Events.weighted(y, exposure, weights)
 
     def each(self, rows: Values) -> Events:
         """Return the events and the exposure of each row."""
-        y, exposure, _ = self._counts(rows)
+        y, exposure, _ = self._counts(rows, 1 + len(self.axes))
         return Events(y, exposure, log_peak(y), np.zeros(y.shape))
 
     def _at(self, rates: Any, rows: Values, gap: Any = 0.0) -> np.ndarray:
-        y, exposure, seen = self._counts(rows)
+        y, exposure, seen = self._counts(rows, 1 + len(self.axes))
         return np.where(seen, log_peak(y) - deviance(y, exposure * rates) + y * gap, 0.0)
 
     def log_density(self, params: Values, rows: Values) -> np.ndarray:

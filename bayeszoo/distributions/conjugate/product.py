@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any, NamedTuple, Self
 
@@ -41,7 +41,7 @@ class Product:
 
     laws: tuple[Law[Any], ...]
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[Block[Any], ...]:
         """The laws whose parameters are not known."""
         return tuple(law for law in self.laws if isinstance(law, Block))
@@ -69,7 +69,7 @@ class Product:
     def updated(self, stats: Several) -> Self:
         """Return the posterior given statistics."""
         pairs = zip(self.laws, stats.parts, strict=True)
-        return replace(self, laws=tuple(law.updated(own) for law, own in pairs))
+        return type(self)(tuple(law.updated(own) for law, own in pairs))
 
     def mode(self) -> dict[str, np.ndarray]:
         """Return where the density is highest."""

@@ -40,7 +40,8 @@ class Stats:
 
 def along(values: Any, like: Any) -> np.ndarray:
     """Give an array trailing axes of length 1, so that it broadcasts with ``like``, with whose axes its own begin."""
-    return np.reshape(values, np.shape(values) + (1,) * (np.ndim(like) - np.ndim(values)))
+    values = np.asarray(values)
+    return values.reshape(values.shape + (1,) * (np.ndim(like) - values.ndim))
 
 
 def positive_or(values: Any, other: float = 1.0) -> Any:

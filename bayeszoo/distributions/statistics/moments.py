@@ -61,11 +61,11 @@ class Moments(Stats):
         centre = y.mean(axis=0) if len(y) else np.zeros(y.shape[1:])
         axes, columns, n = weights.shape[1:], y.shape[1:], weights.sum(axis=0)
         flat = weights.reshape(len(y), math.prod(axes)).T
-        sums = flat @ (y - centre)
-        means, left, each = centre + sums / along(positive_or(n.ravel()), sums), np.empty(sums.shape), []
+        sums, divisors = flat @ (y - centre), positive_or(n.ravel())
+        means, left, each = centre + sums / along(divisors, sums), np.empty(sums.shape), []
         for k, (own, mean) in enumerate(zip(flat, means, strict=True)):
             rows = y - mean
-            left[k] = own @ rows / positive_or(n.flat[k])
+            left[k] = own @ rows / divisors[k]
             rows -= left[k]
             each.append(own @ rows**2 if structure is None else structure.scatter(own, rows))
         shape = structure.shape if structure is not None else ()

@@ -72,10 +72,9 @@ def _(block: Poisson, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct counts of a series, and the code of each row, -1 where it is masked."""
-    values, where = np.unique(y[seen(y)], return_inverse=True)
-    codes = np.full(len(y), -1, dtype=np.int64)
-    codes[seen(y)] = where
-    return values, codes
+    values, codes = np.unique(y, return_inverse=True)
+    masked = int(np.searchsorted(values, 0))  # 1 where a row is, whose code -1 is the least
+    return values[masked:], codes - masked
 
 
 @singledispatch

@@ -200,7 +200,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     def m_step(self, stats: ExpectedStates, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        alone = not np.all(1 + times_left(stats) > 1)  # less is lost beside the concentration 1 of a flat prior
+        alone = not 1 + times_left(stats).min() > 1  # less is lost beside the concentration 1 of a flat prior
         if self.K > 1 and alone and is_flat(stats.prior.transition, flat):
             raise NumericalError(never_left(int(np.argmin(times_left(stats)))))
         if flat:

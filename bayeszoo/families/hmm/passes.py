@@ -114,9 +114,9 @@ def _checked(initial: Any, transition: Any, log_table: Any) -> list[np.ndarray]:
     states = tables[0].shape[-1]
     if tables[1].shape[-2:] != (states, states) or tables[2].shape[-2] != states:
         raise InputError(f"shapes do not fit: {[table.shape for table in tables]}")
-    if not all(np.all(table >= 0) and np.all(table.sum(axis=-1) <= 1 + 1e-8) for table in tables[:2]):
+    if not all(table.min() >= 0 and table.sum(axis=-1).max() <= 1 + 1e-8 for table in tables[:2]):
         raise InputError("initial and transition must be probabilities, of sum one or less")
-    if not np.all(tables[2] < np.inf):
+    if not tables[2].max(initial=-np.inf) < np.inf:
         raise InputError("log densities must be neither NaN nor infinite above")
     return tables
 

@@ -185,7 +185,8 @@ def responsibilities(log_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     log_total = np.logaddexp.reduce(log_terms, axis=-1)
     possible = np.isfinite(log_total)[..., None]
-    return scipy.special.softmax(np.where(possible, log_terms, 0.0), axis=-1), log_total
+    each = np.where(possible, log_terms, 0.0)
+    return np.exp(each - np.where(possible, log_total[..., None], math.log(each.shape[-1]))), log_total
 
 
 def log_permanent(log_terms: np.ndarray) -> np.ndarray:

@@ -250,7 +250,8 @@ def _as_times(column: Column) -> np.ndarray:
 
 def starts(sequence: np.ndarray) -> np.ndarray:
     """Return the index of the first row of each sequence, int64, from the canonical array of their numbers, (rows,)."""
-    return np.flatnonzero(np.diff(sequence, prepend=sequence[:1] - 1)).astype(np.int64)
+    inside = np.flatnonzero(sequence[1:] != sequence[:-1])
+    return np.concatenate([np.arange(min(len(sequence), 1)), inside + 1])
 
 
 def unmasked(column: Column) -> Column:
