@@ -13,9 +13,17 @@ from bayeszoo.distributions.discrete import (
     DirichletMultinomial,
     Multinomial,
     NegativeBinomial,
-    sum_of_others,
 )
-from bayeszoo.distributions.special import deviance, log_beta_ratio, log_binomial, log_peak, log_rising, sum_or_nan
+from bayeszoo.distributions.side_by_side import stacked
+from bayeszoo.distributions.special import (
+    deviance,
+    log_beta_ratio,
+    log_binomial,
+    log_peak,
+    log_rising,
+    sum_of_others,
+    sum_or_nan,
+)
 from bayeszoo.errors import NumericalError
 
 QUANTILES = (0.025, 0.5, 0.975)
@@ -71,8 +79,8 @@ def test_log_binomial(n, k):
 
 
 def test_a_sum_that_cancels_is_withheld_and_one_of_others_keeps_the_small_ones():
-    assert sum_of_others([1e12, 1e-3]).tolist() == [1e-3, 1e12]
-    assert sum_of_others([[1.0, 2.0, 4.0], [1e16, 1.0, 1.0]]).tolist() == [[6, 5, 3], [2, 1e16, 1e16]]
+    assert sum_of_others([1e12, 1e-3], -1).tolist() == [1e-3, 1e12]
+    assert sum_of_others([[1.0, 2.0, 4.0], [1e16, 1.0, 1.0]], -1).tolist() == [[6, 5, 3], [2, 1e16, 1e16]]
     assert sum_or_nan(-3.0, 1.0, 2.0) == 0.0
     assert sum_or_nan(-3.0, -6.9e14, 6.9e14) == -3.0  # opposites: nothing is lost
     assert np.isnan(sum_or_nan(-3.0, -6.9e14, 6.9e14 + 1))
@@ -108,6 +116,8 @@ def test_marginals_are_scipys(ours, marginals):
         assert np.allclose(getattr(ours, method)(), getattr(marginals, method)(), rtol=1e-12)
     for q in QUANTILES:
         assert ours.ppf(q).tolist() == marginals.ppf(q).tolist()
+    for k in (-1, 0, 1, 3.5, 40, 100):
+        assert np.allclose(ours.cdf(k), marginals.cdf(k), rtol=1e-11, atol=1e-13)
     if not isinstance(ours, Categorical | Multinomial | DirichletMultinomial):
         for k in ([5, 1, 40], [11, -1, 100], [2.5, 0, 0]):
             assert np.allclose(ours.logpmf(k), marginals.logpmf(k), rtol=1e-11, atol=1e-11)
@@ -145,7 +155,40 @@ def test_beta_binomial_of_a_known_coin_is_binomial():
     coin = BetaBinomial(np.array([10]), 5e14, 5e14)
     assert [float(coin.ppf(q)[0]) for q in QUANTILES] == [2, 5, 8]
     assert coin.logpmf([5])[0] == pytest.approx(stats.binom(10, 0.5).logpmf(5), rel=1e-12)
-    assert np.isnan(BetaBinomial([10**9], 3.0, 2.0).ppf(0.5)).all()
+
+
+def test_quantiles_of_very_many_trials_are_those_of_the_chance():
+    trials = np.array([10**9, 10**12])
+    for q in QUANTILES:
+        share = BetaBinomial(trials, 3.0, 2.0).ppf(q) / trials
+        assert share == pytest.approx(stats.beta(3.0, 2.0).ppf(q), rel=1e-8)
+
+
+def test_quantiles_of_many_trials_are_sums_of_masses(monkeypatch):
+    """By the distribution function and by adding up, where both are to be had."""
+    laws = [(3000, 3.5, 2.0), (5000, 0.4, 0.3), (5000, 70.0, 900.0), (4000, 1.0, 1.0), (4000, 1e-3, 5.0)]
+    trials, a, b = np.array(laws).T
+    summed = [BetaBinomial(trials, a, b).ppf(q) for q in QUANTILES]
+    monkeypatch.setattr(BetaBinomial, "MAX_SUMMED", 10)
+    for q, expected in zip(QUANTILES, summed, strict=True):
+        assert BetaBinomial(trials, a, b).ppf(q).tolist() == expected.tolist()
+
+
+def test_distributions_side_by_side_are_each_by_itself():
+    k = np.array([1, 0, 40])
+    pairs = [(3.5, 2.0), (0.2, 9.0)]
+    laws = [
+        ([BetaBinomial(TRIALS, *pair) for pair in pairs], k),
+        ([NegativeBinomial(*pair, EXPOSURE) for pair in pairs], k),
+        ([DirichletMultinomial(alpha, TRIALS) for alpha in (ALPHA, ALPHA[::-1])], COUNTS),
+        ([Categorical(p) for p in (P, P[::-1])], np.array([1, 1, 2])),
+    ]
+    for each, outcome in laws:
+        together = stacked(each, (2,))
+        for name in ("mean", "var", "std"):
+            assert np.array_equal(getattr(together, name)(), [getattr(law, name)() for law in each])
+        assert np.allclose(together.logpmf(outcome), [law.logpmf(outcome) for law in each], rtol=1e-13)
+        assert np.allclose(together.cdf(2), [law.cdf(2) for law in each], rtol=1e-13)
 
 
 LARGE = [(1e12, 2e11, 1.0, 7), (1e12, 2e11, 1.0, 0), (1e12, 1e3, 1.0, 10**9 + 40_000), (3.0, 1e-3, 1e6, 10**9)]

@@ -54,6 +54,26 @@ def test_empirical_bayes_predicts_given_its_fields(model):
     assert (row.mean, row.sd) == pytest.approx(given(float(tree["posterior"]["sigma"].squeeze())), rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("name", "field", "table"),
+    [
+        ("beta_bernoulli", "a", {"successes": [251_527, 3], "trials": [493_472, 7]}),
+        ("dirichlet_multinomial", "alpha", {"a": [91_000, 3], "b": [52_000, 1], "c": [0, 1]}),
+        ("gamma_poisson", "a", {"y": [4_000_000, 3_999_000]}),
+        ("markov_chain", "alpha", {"state": ["a", "b", "a", "a", "b", "a"]}),
+    ],
+)
+def test_counts_over_a_field_that_is_all_but_known_are_those_of_the_model(name, field, table):
+    """Also of many trials, whose masses cannot be added up count by count."""
+    data = bz.read(bz.find(name), table)
+    base = bz.find(name).weak(data)
+    known = float(getattr(base, field))
+    model = bz.over(base, {field: f"LogUniform({known * (1 - 1e-7)!r}, {known * (1 + 1e-7)!r})"})
+    over, at = (bz.predict(bz.fit(each, data, "exact", seed=1, draws=50, groups=[]), data) for each in (model, base))
+    for column in ("mean", "sd", "q025", "q975", "log_score"):
+        np.testing.assert_allclose(over[column], at[column], rtol=1e-6, err_msg=column)
+
+
 def test_rows_of_several_columns_are_predicted():
     data = bz.read(bz.find("normal_inverse_wishart"), {"a": [1.0, 2.0, 0.3, 1.1], "b": [0.2, 1.4, -0.5, 0.9]})
     base = bz.find("normal_inverse_wishart").weak(data)

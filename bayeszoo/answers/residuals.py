@@ -26,7 +26,7 @@ from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import Known, mixed
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
-from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
+from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation import diagnostics
@@ -301,17 +301,12 @@ def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if isinstance(law, BetaBinomial):
         return log_tails_of_each(y, law.trials, law.a, law.b)
     with np.errstate(divide="ignore"):  # log 0
-        if isinstance(law, NegativeBinomial):
-            share = law.exposure / (law.b + law.exposure)
-            below = np.where(y > 0, scipy.special.betaincc(np.maximum(y, 1), law.a, share), 0.0)
-            return np.log(below), law.logpmf(y), np.log(scipy.special.betainc(y + 1.0, law.a, share))
-        functions = scipy.stats.poisson(law.mean()) if isinstance(law, Poisson) else law
-        if not (hasattr(functions, "logcdf") and hasattr(functions, "logsf")):
+        if not (hasattr(law, "logcdf") and hasattr(law, "logsf")):
             raise InputError(f"{type(law).__name__} has no logcdf or logsf, which residuals need", hint="give it both")
         if not hasattr(law, "logpmf"):
-            below = functions.logcdf(y)
-            return below, np.full(below.shape, -np.inf), functions.logsf(y)
-        return functions.logcdf(y - 1), law.logpmf(y), functions.logsf(y)
+            below = law.logcdf(y)
+            return below, np.full(below.shape, -np.inf), law.logsf(y)
+        return law.logcdf(y - 1), law.logpmf(y), law.logsf(y)
 
 
 # Scores

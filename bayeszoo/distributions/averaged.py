@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy
 
-from bayeszoo.foundation.levels import CLOSE, reached
+from bayeszoo.foundation.levels import reached
 
 NOTHING = 1e-13
 """Probability below which a point of a grid is left out of quantiles."""
@@ -16,8 +16,6 @@ OUTSKIRTS, BEYOND = 1e-17, 1e-6
 """Probability of the points that are the last before a grid ends, and the share of a moment that these may have."""
 MOVED = 1e-4
 """Change of a moment by halving the grid, in sds of it. The error of the whole grid is a sixteenth of it, or less."""
-MOST_SUMMED = 30_000_000
-"""Masses that are summed for quantiles of counts that have no ``cdf``; of more these are NaN."""
 LARGEST = 1e300
 """Quantiles above it are NaN: SciPy has no distribution function of larger counts."""
 
@@ -108,7 +106,6 @@ class Averaged:
         points = len(self._means)
         self._law, self._is_count, self._halved = law, hasattr(law, "logpmf"), halved
         self._weights = np.full(points, 1 / points) if weights is None else weights
-        self._sums = list[np.ndarray]()
 
     @cached_property
     def moments(self) -> Known:
@@ -136,8 +133,6 @@ class Averaged:
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantile of a level, of counts the smallest that reaches it; NaN above `LARGEST`."""
-        if not hasattr(self._law, "cdf"):
-            return self._summed(q)
         low, high = self._bounds(q)
         quantile = reached(self.cdf, q, low, high, self._is_count)
         return np.where(quantile < LARGEST, quantile, np.nan)
@@ -153,12 +148,3 @@ class Averaged:
         if self._is_count:
             return np.maximum(np.floor(low), 0.0) - 1, np.ceil(high)
         return np.nextafter(low, -np.inf), high
-
-    def _summed(self, q: float) -> np.ndarray:
-        """Return quantiles of counts from 0 on by adding up their masses; NaN where these are too many."""
-        while not (self._sums and np.all(self._sums[-1] >= q - CLOSE)):
-            if len(self._sums) * self._means.size > MOST_SUMMED:
-                return np.full(self._means.shape[1:], np.nan)
-            mass = np.tensordot(self._weights, np.exp(self._law.logpmf(float(len(self._sums)))), 1)
-            self._sums.append(mass + (self._sums[-1] if self._sums else 0.0))
-        return np.sum(np.array(self._sums) < q - CLOSE, axis=0).astype(np.float64)

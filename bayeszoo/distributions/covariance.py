@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.side_by_side import Stackable
 from bayeszoo.distributions.special import deviance, log_peak, log_rising
 
 _NEGLIGIBLE = 1e-18
@@ -20,7 +21,7 @@ _ERROR = 1e-10
 """Error of a probability, or of a density relative to itself, above which it is withheld."""
 
 
-class CovarianceMarginals:
+class CovarianceMarginals(Stackable):
     """Each entry of InvWishart(nu, Psi) by itself: arrays of shape (..., D, D) for nu (...) and Psi (..., D, D).
 
     A variance is inverse-gamma of shape a = (nu - D + 1) / 2 and scale Psi_jj / 2. Where the variances of the scale
@@ -42,11 +43,10 @@ class CovarianceMarginals:
         self._quantiles: dict[float, np.ndarray] = {}
         self._pairs = _of_pairs(self._shape, (self.Psi / self._unit)[..., *self._off])
 
-    @classmethod
-    def beside(cls, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
+    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
         """Return the entries of several matrices, as of one of shape (*axes, D, D)."""
         nu, psi = np.array([law.nu for law in each]), np.array([law.Psi for law in each])
-        return cls(nu.reshape(axes), psi.reshape(*axes, *psi.shape[1:]))
+        return type(self)(nu.reshape(axes), psi.reshape(*axes, *psi.shape[1:]))
 
     def mean(self) -> np.ndarray:
         """Psi / (nu - D - 1); where that has no meaning, inf on the diagonal and NaN off it."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
+from bayeszoo.distributions.side_by_side import Stackable
 from bayeszoo.distributions.special import (
     deviance,
     log_beta_binomial,
@@ -18,7 +20,9 @@ from bayeszoo.distributions.special import (
     log_peak,
     log_poisson,
     log_rising,
+    sum_of_others,
 )
+from bayeszoo.foundation.levels import reached
 
 _TIE = 1 - 1e-12
 """A cumulative mass that reaches a level up to rounding has reached it."""
@@ -37,7 +41,7 @@ class ByVariance(ABC):
 
 
 class ByMarginals:
-    """Moments and quantiles of each entry, (..., rows, K); a subclass has the entries' distributions, `_marginals`."""
+    """Moments, distribution functions and quantiles of each entry, by the entries' distributions, `_marginals`."""
 
     _marginals: Any
 
@@ -53,25 +57,28 @@ class ByMarginals:
         """Return the standard deviation of each entry; without one as SciPy says it."""
         return np.asarray(self._marginals.std())
 
+    def cdf(self, k: Any) -> np.ndarray:
+        """Return the probability of at most ``k`` of each entry."""
+        return np.asarray(self._marginals.cdf(k))
+
+    def logcdf(self, k: Any) -> np.ndarray:
+        """Return the log probability of at most ``k`` of each entry."""
+        return np.asarray(self._marginals.logcdf(k))
+
+    def logsf(self, k: Any) -> np.ndarray:
+        """Return the log probability of more than ``k`` of each entry."""
+        return np.asarray(self._marginals.logsf(k))
+
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantile of each entry; NaN where it is not known."""
         return np.asarray(self._marginals.ppf(q))
-
-
-def sum_of_others(alpha: Any) -> np.ndarray:
-    """Return the sum of all the other entries of the last axis; the total less the entry would lose small ones."""
-    alpha = np.asarray(alpha, dtype=np.float64)
-    others = np.zeros_like(alpha)
-    others[..., 1:] += np.cumsum(alpha[..., :-1], axis=-1)
-    others[..., :-1] += np.cumsum(alpha[..., :0:-1], axis=-1)[..., ::-1]
-    return others
 
 
 def _is_count(k: np.ndarray) -> np.ndarray:
     return (k >= 0) & (k == np.floor(k)) & np.isfinite(k)
 
 
-class BetaBinomial(ByMarginals):
+class BetaBinomial(ByMarginals, Stackable):
     """The number of successes in new trials, elementwise; its probability ~ Beta(a, b).
 
     Masses and quantiles of SciPy's lose their digits when a and b are large (with a = b = 5e14 every quantile of 10
@@ -79,7 +86,7 @@ class BetaBinomial(ByMarginals):
     """
 
     MAX_SUMMED = 100_000
-    """Trials up to which quantiles are found by summing the mass function; above it they are NaN, withheld."""
+    """Trials up to which quantiles are found by summing the mass function, above it by their distribution function."""
 
     def __init__(self, trials: Any, a: Any, b: Any) -> None:
         a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -97,15 +104,31 @@ class BetaBinomial(ByMarginals):
         rng = np.random.default_rng(random_state)
         return np.asarray(rng.binomial(self.trials, rng.beta(self.a, self.b, size)))
 
+    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Return distributions of this shape, this one among them, as one of shape (*axes, *own shape)."""
+        together = (np.stack([getattr(law, name) for law in each]) for name in ("trials", "a", "b"))
+        return type(self)(*(values.reshape(*axes, *values.shape[1:]) for values in together))
+
+    def cdf(self, k: Any) -> np.ndarray:
+        """Return the probability of at most ``k`` successes."""
+        k = np.floor(np.asarray(k, dtype=np.float64))
+        below, at, _ = log_tails_of_each(np.clip(k, 0, self.trials), self.trials, self.a, self.b)
+        upto = np.minimum(np.exp(below) + np.exp(at), 1.0)
+        return np.where(k < 0, 0.0, np.where(k >= self.trials, 1.0, upto))
+
     def ppf(self, q: float) -> np.ndarray:
         """Return the smallest count whose cumulative mass reaches ``q``."""
         each = np.stack([np.ravel(value).astype(np.float64) for value in (self.trials, self.a, self.b)], axis=1)
         distinct, which = np.unique(each, axis=0, return_inverse=True)  # rows are often alike
-        return np.array([self._quantile(n, a, b, q) for n, a, b in distinct])[which.ravel()].reshape(self.trials.shape)
+        quantiles, many = np.empty(len(distinct)), distinct[:, 0] > self.MAX_SUMMED
+        quantiles[~many] = [self._summed(n, a, b, q) for n, a, b in distinct[~many]]
+        if many.any():
+            trials, a, b = distinct[many].T
+            quantiles[many] = reached(BetaBinomial(trials, a, b).cdf, q, np.full(trials.shape, -1.0), trials, True)
+        return quantiles[which.ravel()].reshape(self.trials.shape)
 
-    def _quantile(self, trials: float, a: float, b: float, q: float) -> float:
-        if trials > self.MAX_SUMMED:
-            return math.nan
+    @staticmethod
+    def _summed(trials: float, a: float, b: float, q: float) -> float:
         mass = np.exp(BetaBinomial(trials, a, b).logpmf(np.arange(trials + 1)))
         return min(float(np.searchsorted(np.cumsum(mass), q * _TIE)), trials)
 
@@ -125,19 +148,21 @@ class Poisson(ByMarginals):
         """Log mass at the counts ``k``."""
         return log_peak(k) - deviance(k, self._mean)
 
-    def cdf(self, k: Any) -> np.ndarray:
-        """Return the probability of at most ``k``."""
-        return np.asarray(self._marginals.cdf(k))
 
-
-class NegativeBinomial(ByVariance):
-    """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); ``exposure`` has shape (rows,).
+class NegativeBinomial(ByVariance, Stackable):
+    """New counts: y ~ Poisson(rate * exposure), rate ~ Gamma(a, rate b); ``exposure`` (rows,) broadcasts with a and b.
 
     SciPy's takes the probability b / (b + exposure), which leaves few digits of a small exposure.
     """
 
-    def __init__(self, a: float, b: float, exposure: Any) -> None:
-        self.a, self.b, self.exposure = float(a), float(b), np.asarray(exposure, dtype=np.float64)
+    def __init__(self, a: Any, b: Any, exposure: Any) -> None:
+        self.a, self.b, self.exposure = (np.asarray(each, dtype=np.float64) for each in (a, b, exposure))
+        self._share = self.exposure / (self.b + self.exposure)
+
+    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Return distributions of as many rows, this one among them, as one of shape (*axes, rows)."""
+        a, b = (np.reshape([getattr(law, name) for law in each], (*axes, 1)) for name in ("a", "b"))
+        return type(self)(a, b, self.exposure)
 
     def mean(self) -> np.ndarray:
         """Exposure times the mean rate."""
@@ -153,6 +178,24 @@ class NegativeBinomial(ByVariance):
         inside = _is_count(k)
         log_mass = log_negative_binomial(np.where(inside, k, 0.0), self.a, self.b, self.exposure)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
+
+    def cdf(self, k: Any) -> np.ndarray:
+        """Return the probability of at most ``k``."""
+        k = np.floor(np.asarray(k, dtype=np.float64))
+        return np.where(k >= 0, scipy.special.betaincc(np.maximum(k, 0.0) + 1, self.a, self._share), 0.0)
+
+    def sf(self, k: Any) -> np.ndarray:
+        """Return the probability of more than ``k``."""
+        k = np.floor(np.asarray(k, dtype=np.float64))
+        return np.where(k >= 0, scipy.special.betainc(np.maximum(k, 0.0) + 1, self.a, self._share), 1.0)
+
+    def logcdf(self, k: Any) -> np.ndarray:
+        """Return the log probability of at most ``k``."""
+        return np.asarray(np.log(self.cdf(k)))
+
+    def logsf(self, k: Any) -> np.ndarray:
+        """Return the log probability of more than ``k``."""
+        return np.asarray(np.log(self.sf(k)))
 
     def ppf(self, q: float) -> np.ndarray:
         """Return SciPy's quantiles; NaN, withheld, where SciPy's lose digits or do not end."""
@@ -173,6 +216,11 @@ class Categorical(ByVariance):
     def var(self) -> np.ndarray:
         """Return the variance of each indicator."""
         return self.p * (1 - self.p)
+
+    def cdf(self, k: Any) -> np.ndarray:
+        """Return the probability that each indicator is at most ``k``."""
+        k = np.asarray(k, dtype=np.float64)
+        return np.where(k < 0, 0.0, np.where(k < 1, 1 - self.p, 1.0))
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantile of each indicator, 0 or 1."""
@@ -232,18 +280,24 @@ class Multinomial(ByMarginals):
         return np.random.default_rng(random_state).multinomial(self.trials, self.p, size=size[:-1])
 
 
-class DirichletMultinomial(ByMarginals):
-    """New rows of counts with sums ``trials`` (rows,), whose probabilities ~ Dirichlet(alpha) anew for each row."""
+class DirichletMultinomial(ByMarginals, Stackable):
+    """New rows of counts with sums ``trials`` (rows,); the probabilities of each ~ Dirichlet(alpha), (..., K)."""
 
     def __init__(self, alpha: Any, trials: Any) -> None:
         self.alpha, self.trials = np.asarray(alpha, dtype=np.float64), np.asarray(trials)
-        self._marginals = BetaBinomial(self.trials[:, None], self.alpha, sum_of_others(self.alpha))
+        each = self.alpha[..., None, :]
+        self._marginals = BetaBinomial(self.trials[:, None], each, sum_of_others(each, -1))
+
+    def beside(self, each: Sequence[Self], axes: tuple[int, ...]) -> Self:
+        """Return distributions of as many rows, this one among them, as one of shape (*axes, rows, K)."""
+        alpha = np.stack([law.alpha for law in each])
+        return type(self)(alpha.reshape(*axes, *alpha.shape[1:]), self.trials)
 
     def logpmf(self, counts: Any) -> np.ndarray:
-        """Log mass of the rows of ``counts`` (rows, K), in whatever order; of shape (rows,)."""
+        """Log mass of the rows of ``counts`` (rows, K), in whatever order; of shape (..., rows)."""
         counts, inside = _rows_of_counts(counts, self.trials)
-        total = np.sum(self.alpha)
-        each = log_negative_binomial(counts, self.alpha, total, self.trials[:, None])
+        total = np.sum(self.alpha, axis=-1)[..., None]
+        each = log_negative_binomial(counts, self.alpha[..., None, :], total[..., None], self.trials[:, None])
         log_mass = np.sum(each, axis=-1) - log_negative_binomial(self.trials, total, total, self.trials)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
@@ -317,18 +371,6 @@ class LogMeanPoisson(ByMarginals):
         inside = _is_count(k)
         return np.where(inside, log_poisson(np.where(inside, k, 0.0), self._log_mean), -np.inf)
 
-    def cdf(self, k: Any) -> np.ndarray:
-        """Probability of at most ``k``."""
-        return np.asarray(self._marginals.cdf(k))
-
-    def logcdf(self, k: Any) -> np.ndarray:
-        """Log probability of at most ``k``."""
-        return np.asarray(self._marginals.logcdf(k))
-
-    def logsf(self, k: Any) -> np.ndarray:
-        """Log probability of more than ``k``."""
-        return np.asarray(self._marginals.logsf(k))
-
 
 class LogMeanNegativeBinomial(ByMarginals):
     """Counts of log mean ``log_mean`` (..., rows) and variance mean + mean^2 / phi, ``phi`` (...)."""
@@ -361,15 +403,3 @@ class LogMeanNegativeBinomial(ByMarginals):
         constant = log_rising(self.phi, count) - scipy.special.gammaln(count + 1)
         above, below = np.logaddexp(0.0, self._share), np.logaddexp(0.0, -self._share)
         return np.where(inside, constant - self.phi * above - count * below, -np.inf)
-
-    def logcdf(self, k: Any) -> np.ndarray:
-        """Log probability of at most ``k`` events."""
-        return np.asarray(self._marginals.logcdf(k))
-
-    def cdf(self, k: Any) -> np.ndarray:
-        """Probability of at most ``k`` events."""
-        return np.asarray(self._marginals.cdf(k))
-
-    def logsf(self, k: Any) -> np.ndarray:
-        """Log probability of more than ``k`` events."""
-        return np.asarray(self._marginals.logsf(k))

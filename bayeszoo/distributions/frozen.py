@@ -14,10 +14,11 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions.large_counts import beta_cdf, beta_ppf
+from bayeszoo.distributions.side_by_side import Stackable
 from bayeszoo.distributions.special import log_beta
 
 
-class Frozen:
+class Frozen(Stackable):
     """A distribution of SciPy's at fixed shapes, ``loc`` and ``scale``, with its methods."""
 
     def __init__(self, dist: Any, *args: Any, **kwds: Any) -> None:
@@ -55,6 +56,10 @@ class Frozen:
         shape = np.shape(self.mean())
         some = lambda values: np.broadcast_to(values, shape)[..., places]  # noqa: E731
         return type(self)(self.dist, *map(some, self.args), **{name: some(v) for name, v in self.kwds.items()})
+
+    def is_of_kind(self, other: Any) -> bool:
+        """Return whether the other is of the same distribution of SciPy's."""
+        return isinstance(other, Frozen) and other.dist is self.dist
 
     def beside(self, each: Sequence[Frozen], axes: tuple[int, ...]) -> Self:
         """Return distributions of this kind and shape, this one among them, as one of shape (*axes, *own shape)."""

@@ -194,8 +194,9 @@ def sum_or_nan(value: float, first: float, second: float, tolerance: float = 1e-
     return total if lost <= tolerance * max(1.0, abs(total)) else math.nan
 
 
-def sum_of_others(values: np.ndarray, axis: int) -> np.ndarray:
-    """Return the sum of all other entries beside each along an axis, where a difference would lose digits."""
+def sum_of_others(values: Any, axis: int) -> np.ndarray:
+    """Return the sum of the other entries along an axis; the total less the entry would lose the small ones."""
+    values = np.asarray(values, dtype=np.float64)
     each = np.moveaxis(values, axis, -1)
     none = np.zeros_like(each[..., :1])
     before = np.cumsum(np.concatenate([none, each[..., :-1]], axis=-1), axis=-1)

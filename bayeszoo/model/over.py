@@ -14,11 +14,10 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from bayeszoo.distributions.averaged import RowLaw
-from bayeszoo.distributions.covariance import CovarianceMarginals
-from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.distributions.scale import Scale
+from bayeszoo.distributions.side_by_side import stacked
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm, Predictive
@@ -213,7 +212,7 @@ class Over(Conditional, family=True):
         outer = self._inside({name: np.asarray(params[name]) for name in self.priors})
         models = (self.at(point) for point in self._points(outer))
         each = [model.predictive(stats, new) for model in models if isinstance(model, Predictive)]
-        law: RowLaw = _stacked(each, self._axes(outer))
+        law: RowLaw = stacked(each, self._axes(outer))
         return law
 
     def _posterior_at(self, point: Values, stats: Any) -> Posterior:
@@ -235,39 +234,6 @@ def _evidence(model: ClosedForm[Any], stats: Any) -> Any:
         return np.nan
 
 
-class SideBySide:
-    """Distributions at P points, of the same own shape, as one of shape (P, *own shape), with the methods of each."""
-
-    def __init__(self, each: list[Any], axes: tuple[int, ...]) -> None:
-        self._each, self._axes = each, axes
-
-    def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
-        if name.startswith("_"):  # what copying and pickling ask for before there are any
-            raise AttributeError(name)
-        methods = [getattr(law, name) for law in self._each]
-
-        def at_all(*values: Any) -> np.ndarray:
-            stacked = np.stack([np.asarray(method(*values)) for method in methods])
-            return stacked.reshape(*self._axes, *stacked.shape[1:])
-
-        return at_all
-
-    def support(self) -> tuple[float, float]:
-        """Return ends outside of which there is nothing."""
-        ends = [law.support() if hasattr(law, "support") else (-np.inf, np.inf) for law in self._each]
-        return float(np.min([low for low, _ in ends])), float(np.max([high for _, high in ends]))
-
-
-def _stacked(each: list[Any], axes: tuple[int, ...]) -> Any:
-    """Return distributions at points as one, which computes at all points at once where they are of one kind."""
-    first = each[0]
-    if isinstance(first, Frozen) and all(isinstance(law, Frozen) and law.dist is first.dist for law in each):
-        return first.beside(each, axes)
-    if all(isinstance(law, CovarianceMarginals) for law in each):
-        return CovarianceMarginals.beside(each, axes)
-    return SideBySide(each, axes)
-
-
 def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
     """Return the posteriors at points as one."""
 
@@ -286,7 +252,7 @@ def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
         heights = [law.logpdf({name: flat[name][i] for name in flat}) for i, law in enumerate(each)]
         return np.reshape(heights, axes)[()]
 
-    marginals = {name: _stacked([law[name] for law in each], axes) for name in each[0]}
+    marginals = {name: stacked([law[name] for law in each], axes) for name in each[0]}
     return Posterior(marginals, draw, log_density)
 
 

@@ -13,9 +13,8 @@ import scipy
 
 from bayeszoo.distributions import dirichlet, frozen
 from bayeszoo.distributions.conjugate.law import Block, Values
-from bayeszoo.distributions.discrete import sum_of_others
 from bayeszoo.distributions.posterior import Marginal
-from bayeszoo.distributions.special import log_beta_ratio
+from bayeszoo.distributions.special import log_beta_ratio, sum_of_others
 from bayeszoo.distributions.statistics.counts import Counts, Trials
 
 WEAK = 1e5
@@ -179,7 +178,7 @@ class Categorical(Block[Counts]):
 
     def marginals(self) -> dict[str, Marginal]:
         """Return the Beta distribution of each entry."""
-        return {self.names[0]: frozen.beta(self.alpha, sum_of_others(self.alpha))}
+        return {self.names[0]: frozen.beta(self.alpha, sum_of_others(self.alpha, -1))}
 
     def within(self) -> dict[str, Callable[[], np.ndarray]]:
         """Return the covariance matrix of all entries."""

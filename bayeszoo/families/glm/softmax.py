@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.distributions.discrete import LogitCategorical, sum_of_others
+from bayeszoo.distributions.discrete import LogitCategorical
+from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.existence import LEAST, combination, recession
 from bayeszoo.families.glm.rows import MOST_NUMBERS, dependence
@@ -68,7 +69,7 @@ class SoftmaxRows(ConcaveLikelihood):
     def derivatives(self, u: np.ndarray) -> Derivatives:
         """Return the log likelihood at u, its gradient and its curvature, in time linear in the rows."""
         law = LogitCategorical(self.logits(u))
-        others, own = sum_of_others(law.p), slice(self.first, None)
+        others, own = sum_of_others(law.p, -1), slice(self.first, None)
         slopes = np.where(self.codes[:, None] == np.arange(len(self.classes)), others, -law.p)[:, own]
         curvature = self._curvature(law.p[:, own], others[:, own])
         return Derivatives(float(law.logpmf(self.codes).sum()), (slopes.T @ self.design).ravel(), curvature)
