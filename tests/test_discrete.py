@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bayeszoo.distributions.bases import stacked
 from bayeszoo.distributions.conjugate.categorical import Categorical as Dirichlet
 from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
 from bayeszoo.distributions.discrete import (
@@ -14,7 +15,6 @@ from bayeszoo.distributions.discrete import (
     Multinomial,
     NegativeBinomial,
 )
-from bayeszoo.distributions.side_by_side import stacked
 from bayeszoo.distributions.special import (
     deviance,
     log_beta_ratio,

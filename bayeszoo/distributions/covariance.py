@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.side_by_side import Stackable
+from bayeszoo.distributions.bases import Stackable
 from bayeszoo.distributions.special import deviance, log_peak, log_rising
 
 _NEGLIGIBLE = 1e-18

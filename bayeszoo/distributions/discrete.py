@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -10,8 +9,8 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.bases import ByMarginals, ByVariance, Stackable
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
-from bayeszoo.distributions.side_by_side import Stackable
 from bayeszoo.distributions.special import (
     deviance,
     log_beta_binomial,
@@ -26,52 +25,6 @@ from bayeszoo.foundation.levels import reached
 
 _TIE = 1 - 1e-12
 """A cumulative mass that reaches a level up to rounding has reached it."""
-
-
-class ByVariance(ABC):
-    """A distribution whose standard deviations follow from its variances."""
-
-    @abstractmethod
-    def var(self) -> np.ndarray:
-        """Return the variance of each entry."""
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each entry."""
-        return np.sqrt(self.var())
-
-
-class ByMarginals:
-    """Moments, distribution functions and quantiles of each entry, by the entries' distributions, `_marginals`."""
-
-    _marginals: Any
-
-    def mean(self) -> np.ndarray:
-        """Return the mean of each entry; without one as SciPy says it."""
-        return np.asarray(self._marginals.mean())
-
-    def var(self) -> np.ndarray:
-        """Return the variance of each entry; without one as SciPy says it."""
-        return np.asarray(self._marginals.var())
-
-    def std(self) -> np.ndarray:
-        """Return the standard deviation of each entry; without one as SciPy says it."""
-        return np.asarray(self._marginals.std())
-
-    def cdf(self, k: Any) -> np.ndarray:
-        """Return the probability of at most ``k`` of each entry."""
-        return np.asarray(self._marginals.cdf(k))
-
-    def logcdf(self, k: Any) -> np.ndarray:
-        """Return the log probability of at most ``k`` of each entry."""
-        return np.asarray(self._marginals.logcdf(k))
-
-    def logsf(self, k: Any) -> np.ndarray:
-        """Return the log probability of more than ``k`` of each entry."""
-        return np.asarray(self._marginals.logsf(k))
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each entry; NaN where it is not known."""
-        return np.asarray(self._marginals.ppf(q))
 
 
 def _is_count(k: np.ndarray) -> np.ndarray:

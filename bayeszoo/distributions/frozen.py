@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.bases import Stackable
 from bayeszoo.distributions.large_counts import beta_cdf, beta_ppf
-from bayeszoo.distributions.side_by_side import Stackable
 from bayeszoo.distributions.special import log_beta
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.discrete import ByMarginals
+from bayeszoo.distributions.bases import ByMarginals
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.structures import solve_lower
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.bases import stacked
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.distributions.scale import Scale
-from bayeszoo.distributions.side_by_side import stacked
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm, Predictive

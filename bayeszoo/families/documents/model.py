@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.bases import ByVariance
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.dirichlet import log_multinomial
-from bayeszoo.distributions.discrete import ByVariance
 from bayeszoo.families.mixtures.base import MixtureModel
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Observable

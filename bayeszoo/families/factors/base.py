@@ -15,7 +15,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.discrete import ByMarginals
+from bayeszoo.distributions.bases import ByMarginals
 from bayeszoo.families.factors import loadings_shape, steps
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.model.base import Axes, Values

@@ -201,7 +201,7 @@ class LinearTerms(Observable, family=True):
         """Say which sums of weights the data identify, where not each of them, and of what rows weights are."""
         notes = [self._identified(stats, data), self._intercept_at(data)]
         if products(data["feature"][self.used(data)]):
-            notes.append("with interactions, each main effect applies at the center (by default the mean) of the others")
+            notes.append("with interactions, each main effect holds at the center of the others, by default their mean")
         return tuple(filter(None, notes))
 
     def _intercept_at(self, data: Values) -> str:

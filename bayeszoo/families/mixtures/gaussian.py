@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.bases import ByVariance
 from bayeszoo.distributions.conjugate.product import Expected, Factors, Several
-from bayeszoo.distributions.discrete import ByVariance
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.base import MixtureModel, MixturePrior, clusters, symmetrized

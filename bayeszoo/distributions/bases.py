@@ -1,4 +1,4 @@
-"""Distributions at several points as one: what an integral over the points averages."""
+"""What distributions of rows share: moments from variances or from entries, and several of them as one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,52 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+
+
+class ByVariance(ABC):
+    """A distribution whose standard deviations follow from its variances."""
+
+    @abstractmethod
+    def var(self) -> np.ndarray:
+        """Return the variance of each entry."""
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation of each entry."""
+        return np.sqrt(self.var())
+
+
+class ByMarginals:
+    """Moments, distribution functions and quantiles of each entry, by the entries' distributions, `_marginals`."""
+
+    _marginals: Any
+
+    def mean(self) -> np.ndarray:
+        """Return the mean of each entry; without one as SciPy says it."""
+        return np.asarray(self._marginals.mean())
+
+    def var(self) -> np.ndarray:
+        """Return the variance of each entry; without one as SciPy says it."""
+        return np.asarray(self._marginals.var())
+
+    def std(self) -> np.ndarray:
+        """Return the standard deviation of each entry; without one as SciPy says it."""
+        return np.asarray(self._marginals.std())
+
+    def cdf(self, k: Any) -> np.ndarray:
+        """Return the probability of at most ``k`` of each entry."""
+        return np.asarray(self._marginals.cdf(k))
+
+    def logcdf(self, k: Any) -> np.ndarray:
+        """Return the log probability of at most ``k`` of each entry."""
+        return np.asarray(self._marginals.logcdf(k))
+
+    def logsf(self, k: Any) -> np.ndarray:
+        """Return the log probability of more than ``k`` of each entry."""
+        return np.asarray(self._marginals.logsf(k))
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantile of each entry; NaN where it is not known."""
+        return np.asarray(self._marginals.ppf(q))
 
 
 class Stackable(ABC):
