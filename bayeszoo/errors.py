@@ -1,4 +1,8 @@
-"""The errors that bayeszoo raises on purpose, and the exit code each one means on the command line."""
+"""The errors that bayeszoo raises on purpose, and the exit code each one means on the command line.
+
+Each error has a ``code``, a short name such as ``missing_column``. Codes stay the same between versions; messages may
+change. Programs and tests compare codes.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ class InputError(ValueError):
     ----------
     message : str
         One line: what is wrong and where.
+    code : str
+        Short, stable name of the problem, such as ``missing_column``.
     column : str, optional
         Name of the column at fault.
     rows : sequence of int, optional
@@ -23,9 +29,16 @@ class InputError(ValueError):
     exit_code = 2
 
     def __init__(
-        self, message: str, *, column: str | None = None, rows: Sequence[int] = (), hint: str | None = None
+        self,
+        message: str,
+        code: str = "invalid_input",
+        *,
+        column: str | None = None,
+        rows: Sequence[int] = (),
+        hint: str | None = None,
     ) -> None:
         self.message = message
+        self.code = code
         self.column = column
         self.rows = tuple(int(row) for row in rows[:5])
         self.hint = hint
@@ -33,7 +46,7 @@ class InputError(ValueError):
 
     def also(self, more: str) -> InputError:
         """Return the same error with more to its message, before the hint."""
-        return InputError(self.message + more, column=self.column, rows=self.rows, hint=self.hint)
+        return InputError(self.message + more, self.code, column=self.column, rows=self.rows, hint=self.hint)
 
 
 class NoSimulator(InputError, NotImplementedError):
@@ -45,15 +58,20 @@ class NoRowLaw(InputError, NotImplementedError):
 
 
 class NumericalError(ArithmeticError):
-    """A computation that should have given a finite number did not."""
+    """A computation that should have given a finite number did not; ``code`` names the reason."""
 
     exit_code = 4
+
+    def __init__(self, message: str, code: str = "not_computed") -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class NotWritten(OSError):
-    """A file could not be written, as on a full disk; what had its name before is as it was."""
+    """A file could not be written, as on a full disk; an existing file of that name is unchanged."""
 
     exit_code = 4
+    code = "not_written"
 
     def __init__(self, path: object, error: OSError) -> None:
         super().__init__(error.errno, f"cannot write {path}: {error.strerror or error}")
@@ -64,9 +82,13 @@ class NotWritten(OSError):
 
 
 class Untrustworthy(RuntimeError):
-    """A result failed its gate, and what was asked for would build on it."""
+    """A result failed its gate, and the requested answer would depend on it; ``code`` names the reason."""
 
     exit_code = 3
+
+    def __init__(self, message: str, code: str = "withheld") -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class Caution(UserWarning):

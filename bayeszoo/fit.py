@@ -159,7 +159,9 @@ def fit_sharing(
     """Fit as `fit` does, without a warning; what other methods need too is taken from ``shared``, or added to it."""
     kind = model if isinstance(model, type) else type(model)
     if not issubclass(kind, Model):
-        raise InputError(f"fit needs a model, got {kind.__name__}", hint="write bz.find(name), or bz.find(name)(...)")
+        raise InputError(
+            f"fit needs a model, got {kind.__name__}", "not_a_model", hint="write bz.find(name), or bz.find(name)(...)"
+        )
     run, effective = _function(kind, method), options_of(kind, method, options)
     seed = as_seed(seed)
     model, checked = _with_prior(model, data)
@@ -219,6 +221,7 @@ def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Ac
     if isinstance(data, Accumulated):
         raise InputError(
             "weakly informative priors need rows, not accumulated statistics",
+            "needs_rows",
             hint="pass the model that they were accumulated for",
         )
     rows = read(model, data)
@@ -256,16 +259,19 @@ def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
 def check_method(model: type[Model], method: str, in_files: bool = False) -> None:
     """Raise `InputError` unless ``model`` can be fitted with ``method``, with ``in_files`` to rows in files."""
     if method not in METHODS:
-        raise InputError(f"there is no method {method!r}", hint=f"use one of {', '.join(METHODS)}")
+        raise InputError(f"there is no method {method!r}", "unknown_method", hint=f"use one of {', '.join(METHODS)}")
     if method not in methods_for(model):
         needs = METHODS[method].needs
         lacking = _LACKS.get(needs, f"base {needs}")
         raise InputError(
             f"{model.name} cannot be fitted with {method!r}: it has no {lacking}",
+            "no_capability",
             hint=f"methods: {', '.join(methods_for(model))}",
         )
     if in_files and method not in METHODS_OF_FILES:
-        raise InputError(f"{method} needs all rows at once", hint="em, vb, map and mle take rows in files")
+        raise InputError(
+            f"{method} needs all rows at once", "needs_rows", hint="em, vb, map and mle take rows in files"
+        )
 
 
 def _function(model: type[Model], method: str) -> Callable[..., Outcome]:
@@ -279,11 +285,13 @@ def options_of(model: type[Model], method: str, options: Mapping[str, Any]) -> d
     """Check the options given to a method, and return them with the defaults of the others."""
     accepted = defaults_of(model, method)
     if misplaced := sorted(options.keys() & model.inputs.options):
-        raise InputError(f"{misplaced[0]} is an option of reading", hint="give it to bz.read(model, data, ...)")
+        raise InputError(
+            f"{misplaced[0]} is an option of reading", "option_needs_data", hint="give it to bz.read(model, data, ...)"
+        )
     for name, value in options.items():
         if name not in accepted:
             hint = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
-            raise InputError(f"method {method!r} has no option {name!r}", hint=hint)
+            raise InputError(f"method {method!r} has no option {name!r}", "unknown_option", hint=hint)
         _check_option(name, value, accepted[name])
     return {**accepted, **options}
 
@@ -300,13 +308,13 @@ def defaults_of(model: type[Model], method: str) -> dict[str, Any]:
 
 def _check_option(name: str, value: Any, default: Any) -> None:
     if type(default) is bool and not isinstance(value, bool):
-        raise InputError(f"{name} must be true or false, got {value!r}")
+        raise InputError(f"{name} must be true or false, got {value!r}", "wrong_type")
     if type(default) is int:
         least = 0 if name == "tune" else 1
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"{name} must be a whole number >= {least}, got {value!r}")
+            raise InputError(f"{name} must be a whole number >= {least}, got {value!r}", "wrong_type")
     if type(default) is float and not (isinstance(value, int | float) and 0 < value < 1):
-        raise InputError(f"{name} must be between 0 and 1, got {value!r}")
+        raise InputError(f"{name} must be between 0 and 1, got {value!r}", "out_of_range")
 
 
 def as_seed(seed: int | np.random.Generator | None) -> int:
@@ -316,5 +324,5 @@ def as_seed(seed: int | np.random.Generator | None) -> int:
     if seed is None:
         return secrets.randbelow(2**31 - 1)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise InputError(f"seed must be a whole number from 0 to 2**63 - 1, got {seed!r}")
+        raise InputError(f"seed must be a whole number from 0 to 2**63 - 1, got {seed!r}", "wrong_type")
     return int(seed)

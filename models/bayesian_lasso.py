@@ -55,7 +55,7 @@ class BayesianLasso(LaplaceWeights):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.learn_sigma, bool) or not isinstance(self.scale_mixture, bool):
-            raise InputError("learn_sigma and scale_mixture must be true or false")
+            raise InputError("learn_sigma and scale_mixture must be true or false", "wrong_type")
 
     @classmethod
     def weak(cls, data: Values) -> BayesianLasso:

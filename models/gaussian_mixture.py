@@ -74,7 +74,11 @@ class GaussianMixture(GaussianMixtureModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.covariance, str) or self.covariance not in STRUCTURES:
-            raise InputError(f"there is no covariance {self.covariance!r}", hint=f"use one of {', '.join(STRUCTURES)}")
+            raise InputError(
+                f"there is no covariance {self.covariance!r}",
+                "unknown_method",
+                hint=f"use one of {', '.join(STRUCTURES)}",
+            )
 
     @classmethod
     def weak(cls, data: Values) -> GaussianMixture:

@@ -81,7 +81,9 @@ class HMMCategorical(HiddenMarkovModel):
         """Return the law of a symbol in each state: a Dirichlet prior of its probabilities, or known ones."""
         size = len(data["symbol"])
         if self.emission is not None and len(self.emission[0]) != size:
-            raise InputError(f"emission has {len(self.emission[0])} columns, the data have {size} symbols")
+            raise InputError(
+                f"emission has {len(self.emission[0])} columns, the data have {size} symbols", "wrong_shape"
+            )
         block = Categorical(("emission",), "y", np.tile(self.entries("eta", size), (self.K, 1)))
         return block if self.emission is None else Known(block, {"emission": np.array(self.emission)})
 

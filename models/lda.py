@@ -86,7 +86,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
 
     def _priors(self, words: int) -> tuple[np.ndarray, np.ndarray]:
         if np.shape(self.alpha) not in ((), (self.K,)):
-            raise InputError(f"prior alpha has {np.size(self.alpha)} entries, there are {self.K} topics")
+            raise InputError(f"prior alpha has {np.size(self.alpha)} entries, there are {self.K} topics", "wrong_shape")
         return self.entries("alpha", self.K), self.entries("eta", words)
 
     def _prior(self, words: int) -> Dirichlets:

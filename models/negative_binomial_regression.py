@@ -88,7 +88,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
         (w, data), phi = self.simulate_weights(rng, size), rng.gamma(self.a0, 1 / self.b0)
         mean = rng.gamma(phi, 1 / phi, size) * np.exp(self.predictor({"w": w}, data))
         if not np.max(mean, initial=0.0) < LARGEST_COUNT:
-            raise NumericalError("the prior allows counts of 2**53 and more: make tau and s0 smaller")
+            raise NumericalError("the prior allows counts of 2**53 and more: make tau and s0 smaller", "too_large")
         return {"w": w, "phi": phi}, {"y": rng.poisson(mean), **data}
 
     @property

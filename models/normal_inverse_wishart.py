@@ -60,9 +60,13 @@ class NormalInverseWishart(BlockModel[Moments]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if np.shape(self.mu0) not in ((), (self._size,)):
-            raise InputError(f"prior mean mu0 has {np.size(self.mu0)} entries, Psi0 is {self._size} x {self._size}")
+            raise InputError(
+                f"prior mean mu0 has {np.size(self.mu0)} entries, Psi0 is {self._size} x {self._size}", "wrong_shape"
+            )
         if self.nu0 <= self._size - 1:
-            raise InputError(f"prior degrees of freedom nu0 must be > D - 1 = {self._size - 1}, got {self.nu0:g}")
+            raise InputError(
+                f"prior degrees of freedom nu0 must be > D - 1 = {self._size - 1}, got {self.nu0:g}", "out_of_range"
+            )
 
     _size = property(lambda self: len(self.Psi0), doc="D, the number of columns.")
     lower_bounds = property(lambda self: {"nu0": self._size - 1.0}, doc="What fields must exceed, other than 0.")
@@ -95,7 +99,7 @@ class NormalInverseWishart(BlockModel[Moments]):
     def statistics(self, data: Values) -> Moments:
         """Return count, mean and scatter; the prior must be for as many columns as the data have."""
         if data["Y"].shape[1] != self._size:
-            raise InputError(f"Psi0 is for {self._size} columns, the data have {data['Y'].shape[1]}")
+            raise InputError(f"Psi0 is for {self._size} columns, the data have {data['Y'].shape[1]}", "wrong_shape")
         return Moments.of(data["Y"])
 
     def compressed(self, stats: Moments) -> Any:

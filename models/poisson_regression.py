@@ -91,7 +91,7 @@ class PoissonRegression(GeneralizedLinear):
         w, data = self.simulate_weights(rng, size)
         mean = self.link.mean(self.predictor({"w": w}, data))
         if not np.max(mean, initial=0.0) < MOST:
-            raise NumericalError("the prior gives counts above 1e15: make tau and s0 smaller")
+            raise NumericalError("the prior gives counts above 1e15: make tau and s0 smaller", "too_large")
         return {"w": w}, {"y": rng.poisson(mean), **data}
 
     def declare(self, data: Values) -> Any:

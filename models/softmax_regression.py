@@ -67,7 +67,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.coding not in (SYMMETRIC, REFERENCE):
-            raise InputError(f"coding must be {SYMMETRIC} or {REFERENCE}, got {self.coding!r}")
+            raise InputError(f"coding must be {SYMMETRIC} or {REFERENCE}, got {self.coding!r}", "wrong_type")
 
     @property
     def _first(self) -> int:

@@ -58,7 +58,7 @@ class SpikeSlabRegression(SelectionModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pi is not None and (isinstance(self.pi, bool) or not 0 < float(self.pi) <= 1):
-            raise InputError(f"pi must be above 0 and at most 1, got {self.pi!r}")
+            raise InputError(f"pi must be above 0 and at most 1, got {self.pi!r}", "out_of_range")
 
     @classmethod
     def weak(cls, data: Values) -> SpikeSlabRegression:
@@ -72,7 +72,9 @@ class SpikeSlabRegression(SelectionModel):
         stats = base.statistics(data)
         design = base.equations(stats)[0]
         if note := identify(design, base.units(stats)).note(base.coords(data)["term"].tolist()):
-            raise InputError(f"there is no g-prior: {note}", hint="leave such terms out, or give V0 as a number")
+            raise InputError(
+                f"there is no g-prior: {note}", "no_g_prior", hint="leave such terms out, or give V0 as a number"
+            )
         return replace(base, V0=plain((g or stats.n) * np.linalg.inv(design.T @ design))).labelled(data)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

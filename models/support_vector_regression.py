@@ -68,7 +68,9 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.eps < 0:
-            raise InputError(f"eps must be >= 0, got {self.eps:g}", hint="0 makes the line that of the median")
+            raise InputError(
+                f"eps must be >= 0, got {self.eps:g}", "out_of_range", hint="0 makes the line that of the median"
+            )
 
     @classmethod
     def weak(cls, data: Values) -> SupportVectorRegression:

@@ -30,11 +30,15 @@ def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any], quantity: st
     """Return the rows of the fit, or new ones, which must have an outcome: of them ``quantity`` is to be inferred."""
     if new_data is None:
         if options:
-            raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
+            raise InputError(
+                f"{next(iter(options))} is an option for reading a table, and no table is given", "option_needs_data"
+            )
         return fit.data
     data = read(fit.model, new_data, new=True, like=fit.like, **options)
     if not fit.model.inputs.has_outcome(data):
-        raise InputError(f"the new rows have no outcome, from which their {quantity} could be inferred")
+        raise InputError(
+            f"the new rows have no outcome, from which their {quantity} could be inferred", "missing_outcome"
+        )
     return data
 
 
@@ -129,9 +133,11 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     """
     fit, model = require_shown(tree, "assignments by it"), Fit(tree).model
     if why := components_withheld(tree):
-        raise Untrustworthy(f"assignments to components are withheld: {why}; {next_step(tree)}")
+        raise Untrustworthy(f"assignments to components are withheld: {why}; {next_step(tree)}", "withheld")
     if not isinstance(model, Latent):
-        raise InputError(f"{model.name} has no latent variable of each row", hint="see `bayeszoo list`")
+        raise InputError(
+            f"{model.name} has no latent variable of each row", "no_capability", hint="see `bayeszoo list`"
+        )
     data = rows_asked(fit, new_data, options)
     return _frame(model, data, assignments(model, fit.draws(), data))
 

@@ -87,13 +87,13 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
     fit = None if isinstance(source, Model) else require_shown(source, "states by it")
     model = source if fit is None else fit.model
     if not isinstance(model, Sequential):
-        raise InputError(f"{model.name} has no states over time", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} has no states over time", "no_capability", hint="see `bayeszoo list`")
     if fit is None:
         data = read(model, new_data, **options)
         known = {name: values[None, None] for name, values in model.known_parameters(data).items()}
         return Decodable(model, known, data, None)
     if (withheld := components_withheld(source)) and need_states:
-        raise Untrustworthy(f"states are withheld: {withheld}; {next_step(source)}")
+        raise Untrustworthy(f"states are withheld: {withheld}; {next_step(source)}", "withheld")
     rows = rows_asked(fit, new_data, options, "states")
     fitted = rows if fit.kind == "point estimate" else fit.data  # a single point is the best, whatever the rows
     return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
@@ -160,7 +160,7 @@ def decode(
     """
     whole = decodable(source, new_data, options)
     if isinstance(paths, bool) or not isinstance(paths, int | np.integer) or paths < 0:
-        raise InputError(f"the number of paths must be >= 0, got {paths!r}")
+        raise InputError(f"the number of paths must be >= 0, got {paths!r}", "out_of_range")
     model, states = whole.model, np.array(whole.states)
     smoothed, filtered, best = whole.average(), whole.average(model.filtered), whole.best()
     path, value = model.best_path(best, whole.data)
@@ -205,7 +205,7 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, 
         As `decode`; or ``steps`` is below 1.
     """
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise InputError(f"the number of steps must be >= 1, got {steps!r}")
+        raise InputError(f"the number of steps must be >= 1, got {steps!r}", "out_of_range")
     whole = decodable(source, new_data, options, need_states=False)
     labels, K, kept = whole.data.get("symbol"), len(whole.states), list[np.ndarray]()
 

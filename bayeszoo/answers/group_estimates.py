@@ -86,7 +86,9 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     fit = require_shown(tree, "estimates of groups")
     if not has_group_estimates(fit.model):
         has = "no model of groups with one parameter each"
-        raise InputError(f"{fit.model.name} is {has}", hint="fit one such as normal_means or beta_binomial")
+        raise InputError(
+            f"{fit.model.name} is {has}", "no_groups", hint="fit one such as normal_means or beta_binomial"
+        )
     inputs, (name,) = fit.model.inputs, _of_groups(fit.model)
     assert isinstance(inputs, Groups)
     summary, theta = summarize(tree, [name])[name], fit.draws()[name]

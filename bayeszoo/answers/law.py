@@ -222,7 +222,7 @@ def _far_out(fit: Fit, row: Values) -> dict[str, float]:
             with np.errstate(all="ignore"):
                 values = np.asarray(log_moment(model.law(points, fit.like, row)))[:, 0]
             if np.isposinf(values).any():
-                raise NumericalError(TOO_LARGE)
+                raise NumericalError(TOO_LARGE, "too_large")
             return values
 
         try:

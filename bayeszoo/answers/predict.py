@@ -83,7 +83,9 @@ def predict(
     model = fit.model
     if has_proportions(model):
         if new_data is None or isinstance(new_data, int | np.integer):
-            raise InputError(f"{model.name} predicts the topics of other documents", hint="give a table of them")
+            raise InputError(
+                f"{model.name} predicts the topics of other documents", "no_capability", hint="give a table of them"
+            )
         return proportions(tree, new_data, seed=seed, **options)
     data, observed = _new_rows(model, fit.like, new_data, options)
     known = predicted(fit, data, observed, seed)
@@ -110,7 +112,9 @@ def _by_group(
     fits, by = fits_of(tree), str(tree.attrs["by"])
     model = Fit(next(iter(fits.values()))).model
     if has_proportions(model):
-        raise InputError("topics of different groups are not the same ones", hint="list them group by group")
+        raise InputError(
+            "topics of different groups are not the same ones", "one_group_only", hint="list them group by group"
+        )
     if isinstance(new_data, int | np.integer):
         parts: Mapping[str, Any] = dict.fromkeys(fits, new_data)
     elif isinstance(new_data, Mapping) and all(isinstance(part, Data) for part in new_data.values()):
@@ -153,10 +157,12 @@ def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
 def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]) -> tuple[Data, np.ndarray | None]:
     """Return the new rows, and their outcome where it is known."""
     if new_data is None:
-        raise InputError("there are no rows to predict", hint="give a table, or a number of further observations")
+        raise InputError(
+            "there are no rows to predict", "no_data", hint="give a table, or a number of further observations"
+        )
     if isinstance(new_data, int | np.integer):
         if isinstance(new_data, bool) or new_data < 1:
-            raise InputError(f"the number of further observations must be >= 1, got {new_data!r}")
+            raise InputError(f"the number of further observations must be >= 1, got {new_data!r}", "out_of_range")
         return Data(model.inputs.unseen(fitted_to, int(new_data))), None
     data = read(model, new_data, new=True, like=fitted_to, **options)
     return data, model.inputs.outcome(data) if model.inputs.has_outcome(data) else None

@@ -177,20 +177,20 @@ def _columns(tree: xr.DataTree) -> tuple[Observable, Data, dict[str, np.ndarray]
         return model, data, {"": y}
     Y, labels = fit.data[fit.model.inputs.name], fit.data[fit.model.inputs.axis]
     if np.isnan(Y).any():
-        raise InputError("predictive checks need every number, and some are missing")
+        raise InputError("predictive checks need every number, and some are missing", "missing_values")
     return fit.model, fit.data, dict(zip(map(str, labels[:MOST_COLUMNS]), Y.T, strict=False))
 
 
 def _thinned(draws: dict[str, np.ndarray], kind: str, replicates: int) -> tuple[dict[str, np.ndarray], int]:
     """Return evenly spaced draws of all chains, shape (replicates, ...), and how many chains they come from."""
     if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < 1:
-        raise InputError(f"replicates must be a whole number >= 1, got {replicates!r}")
+        raise InputError(f"replicates must be a whole number >= 1, got {replicates!r}", "wrong_type")
     chains, length = next(iter(draws.values())).shape[:2]
     if kind == "point estimate":
         return {name: np.repeat(values[0, :1], replicates, axis=0) for name, values in draws.items()}, 1
     each = math.ceil(replicates / chains)
     if each > length:
-        raise InputError(f"the fit has {chains * length} draws, fewer than {replicates} replicates")
+        raise InputError(f"the fit has {chains * length} draws, fewer than {replicates} replicates", "too_few_rows")
     places = np.arange(each) * length // each
     return {name: values[:, places].reshape(-1, *values.shape[2:]) for name, values in draws.items()}, chains
 
@@ -312,9 +312,13 @@ def _chosen(statistics: Any, model: Model, data: Values) -> dict[str, Statistic]
     for each in statistics if several else [statistics]:
         name = each if isinstance(each, str) else getattr(each, "__name__", type(each).__name__)
         if name in chosen:
-            raise InputError(f"two statistics are called {shown(name)}", hint="name them by a mapping")
+            raise InputError(
+                f"two statistics are called {shown(name)}", "duplicate_name", hint="name them by a mapping"
+            )
         if isinstance(each, str) and each not in STATISTICS:
-            raise InputError(f"there is no statistic {shown(name)}", hint=f"use one of {', '.join(STATISTICS)}")
+            raise InputError(
+                f"there is no statistic {shown(name)}", "unknown_name", hint=f"use one of {', '.join(STATISTICS)}"
+            )
         chosen[name] = STATISTICS[each] if isinstance(each, str) else _own(name, each)
     return chosen
 
@@ -322,7 +326,7 @@ def _chosen(statistics: Any, model: Model, data: Values) -> dict[str, Statistic]
 def _own(name: str, function: Any) -> Statistic:
     """Apply a user's T(y) or T(y, data, params) to each data set."""
     if not callable(function):
-        raise InputError(f"statistic {shown(name)} is not a function: {function!r}")
+        raise InputError(f"statistic {shown(name)} is not a function: {function!r}", "wrong_type")
     takes_outcome_only = _takes_outcome_only(name, function)
 
     def each(sets: Sets) -> np.ndarray:
@@ -345,13 +349,15 @@ def _takes_outcome_only(name: str, function: Callable[..., Any]) -> bool:
         with suppress(TypeError):
             signature.bind(*[None] * count)
             return count == 1
-    raise InputError(f"statistic {shown(name)} must take y, or y, data and params, got {name}{signature}")
+    raise InputError(f"statistic {shown(name)} must take y, or y, data and params, got {name}{signature}", "wrong_type")
 
 
 def _number(name: str, value: Any) -> float:
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "biuf":
-        raise InputError(f"statistic {shown(name)} must return one number, returned {type(value).__name__}")
+        raise InputError(
+            f"statistic {shown(name)} must return one number, returned {type(value).__name__}", "wrong_type"
+        )
     return float(number.reshape(()))
 
 

@@ -73,7 +73,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     fit, variable = Fit(tree), _variable(tree, TOPICS)
     words, labels = (variable[dim].to_numpy() for dim in reversed(variable.dims[2:]))
     if not 1 <= top <= len(words):
-        raise InputError(f"{top} words of each topic were asked for, but the vocabulary has {len(words)}")
+        raise InputError(f"{top} words of each topic were asked for, but the vocabulary has {len(words)}", "too_large")
     draws, mean = variable.to_numpy(), variable.to_numpy().mean(axis=(0, 1))
     best = np.argsort(-mean, axis=1, kind="stable")[:, :top]
     moments = _moments(np.take_along_axis(draws, best[None, None], axis=3), fit.kind)
@@ -134,7 +134,7 @@ def proportions(
         rng = stream_of_fit(tree.attrs, seed, "fold in", data.digest)
         draws = np.asarray(model.own_parameters(_some_draws(tree, MOST_DRAWS), data, rng)[PROPORTIONS])
         if not np.isfinite(draws).all():
-            raise NumericalError(f"{model.name}.own_parameters gives numbers that are not finite")
+            raise NumericalError(f"{model.name}.own_parameters gives numbers that are not finite", "not_finite")
         documents, notes = data["document"], list(data.notes)
     moments = _moments(draws, tree.attrs["kind"] if new_data is None else "approximate")
     index = pd.MultiIndex.from_product(
@@ -188,13 +188,13 @@ def document_scores(
     Document completion and left-to-right estimation: Wallach, Murray, Salakhutdinov and Mimno 2009.
     """
     if how not in HOW:
-        raise InputError(f"how must be {' or '.join(map(repr, HOW))}, got {how!r}")
+        raise InputError(f"how must be {' or '.join(map(repr, HOW))}, got {how!r}", "wrong_type")
     model, data = _new_documents(tree, new_data, options)
     topics = _some_draws(tree, SCORED_DRAWS[how])[TOPICS]
     rng = stream_of_fit(tree.attrs, seed, how, data.digest)
     scores = HOW[how](data, topics, model.entries("alpha", topics.shape[2]), rng)
     if not (size := float(scores.words.sum())):
-        raise InputError("the documents have no words to be scored", hint="give longer ones")
+        raise InputError("the documents have no words to be scored", "no_data", hint="give longer ones")
     columns = {"words": scores.words, "log_score": scores.log_p, "mcse": scores.mcse, "withheld": scores.withheld}
     frame = pd.DataFrame(columns, index=pd.Index(data["document"], name="document"))
     of_a_word, mcse = float(scores.log_p.sum()) / size, scores.mcse_total / size
@@ -214,14 +214,14 @@ def _caveat(tree: xr.DataTree, untrusted: bool) -> dict[str, str]:
         lines = [f"topics are withheld: {components}"] if components else lines[1:]
     if not untrusted and (components or not is_shown):
         hint = "untrusted=True (--untrusted) shows them as one solution"
-        raise Untrustworthy("; ".join(filter(None, (*lines, next_step(tree), hint))))
+        raise Untrustworthy("; ".join(filter(None, (*lines, next_step(tree), hint))), "withheld")
     return {"caveat": "; ".join(lines)} if lines else {}
 
 
 def _variable(tree: xr.DataTree, name: str) -> xr.DataArray:
     posterior = tree["posterior"].to_dataset()
     if name not in posterior or posterior[name].ndim != 4:
-        raise InputError(f"{tree.attrs['model']} has no {name}", hint="lda has; see `bayeszoo list`")
+        raise InputError(f"{tree.attrs['model']} has no {name}", "no_capability", hint="lda has; see `bayeszoo list`")
     return posterior[name].transpose("chain", "draw", ...)
 
 
@@ -239,7 +239,9 @@ def _new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) ->
     """Return the topic model, and documents that its fit has not seen, read with its words."""
     model = Fit(tree).model
     if not has_proportions(model):
-        raise InputError(f"{model.name} cannot infer the topics of other documents", hint="see `bayeszoo list`")
+        raise InputError(
+            f"{model.name} cannot infer the topics of other documents", "no_capability", hint="see `bayeszoo list`"
+        )
     return model, read(model, new_data, new=True, like=Fit(tree).like, **options)
 
 

@@ -40,7 +40,7 @@ def by_group(command: Callable[..., int | None], reads: HasInputs | None = None)
         for name in ("plot", "report"):
             if arguments.get(name) is not None:
                 how = f"name one as FILE.nc:{next(iter(groups))}" if "fit_file" in arguments else "leave out --by"
-                raise InputError(f"--{name} is of one group", hint=how)
+                raise InputError(f"--{name} is of one group", "one_group_only", hint=how)
 
         def of_group(changes: Changes) -> int:
             arguments.update(changes)
@@ -76,7 +76,7 @@ def _of_table(arguments: Changes, reads: HasInputs | None) -> tuple[str, dict[st
     named = [arguments["name"]] if "name" in arguments else arguments["candidates"]
     names = [text.partition(" ")[0] for text in named if ".nc" not in text]
     if not names:
-        raise InputError("fits bring their own data", hint="give models with --by")
+        raise InputError("fits bring their own data", "option_needs_data", hint="give models with --by")
     table = arguments.get("table", opt.TABLE)
     whole, parts = read_by(reads or zoo.find(names[0]), arguments.get("data"), by, **table.of_reading())
     for line in whole.notes:

@@ -90,7 +90,9 @@ def compare_held_out(
 def refuse_pictures(report: Path | None, plot: Path | None) -> None:
     """Refuse what shows fits of all rows."""
     if report is not None or plot is not None:
-        raise InputError("rows held out go to neither --report nor --plot", hint="-o writes the table")
+        raise InputError(
+            "rows held out go to neither --report nor --plot", "conflicting_options", hint="-o writes the table"
+        )
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

@@ -135,13 +135,13 @@ class TableOptions:
         default = TableOptions(example=self.example, scale=self.scale)
         if self != default:
             changed = next(k for k, v in asdict(self).items() if v != getattr(default, k))
-            raise InputError(f"--{changed} goes with DATA")
+            raise InputError(f"--{changed} goes with DATA", "option_needs_data")
         return _noted(example(model, self.example, scale=self.scale))
 
     def of_reading(self) -> dict[str, Any]:
         """Return the options for reading the user's table."""
         if self.example is not None:
-            raise InputError("give DATA or --example, not both")
+            raise InputError("give DATA or --example, not both", "conflicting_options")
         return {k: v for k, v in asdict(self).items() if v is not None}
 
     def read_in_chunks(
@@ -160,11 +160,13 @@ class TableOptions:
         """
         if path is None or self.example is not None:
             option = "--chunk-rows" if address is None else "--dask"
-            raise InputError(f"{option} goes with DATA, and without --example")
+            raise InputError(f"{option} goes with DATA, and without --example", "option_needs_data")
         if address is not None and not issubclass(model, Sufficient):
             additive(model())
             if rows is not None:
-                raise InputError(f"--chunk-rows keeps no rows, and {model.name} needs them", hint="leave it out")
+                raise InputError(
+                    f"--chunk-rows keeps no rows, and {model.name} needs them", "needs_rows", hint="leave it out"
+                )
             client = cluster_lasts.enter_context(cluster.connected(address))
             return self._read_files(model, prior, path, client, reporter)
         paths, rows = paths_of(path) or [path], rows or ROWS
@@ -211,14 +213,20 @@ class FieldOptions:
         for item in self.sets or []:
             name, equals, value = item.partition("=")
             if not equals or name not in defaults:
-                raise InputError(f"--set {item}: {model.name} has no such field", hint=f"it has {', '.join(defaults)}")
+                raise InputError(
+                    f"--set {item}: {model.name} has no such field",
+                    "unknown_field",
+                    hint=f"it has {', '.join(defaults)}",
+                )
             if name in chosen:
-                raise InputError(f"--set {item}: {name} is set twice")
+                raise InputError(f"--set {item}: {name} is set twice", "conflicting_options")
             try:
                 chosen[name] = _from_json(value)
             except (ValueError, RecursionError):  # not JSON; or too many digits, or too deep, for Python
                 if not isinstance(defaults[name], str):
-                    raise InputError(f"--set {item}: the value is not JSON", hint="write a=2 or alpha=[1,1]") from None
+                    raise InputError(
+                        f"--set {item}: the value is not JSON", "wrong_type", hint="write a=2 or alpha=[1,1]"
+                    ) from None
                 chosen[name] = value  # text needs no quotes
         return chosen
 
@@ -253,14 +261,22 @@ class PriorOptions(FieldOptions):
         chosen = [item for item in self.priors or [] if "=" not in item]
         for item in chosen:
             if item not in ("weak", "textbook"):
-                raise InputError(f'Invalid value "{item}" for --prior.', hint="weak, textbook, or tau=HalfNormal(10)")
+                raise InputError(
+                    f'Invalid value "{item}" for --prior.',
+                    "unknown_prior",
+                    hint="weak, textbook, or tau=HalfNormal(10)",
+                )
         return chosen[-1] if chosen else "weak"
 
     def fields(self, model: type[Model]) -> dict[str, Any]:
         """Parse the fields that were set, and the priors."""
         laws = [item.split("=", 1) for item in self.priors or [] if "=" in item]
         if laws and not issubclass(model, Conditional):
-            raise InputError(f"--prior {'='.join(laws[0])}: {model.name} has no outer parameters", hint="use --set")
+            raise InputError(
+                f"--prior {'='.join(laws[0])}: {model.name} has no outer parameters",
+                "no_outer_parameters",
+                hint="use --set",
+            )
         priors = {"priors": {name.strip(): law for name, law in laws}} if laws else {}
         return {**super().fields(model), **priors}
 

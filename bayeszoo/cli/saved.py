@@ -56,12 +56,16 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
     if output is not None:
         if output.suffix.lower() == ".nc":
             line = f"{output} is the name of a fit, and a table would take its place"
-            raise InputError(line, hint="name it .csv, .csv.gz or .parquet")
+            raise InputError(line, "not_writable", hint="name it .csv, .csv.gz or .parquet")
         if plot is not None and output.resolve() == plot.resolve():
-            raise InputError(f"{output} cannot be both the table and the picture", hint="give them two names")
+            raise InputError(
+                f"{output} cannot be both the table and the picture", "conflicting_options", hint="give them two names"
+            )
         writing.require_writable(output, overwrite)
         if output.suffix.lower() == PARQUET and find_spec("pyarrow") is None:
-            raise InputError("Parquet files need pyarrow", hint="pip install 'bayeszoo[parquet]', or write a .csv")
+            raise InputError(
+                "Parquet files need pyarrow", "missing_package", hint="pip install 'bayeszoo[parquet]', or write a .csv"
+            )
     if plot is not None:
         writing.probe_figure(plot, overwrite)
 
@@ -84,9 +88,11 @@ def load(fit_file: Any, single: bool = False) -> xr.DataTree:
     tree = files.load(f"{name}.nc" if is_of_group else fit_file)
     fits = fits_of(tree) if is_by_group(tree) else {}
     if is_of_group and group not in fits:
-        raise InputError(f"{name}.nc has no group {group!r}", hint=f"it has {quoted(fits) or 'none'}")
+        raise InputError(f"{name}.nc has no group {group!r}", "unknown_name", hint=f"it has {quoted(fits) or 'none'}")
     if single and fits and not is_of_group:
-        raise InputError(f"{fit_file} holds fits by group", hint=f"name one as {fit_file}:{next(iter(fits))}")
+        raise InputError(
+            f"{fit_file} holds fits by group", "one_group_only", hint=f"name one as {fit_file}:{next(iter(fits))}"
+        )
     return fits[group] if is_of_group else tree
 
 
@@ -100,7 +106,7 @@ def new_parts(tree: xr.DataTree, data: str | None, table: TableOptions) -> dict[
     """Read further rows for fits by group, those of each group; None where no table is named."""
     if data is None:
         if table != TABLE:
-            raise InputError("the options of a table go with DATA")
+            raise InputError("the options of a table go with DATA", "option_needs_data")
         return None
     likes = {label: Fit(fit).like for label, fit in fits_of(tree).items()}
     kind = type(Fit(next(iter(fits_of(tree).values()))).model)
@@ -148,14 +154,16 @@ def appended(
     own.index += 1
     is_whole = sum(part.rows for part in parts) == len(own)
     if frame.index.names[0] != "row" or not (is_whole or all(part.row_numbers is not None for part in parts)):
-        raise InputError("--append needs one prediction a row of the table", hint="leave it out: -o has the rows")
+        raise InputError(
+            "--append needs one prediction a row of the table", "wrong_columns", hint="leave it out: -o has the rows"
+        )
     wide = frame.drop(columns="observed", errors="ignore")
     if frame.index.nlevels > 1:
         of_rows = [wide.xs(label, level=1).add_suffix(f"[{label}]") for label in wide.index.unique(1)]
         wide = pd.concat(of_rows, axis=1)
     wide = wide.add_prefix("predicted_")
     if taken := sorted({*map(str, wide)} & {*own}):
-        raise InputError(f"the table has a column {taken[0]!r} already", hint="rename it")
+        raise InputError(f"the table has a column {taken[0]!r} already", "duplicate_name", hint="rename it")
     whole = own.join(wide)
     whole.attrs = {USER_COLUMNS: len(own.columns)}
     return whole

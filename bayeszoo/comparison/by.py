@@ -152,7 +152,7 @@ def in_one_tree(trees: Mapping[str, xr.DataTree], by: str, seed: int) -> xr.Data
     """Put fits into one tree: the draws that all have, alike in shape and labels, side by side, and every fit."""
     draws = [tree["posterior"].to_dataset() for tree in trees.values()]
     if by in {name for each in draws for name in (*each.variables, *each.dims)}:
-        raise InputError(f"{by!r} is a name in the model", hint="rename the column")
+        raise InputError(f"{by!r} is a name in the model", "duplicate_name", hint="rename the column")
     names = [name for name in draws[0] if len({_axes_of(each, name) for each in draws}) == 1]
     labels = xr.DataArray(np.array(list(trees)), dims=by, name=by)
     joined = xr.concat([each[names] for each in draws], labels, join="inner").transpose("chain", "draw", by, ...)

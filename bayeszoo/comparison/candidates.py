@@ -31,11 +31,13 @@ class SelectOptions:
 
     def __post_init__(self) -> None:
         if isinstance(self.folds, bool) or not isinstance(self.folds, int | np.integer) or self.folds < 2:
-            raise InputError(f"folds must be a whole number >= 2, got {self.folds!r}")
+            raise InputError(f"folds must be a whole number >= 2, got {self.folds!r}", "wrong_type")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise InputError(f"seed must be a whole number >= 0, got {self.seed!r}")
+            raise InputError(f"seed must be a whole number >= 0, got {self.seed!r}", "wrong_type")
         if not isinstance(self.keep_probability, int | float | np.number) or not 0 < self.keep_probability <= 1:
-            raise InputError(f"keep_probability must be > 0 and at most 1, got {self.keep_probability!r}")
+            raise InputError(
+                f"keep_probability must be > 0 and at most 1, got {self.keep_probability!r}", "out_of_range"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ def gather(sources: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candid
     known: dict[type[Model], Data] = {}
     candidates = [_candidate(str(name), each, data, known) for name, each in items]
     if not candidates:
-        raise InputError("there is nothing to select from", hint="give models or fits")
+        raise InputError("there is nothing to select from", "no_data", hint="give models or fits")
     names = unique(candidate.name for candidate in candidates)
     return [replace(candidate, name=name) for candidate, name in zip(candidates, names, strict=True)]
 
@@ -97,7 +99,9 @@ def _candidate(name: str, fit_or_model: Any, data: Any, known: dict[type[Model],
         of = Fit(fit_or_model)
         return Candidate(name or label(of.tree), of.model, of.data, of.tree, of.method, of.kind, of.status)
     wrong = f"the class {fit_or_model.__name__}" if isinstance(fit_or_model, type) else type(fit_or_model).__name__
-    raise InputError(f"a candidate is a model instance or a fit, got {wrong}", hint="write bz.find(name)()")
+    raise InputError(
+        f"a candidate is a model instance or a fit, got {wrong}", "not_a_fit", hint="write bz.find(name)()"
+    )
 
 
 def require_comparable(candidates: list[Candidate]) -> None:
@@ -108,14 +112,15 @@ def require_comparable(candidates: list[Candidate]) -> None:
         if (types[0].kind == "f") != (types[1].kind == "f"):
             raise InputError(
                 f"{first.name} and {other.name} take the data as {types[0]} and {types[1]}: a probability of counts "
-                "and a density of real numbers are not comparable"
+                "and a density of real numbers are not comparable",
+                "not_comparable",
             )
     require_same_data([(each.data.digest, each.data.source) for each in candidates], "candidates")
     require_same_density({each.name: each.model for each in candidates})
     for other in others:
         if not _same_observations(first, other):
             units = f"one observation of {first.name} is not one observation of {other.name}"
-            raise InputError(f"{units}: their scores cannot be compared")
+            raise InputError(f"{units}: their scores cannot be compared", "not_comparable")
 
 
 def _same_observations(first: Candidate, second: Candidate) -> bool:
@@ -170,14 +175,15 @@ def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
         received = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
         raise InputError(
             f"numbers of components need models with a field K (components) or q (factors), got {received}",
+            "no_capability",
             hint="see `bayeszoo list`",
         )
     counts = list(numbers)
     if not counts:
-        raise InputError("the list of numbers of components is empty", hint="give range(1, 6)")
+        raise InputError("the list of numbers of components is empty", "no_data", hint="give range(1, 6)")
     candidates = {f"{name}={number}": model.replaced(**{name: number}) for number in counts}
     if len(candidates) < len(counts):
-        raise InputError(f"{name}={max(counts, key=counts.count)} is given twice")
+        raise InputError(f"{name}={max(counts, key=counts.count)} is given twice", "duplicate_name")
     return candidates
 
 

@@ -200,7 +200,11 @@ def require_same_data(sources: Iterable[tuple[str, str]], subjects: str) -> None
     digests = dict(sources)
     if len(digests) > 1:
         named = ", ".join(f"{source} ({digest[:8]})" for digest, source in digests.items())
-        raise InputError(f"the {subjects} are of different data: {named}", hint=f"compare {subjects} of the same data")
+        raise InputError(
+            f"the {subjects} are of different data: {named}",
+            "not_comparable",
+            hint=f"compare {subjects} of the same data",
+        )
 
 
 def require_same_density(models: Mapping[str, Model]) -> None:
@@ -208,7 +212,11 @@ def require_same_density(models: Mapping[str, Model]) -> None:
     joint = [name for name, model in models.items() if isinstance(model, Classifies) and model.has_law_of_features()]
     if joint and (given := [name for name in models if name not in joint]):
         why = f"{joint[0]} scores features and class together, {given[0]} the class given the features"
-        raise InputError(f"{why}: the scores are not comparable", hint="bayeszoo.classify gives the classes of either")
+        raise InputError(
+            f"{why}: the scores are not comparable",
+            "not_comparable",
+            hint="bayeszoo.classify gives the classes of either",
+        )
 
 
 def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:

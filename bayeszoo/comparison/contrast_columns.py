@@ -23,7 +23,7 @@ COLUMNS = (
 def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tuple[str, str]]:
     """Return each group with the one that it is compared with: of many groups, where none is said, the usual one."""
     if against is not None and against not in labels:
-        raise InputError(f"there is no group {against!r}", hint=f"the groups are {', '.join(labels)}")
+        raise InputError(f"there is no group {against!r}", "unknown_name", hint=f"the groups are {', '.join(labels)}")
     pairs = [(group, first) for first, group in itertools.combinations(labels, 2)]
     if against is not None or len(pairs) > MOST_PAIRS:
         reference = usual if against is None else against

@@ -92,7 +92,7 @@ class Criteria:
     def log_likelihood(self) -> tuple[float, str]:
         """Return the maximum of the log likelihood, by EM."""
         if not isinstance(self.model, EM):
-            raise NumericalError("no closed form")
+            raise NumericalError("no closed form", "no_closed_form")
         climbed = em.climbs(self.model, self.candidate.stats, self._rng("em"), flat=True)
         return climbed.best.expectation.value, _reached("EM", climbed)
 
@@ -108,17 +108,19 @@ class Criteria:
                 enumeration.require_few(self.model, data)
                 return enumeration.Enumeration.of(self.model, data).log_evidence, 0.0, "enumeration"
         if not can_estimate(self.model):
-            raise NumericalError(NO_EVIDENCE)
+            raise NumericalError(NO_EVIDENCE, "undefined_evidence")
         starts = [climb.state for climb in self._climbed.distinct[: CHAINS // 4]]
         weighed = estimate(self.model, data, self._rng("importance"), starts)
         if wrong := failures([at_most("k-hat", weighed.k_hat, MAX_K_HAT)]):
-            raise NumericalError(f"{wrong} of importance sampling: fit with --method smc and pass the .nc file")
+            raise NumericalError(
+                f"{wrong} of importance sampling: fit with --method smc and pass the .nc file", "no_evidence"
+            )
         return weighed.log_evidence, weighed.mcse, "importance sampling"
 
     @cached_property
     def _climbed(self) -> Search:
         if not (self.has_latents and isinstance(self.model, Variational)):
-            raise NumericalError("no variational Bayes")
+            raise NumericalError("no variational Bayes", "no_capability")
         return vb.climbs(self.model, self.candidate.stats, self._rng("vb"))
 
     def _rng(self, purpose: str) -> np.random.Generator:
@@ -128,7 +130,7 @@ class Criteria:
 def _reached(how: str, climbed: Search) -> str:
     """Say how many restarts reached the best; what a fit would withhold is withheld here."""
     if wrong := failures(check for check in climbed.checks if check.verdict == "failed"):
-        raise NumericalError(f"{how}: {wrong}")
+        raise NumericalError(f"{how}: {wrong}", "no_evidence")
     facts = climbed.facts
     ended = f", {facts['restarts'] - facts['given_up']} climbed to the end" if facts["given_up"] else ""
     return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts{ended}"

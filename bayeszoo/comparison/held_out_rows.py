@@ -116,7 +116,7 @@ def _methods(kind: type[Model], methods: Sequence[str] | None) -> list[str]:
     """Return the methods, of a model whose rows have classes or a real outcome and features."""
     if not (issubclass(kind, Classifies) or isinstance(kind.inputs, Regression)):
         hint = "take a regression or a classifier, such as ridge or logistic_regression"
-        raise InputError(f"rows of {kind.name} are not held out", hint=hint)
+        raise InputError(f"rows of {kind.name} are not held out", "no_capability", hint=hint)
     if methods is None:
         return [name for name in USUAL if name in methods_for(kind)] or methods_for(kind)[:1]
     for name in methods:
@@ -127,17 +127,19 @@ def _methods(kind: type[Model], methods: Sequence[str] | None) -> list[str]:
 def _parts(rows: int, share: float | None, folds: int | None, seed: int) -> Iterator[np.ndarray]:
     """Yield the rows that are held out, by the seed and their number: a share of them once, or each fold."""
     if share is not None and folds is not None:
-        raise InputError("give a share that is held out or folds, not both")
+        raise InputError("give a share that is held out or folds, not both", "conflicting_options")
     order = np.random.default_rng(seed).permutation(rows)
     if folds is not None:
         if not 2 <= folds <= rows:
-            raise InputError(f"folds must be from 2 to the number of rows, {rows}, got {folds}")
+            raise InputError(f"folds must be from 2 to the number of rows, {rows}, got {folds}", "out_of_range")
         yield from (np.sort(order[k::folds]) for k in range(folds))
         return
     share = SHARE if share is None else share
     count = round(share * rows) if 0 < share < 1 else 0
     if not 0 < count < rows:
-        raise InputError(f"of {rows} rows a share of {share:g} cannot be held out", hint="give one between 0 and 1")
+        raise InputError(
+            f"of {rows} rows a share of {share:g} cannot be held out", "too_few_rows", hint="give one between 0 and 1"
+        )
     yield np.sort(order[:count])
 
 

@@ -108,7 +108,7 @@ def held_out(
     corpus = _corpus(models, data, options)
     seen, kept_back = split_words(corpus, share, np.random.default_rng(seed))
     if not len(kept_back["counts"]):
-        raise InputError("no word is held out", hint="give longer documents, or a larger share")
+        raise InputError("no word is held out", "no_data", hint="give longer documents, or a larger share")
     rows, scores = [], []
     for model, method in zip(models, chosen, strict=True):
         (reporter or Reporter()).say(f"{model}: {method}")
@@ -136,7 +136,7 @@ def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.n
         total = np.bincount(corpus["term"], corpus["counts"], minlength=len(words)).astype(np.int64)
         return {"counts": total[None], inputs.axis: words}
     hint = "dirichlet_multinomial, multinomial_mixture, lda are"
-    raise InputError(f"{model.name} is not a model of words", hint=hint)
+    raise InputError(f"{model.name} is not a model of words", "no_capability", hint=hint)
 
 
 def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:
@@ -176,11 +176,11 @@ def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]
 
 def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str]:
     if not models:
-        raise InputError("there are no models to compare")
+        raise InputError("there are no models to compare", "no_data")
     if methods is None:
         return [next(name for name in PREFERRED if name in methods_for(type(model))) for model in models]
     if len(methods) != len(models):
-        raise InputError(f"{len(methods)} methods for {len(models)} models", hint="give one for each")
+        raise InputError(f"{len(methods)} methods for {len(models)} models", "not_comparable", hint="give one for each")
     for model, method in zip(models, methods, strict=True):
         check_method(type(model), method)
     return list(methods)
@@ -191,7 +191,7 @@ def _corpus(models: Sequence[Model], data: Any, options: dict[str, Any]) -> Data
         return read(OfWords(), data, **options)
     own = next((model for model in models if isinstance(model.inputs, Corpus) and model.examples), None)
     if own is None:
-        raise InputError("none of the models comes with a corpus", hint="give the data")
+        raise InputError("none of the models comes with a corpus", "no_example", hint="give the data")
     return example(own)
 
 

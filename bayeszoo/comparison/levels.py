@@ -67,7 +67,7 @@ def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
     chosen = {name: each for name, each in features.items() if against in (None, *each.levels)}
     if not chosen:
         known = "; ".join(f"{name}: {quoted(each.levels)}" for name, each in features.items())
-        raise InputError(f"there is no level {against!r}", hint=f"the levels are {known}")
+        raise InputError(f"there is no level {against!r}", "unknown_name", hint=f"the levels are {known}")
     frames = [_contrasted(fit, name, feature, against) for name, feature in chosen.items()]
     frame = pd.concat(frames, ignore_index=True)
     assert isinstance(fit.model, LinearTerms)

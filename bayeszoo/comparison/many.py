@@ -119,7 +119,9 @@ def fit_many(
     [1.0, 3.0]
     """
     if not isinstance(model, Model):
-        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+        raise InputError(
+            f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint="write bz.find(name)()"
+        )
     options_of(type(model), method, {name: value for name, value in options.items() if name != "groups"})
     named = _named(datasets)
     fitted = _where(model, workers, client, len(named))
@@ -150,13 +152,15 @@ def _named(datasets: Any) -> dict[str, Any]:
         datasets = dict(enumerate(datasets))
     if not isinstance(datasets, Mapping) or isinstance(datasets, Data):
         raise InputError(
-            f"many data sets are a list or a mapping, got {type(datasets).__name__}", hint="bz.fit fits one"
+            f"many data sets are a list or a mapping, got {type(datasets).__name__}",
+            "wrong_type",
+            hint="bz.fit fits one",
         )
     named = {str(name): source for name, source in datasets.items()}
     if len(named) < len(datasets):
-        raise InputError("two data sets have the same name")
+        raise InputError("two data sets have the same name", "duplicate_name")
     if not named:
-        raise InputError("there is no data set")
+        raise InputError("there is no data set", "no_data")
     return named
 
 
@@ -165,7 +169,7 @@ def _workers(model: Model, workers: int | None, most: int) -> int:
     if workers is None:
         workers = os.cpu_count() or 1
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InputError(f"workers must be a whole number >= 1, got {workers!r}")
+        raise InputError(f"workers must be a whole number >= 1, got {workers!r}", "wrong_type")
     workers = min(workers, most)
     if workers > 1:
         _refuse_hidden(model)
@@ -175,7 +179,7 @@ def _workers(model: Model, workers: int | None, most: int) -> int:
 def _refuse_hidden(model: Model) -> None:
     if not Reference.of(model).is_of(model):
         hint = "write it to a file, or use workers=1"
-        raise InputError(f"no other process can find {type(model).__name__}", hint=hint)
+        raise InputError(f"no other process can find {type(model).__name__}", "not_importable", hint=hint)
 
 
 def _where(model: Model, workers: int | None, client: Any, most: int) -> _Fitted:
@@ -185,7 +189,7 @@ def _where(model: Model, workers: int | None, client: Any, most: int) -> _Fitted
         in_this = partial(_here, model=model)
         return in_this if workers == 1 else partial(_over_processes, workers=workers)
     if workers is not None:
-        raise InputError("a cluster has its own workers", hint="leave out workers, or client")
+        raise InputError("a cluster has its own workers", "conflicting_options", hint="leave out workers, or client")
     _refuse_hidden(model)
     cluster.waiting(client)
     return partial(_on_cluster, client=client)
@@ -352,7 +356,7 @@ def _tree(fits: dict[str, xr.DataTree], failures: dict[str, str], seed: int) -> 
     """Put the fits into one tree, and warn of data sets without a fit that passed."""
     if not fits:
         label, why = next(iter(failures.items()))
-        raise NumericalError(f"no data set has a fit; {shown(label)}: {why}")
+        raise NumericalError(f"no data set has a fit; {shown(label)}: {why}", "all_failed")
     for label, each in fits.items():
         each.attrs |= {"by": DATASET, "group": label}
     tree = in_one_tree(fits, DATASET, seed)

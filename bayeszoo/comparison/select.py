@@ -218,7 +218,7 @@ def _or_withheld(name: str, candidate: Candidate, compute: Callable[[], dict[str
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise NumericalError(f"it is not finite ({value})")
+        raise NumericalError(f"it is not finite ({value})", "not_finite")
     return value
 
 
@@ -240,14 +240,14 @@ def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
         if method == "exact":
             return float(model.log_evidence(candidate.stats)), 0.0, method
         if method != "smc":
-            raise NumericalError(f"{method} gives none: give the model itself")
+            raise NumericalError(f"{method} gives none: give the model itself", "no_evidence")
     elif why := _undefined(candidate):
-        raise NumericalError(why)
+        raise NumericalError(why, "no_evidence")
     elif method != "smc":
         lacking = "no closed form" if tree is None else f"{method} gives none"
-        raise NumericalError(f"{lacking}: fit with --method smc and pass the .nc file")
+        raise NumericalError(f"{lacking}: fit with --method smc and pass the .nc file", "no_evidence")
     elif not isinstance(model, Sufficient) and candidate.observations[0].keys() != candidate.data.keys():
-        raise NumericalError("it is of the table of counts, not of the ordered observations")
+        raise NumericalError("it is of the table of counts, not of the ordered observations", "no_evidence")
     assert tree is not None  # what has no fit is exact
     value, error = (Fit(tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
     return math.nan if value is None else value, math.nan if error is None else error, method
@@ -298,7 +298,7 @@ def _max_log_likelihood(candidate: Candidate) -> float:
     """Return the maximum of the log likelihood, or raise `NumericalError` with the reason why there is none."""
     model = candidate.model
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable)):
-        raise NumericalError("no closed form")
+        raise NumericalError("no closed form", "no_closed_form")
     value = log_likelihood(model, model.mle(candidate.stats), candidate.data)
     return _finite(math.nan if value is None else value)
 
@@ -306,12 +306,12 @@ def _max_log_likelihood(candidate: Candidate) -> float:
 def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
     """Return the description length."""
     if not (isinstance(candidate.model, LinearModel) and isinstance(candidate.model, Sufficient)):
-        raise NumericalError("it is not a linear model of a Gaussian outcome")
+        raise NumericalError("it is not a linear model of a Gaussian outcome", "no_capability")
     if isinstance(candidate.model, Atoms):
-        raise NumericalError("it averages over subsets of the weights, and chooses none")
+        raise NumericalError("it averages over subsets of the weights, and chooses none", "no_capability")
     weights, squared_error = candidate.model.least_squares(candidate.stats)
     if not squared_error:
-        raise NumericalError("the least-squares residuals are all zero")
+        raise NumericalError("the least-squares residuals are all zero", "exact_fit")
     n = float(candidate.observations[1].sum())
     length = n / 2 * math.log(squared_error / n) + len(weights) * (math.log(n) / 2 - math.log(keep))
     return {"mdl": length, "mdl_from": "least squares"}

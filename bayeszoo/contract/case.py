@@ -244,7 +244,9 @@ def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> lis
     except (NumericalError, NotImplementedError) as error:  # as of flat priors
         if not model.examples:
             problem = f"{model.name} simulates no data to be checked on: {error}"
-            raise InputError(problem, hint="give yours: bayeszoo check MODEL DATA, bz.check(model, data)") from error
+            raise InputError(
+                problem, "bad_case", hint="give yours: bayeszoo check MODEL DATA, bz.check(model, data)"
+            ) from error
         return [case_of(model, data, seed) for data in examples_of(model)]
     others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
     if isinstance(model, type) and (by_label := off_default(model, by_label=True)) != first.model:

@@ -58,7 +58,7 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
     column = table[by]
     rows = _rows_by_label(column)
     if len(rows) < 2:
-        raise column.error(f"names one group only, {quoted(rows)}", hint="fit without --by")
+        raise column.error(f"names one group only, {quoted(rows)}", "one_group", hint="fit without --by")
     whole = read(model, _without(table, by), **options)
     table, parts = _named(table, whole), {}
     for label, own in rows.items():
@@ -97,7 +97,7 @@ def read_new_by(
     rows = _rows_by_label(column := table[by])
     if others := [label for label in rows if label not in likes]:
         where = np.sort(np.concatenate([rows[label] for label in others]))
-        raise column.error("is a group without a fit", where, f"the fits are of {quoted(likes)}")
+        raise column.error("is a group without a fit", "unknown_group", where, f"the fits are of {quoted(likes)}")
     whole = read(model, _without(table, by), new=True, like=next(iter(likes.values())), **options)
     return whole, {label: _part(model, table, by, label, own, likes[label], options) for label, own in rows.items()}
 
@@ -109,9 +109,9 @@ def named_in_errors(label: str) -> Iterator[None]:
         yield
     except InputError as error:
         message = f"group {shown(label)}: {error.message}"
-        raise InputError(message, column=error.column, rows=error.rows, hint=error.hint) from None
+        raise InputError(message, error.code, column=error.column, rows=error.rows, hint=error.hint) from None
     except (NumericalError, Untrustworthy) as error:
-        raise type(error)(f"group {shown(label)}: {error}") from None
+        raise type(error)(f"group {shown(label)}: {error}", error.code) from None
 
 
 def together(frames: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:

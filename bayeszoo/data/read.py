@@ -251,7 +251,7 @@ def _read(
 ) -> Data:
     inputs = model.inputs
     if why := _ROWLESS.get(type(source).__name__):
-        raise InputError(f"this needs the rows, and {why}", hint="bz.fit works without them")
+        raise InputError(f"this needs the rows, and {why}", "needs_rows", hint="bz.fit works without them")
     if isinstance(source, Data):
         return _checked_again(source, inputs, new, like)
     asked = reading_of(inputs, source, {**how, "missing": missing, **options})
@@ -380,11 +380,12 @@ def _digest_of_example(kind: HasInputs, name: str) -> str | None:
 def example_table(model: HasInputs, name: str | None = None) -> tuple[Table, dict[str, Any]]:
     """Read the table of a model's example, by default the first, and return it with the options that it needs."""
     if not model.examples:
-        raise InputError(f"{_class_of(model).__name__} comes with no example", hint="give the data")
+        raise InputError(f"{_class_of(model).__name__} comes with no example", "no_example", hint="give the data")
     known = {item.name: item for item in model.examples}
     chosen = model.examples[0] if name is None else known.get(name)
     if chosen is None:
-        raise InputError(f"{_class_of(model).__name__} has no example {shown(name)}", hint=f"it has {', '.join(known)}")
+        problem = f"{_class_of(model).__name__} has no example {shown(name)}"
+        raise InputError(problem, "unknown_name", hint=f"it has {', '.join(known)}")
     with resources.as_file(_folder(model) / chosen.file) as path:
         return read_table(path), dict(chosen.options)
 

@@ -121,7 +121,7 @@ class Posterior(Mapping[str, Any]):
         def nodes() -> list[Node]:
             ends = [(end, second(end)) for end in (first.mean() + sign * first.std() for sign in (-1, 1))]
             if any(given.correlated() for _, given in ends):
-                raise NumericalError("the joint covariance has no closed form")
+                raise NumericalError("the joint covariance has no closed form", "no_closed_form")
             return [{name: (end, np.zeros_like(end)), **given.nodes()[0]} for end, given in ends]
 
         return cls({name: first, **marginals}, draw, log_density, nodes=nodes)
@@ -149,7 +149,7 @@ class Posterior(Mapping[str, Any]):
         Raises `NumericalError` where it has no closed form.
         """
         if self._covariance is None and self._within is None:
-            raise NumericalError("the joint covariance has no closed form")
+            raise NumericalError("the joint covariance has no closed form", "no_closed_form")
         variances = np.concatenate([np.ravel(marginal.std()) ** 2 for marginal in self.values()])
         matrix = self._blocks(self._within or {}) if self._covariance is None else self._covariance()
         without = ~np.isfinite(variances)
@@ -170,7 +170,7 @@ class Posterior(Mapping[str, Any]):
         if self._nodes is not None:
             return self._nodes()
         if self._within is None:
-            raise NumericalError("the joint covariance has no closed form")
+            raise NumericalError("the joint covariance has no closed form", "no_closed_form")
         return [{name: (np.asarray(each.mean()), np.asarray(each.std())) for name, each in self.items()}]
 
     def correlated(self) -> Mapping[str, Callable[[], np.ndarray]]:

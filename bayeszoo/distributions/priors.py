@@ -28,10 +28,10 @@ class Prior(ABC):
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-                raise InputError(f"{type(self).__name__}: {each.name} must be a number, got {value!r}")
+                raise InputError(f"{type(self).__name__}: {each.name} must be a number, got {value!r}", "wrong_type")
             if not math.isfinite(value) or (self._is_positive(each.name) and value <= 0):
                 kind = "> 0" if self._is_positive(each.name) else "finite"
-                raise InputError(f"{type(self).__name__}: {each.name} must be {kind}, got {value:g}")
+                raise InputError(f"{type(self).__name__}: {each.name} must be {kind}, got {value:g}", "wrong_type")
             object.__setattr__(self, each.name, np.float64(value))
 
     def _is_positive(self, field: str) -> bool:
@@ -218,7 +218,7 @@ class Uniform(Prior):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.low < self.high:
-            raise InputError(f"{self}: the ends must increase")
+            raise InputError(f"{self}: the ends must increase", "out_of_range")
 
     def _is_positive(self, field: str) -> bool:
         return False
@@ -251,7 +251,7 @@ class LogUniform(Uniform):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.above < self.low:
-            raise InputError(f"{type(self).__name__}: low must be > {self.above:g}, got {self.low:g}")
+            raise InputError(f"{type(self).__name__}: low must be > {self.above:g}, got {self.low:g}", "out_of_range")
 
     @property
     def scale(self) -> Scale:
@@ -295,7 +295,7 @@ class Flat(Prior):
 
     def rvs(self, rng: np.random.Generator) -> float:
         """Refuse: there is nothing to draw from."""
-        raise NoSimulator("a flat prior cannot be drawn from")
+        raise NoSimulator("a flat prior cannot be drawn from", "no_simulator")
 
 
 PRIORS: Mapping[str, type[Prior]] = {
@@ -311,11 +311,11 @@ def prior_of(text: Any) -> Prior:
     try:
         call = ast.parse(str(text).strip(), mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in PRIORS):
-            raise InputError(f"{text} is no prior", hint=hint)
+            raise InputError(f"{text} is no prior", "unknown_name", hint=hint)
         values = [ast.literal_eval(each) for each in call.args]
         return PRIORS[call.func.id](*values, **{str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        raise InputError(f"{text} is no prior", hint=hint) from None
+        raise InputError(f"{text} is no prior", "unknown_name", hint=hint) from None
 
 
 class Priors(Mapping[str, Prior]):
@@ -325,7 +325,7 @@ class Priors(Mapping[str, Prior]):
         try:
             each = dict(priors)
         except (TypeError, ValueError):
-            raise InputError(f"priors must be a mapping of names to priors, got {priors!r}") from None
+            raise InputError(f"priors must be a mapping of names to priors, got {priors!r}", "wrong_type") from None
         self._priors = {str(name): prior_of(prior) for name, prior in each.items()}
 
     def __getitem__(self, name: str) -> Prior:

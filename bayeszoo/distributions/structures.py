@@ -82,7 +82,7 @@ class Structure:
         try:
             return np.linalg.cholesky(self._blocks(covariance))
         except np.linalg.LinAlgError:
-            raise NumericalError("a covariance is not positive definite") from None
+            raise NumericalError("a covariance is not positive definite", "not_positive_definite") from None
 
     def to_vector(self, covariances: np.ndarray) -> np.ndarray:
         """Return free coordinates of covariances: their factors, of the diagonals the logarithms."""

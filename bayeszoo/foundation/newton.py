@@ -70,7 +70,7 @@ def climb(derivatives: Callable[[np.ndarray], Derivatives], start: np.ndarray) -
     """
     x, there = start, derivatives(start)
     if not math.isfinite(there.value):
-        raise NumericalError("the log density is not finite at the start: can the model give these data?")
+        raise NumericalError("the log density is not finite at the start: can the model give these data?", "not_finite")
     trace = [there.value]
     for _ in range(ITERATIONS):
         if slope_of(there) <= MAX_SLOPE / 10:
@@ -90,7 +90,7 @@ def _stepped(
     try:
         step = scipy.linalg.cho_solve(scipy.linalg.cho_factor(there.curvature), there.gradient)
     except np.linalg.LinAlgError:
-        raise NumericalError("the log density is not curved: it has no maximum at one point") from None
+        raise NumericalError("the log density is not curved: it has no maximum at one point", "no_maximum") from None
     promised = float(there.gradient @ step)
     for halving in range(HALVINGS):
         share = 0.5**halving

@@ -48,7 +48,8 @@ def require_few(size: int, method: str) -> None:
     if size > MOST_COORDINATES:
         raise NumericalError(
             f"{method} works with matrices of {size:,} x {size:,} numbers here, and {MOST_COORDINATES:,} is the most: "
-            "use vb, gibbs or nuts, as far as the model has them"
+            "use vb, gibbs or nuts, as far as the model has them",
+            "too_large",
         )
 
 
@@ -64,7 +65,7 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
         trace.append(-float(intermediate_result.fun))
 
     if not math.isfinite(descend(start)[0]):
-        raise NumericalError(NOT_FINITE)
+        raise NumericalError(NOT_FINITE, "not_finite")
     options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
     x = scipy.optimize.minimize(descend, start, jac=True, method="L-BFGS-B", callback=note, options=options).x
     return polished(gradient, describe(gradient, x, trace))
@@ -113,7 +114,7 @@ def curvature(gradient: Gradient, x: np.ndarray, steps: Any = None) -> np.ndarra
     ]
     hessian = np.array(rows)
     if not np.isfinite(hessian).all():
-        raise NumericalError("the curvature of the log density at the mode is not finite")
+        raise NumericalError("the curvature of the log density at the mode is not finite", "not_finite")
     return (hessian + hessian.T) / 2
 
 

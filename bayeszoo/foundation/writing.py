@@ -37,21 +37,21 @@ def require_writable(path: Path, overwrite: bool) -> None:
     """
     target = _target_of(path)
     if not target.parent.is_dir():
-        raise InputError(f"there is no folder {str(target.parent)!r}", hint="make it first")
+        raise InputError(f"there is no folder {str(target.parent)!r}", "no_such_file", hint="make it first")
     try:
         is_regular = stat.S_ISREG(os.lstat(target).st_mode)
     except FileNotFoundError:
         is_regular, overwrite = True, True
     except OSError as error:  # the name is too long, or the folder must not be searched
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        raise InputError(f"cannot write {path}: {error.strerror}", "not_writable") from None
     if not is_regular:
-        raise InputError(f"not a regular file: {path}")
+        raise InputError(f"not a regular file: {path}", "no_such_file")
     if not overwrite:
-        raise InputError(f"{path} exists", hint="choose another name or use --overwrite")
+        raise InputError(f"{path} exists", "file_exists", hint="choose another name or use --overwrite")
     try:
         os.rmdir(_folder_in(target.parent))
     except OSError as error:
-        raise InputError(f"cannot write in {str(target.parent)!r}: {error.strerror}") from None
+        raise InputError(f"cannot write in {str(target.parent)!r}: {error.strerror}", "not_writable") from None
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def _create(temporary: Path, target: Path, path: Path) -> None:
             os.replace(temporary, target)
     except FileExistsError:
         hint = "choose another name or use --overwrite"
-        raise InputError(f"{path} was written by another run meanwhile", hint=hint) from None
+        raise InputError(f"{path} was written by another run meanwhile", "not_writable", hint=hint) from None
 
 
 def _sync(path: Path) -> None:
@@ -169,7 +169,9 @@ def write_bytes(content: bytes, path: Path, overwrite: bool = False) -> None:
 def probe_figure(path: Path, overwrite: bool = False) -> Path:
     """Check that a figure can be written, before any work is done."""
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"figures are saved as PNG, SVG or PDF: {path.name!r} must end in {', '.join(SUFFIXES)}")
+        raise InputError(
+            f"figures are saved as PNG, SVG or PDF: {path.name!r} must end in {', '.join(SUFFIXES)}", "wrong_suffix"
+        )
     require_writable(path, overwrite)
     return path
 

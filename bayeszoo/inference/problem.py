@@ -152,7 +152,9 @@ class Problem:
     def model_as[C: Model](self, capability: type[C]) -> C:
         """Return the model, which must have the capability that the method needs."""
         if not isinstance(self.model, capability):
-            raise InputError(f"{self.model.name} is not {capability.__name__}", hint="see `bayeszoo list`")
+            raise InputError(
+                f"{self.model.name} is not {capability.__name__}", "no_capability", hint="see `bayeszoo list`"
+            )
         return self.model
 
     def seed(self) -> int:

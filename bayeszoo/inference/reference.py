@@ -101,7 +101,7 @@ class _TooLarge(Exception):
 def _exact(problem: Problem) -> Reference:
     """Draw from the exact posterior, in closed form or by quadrature."""
     if not (isinstance(problem.model, ClosedForm) or is_integrated(type(problem.model))):
-        raise NumericalError(f"{problem.model.name} has no exact posterior")
+        raise NumericalError(f"{problem.model.name} has no exact posterior", "no_closed_form")
     return Reference("the exact posterior", problem.posterior.rvs((CHAINS, DRAWS), problem.rng))
 
 
@@ -131,7 +131,7 @@ def _weighted(problem: Problem) -> Reference:
         if not effective * most / size >= enough or effective < HOPELESS:
             break
         size *= 4
-    raise NumericalError("importance sampling about the mode has too few effective draws")
+    raise NumericalError("importance sampling about the mode has too few effective draws", "not_converged")
 
 
 def _target(problem: Problem) -> _Target:
@@ -143,7 +143,7 @@ def _target(problem: Problem) -> _Target:
     joint = problem.density.joint
     modes = [start if start.scale is not None else described(joint, start.x) for start in starts(problem)]
     if any(mode.scale is None for mode in modes):
-        raise NumericalError("the log density has no curvature at its mode")
+        raise NumericalError("the log density has no curvature at its mode", "no_maximum")
     return _Target(modes, lambda points: np.array([joint(x)[0] for x in points]), problem.density.constrain)
 
 
@@ -176,13 +176,15 @@ def _resampled(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.n
 def _sampled(problem: Problem) -> Reference:
     """Run NUTS, and keep draws that passed its checks."""
     if (observations := _observations(problem)) > MOST_OBSERVATIONS:
-        raise NumericalError(f"{observations:,} observations are too many to measure it in passing")
+        raise NumericalError(f"{observations:,} observations are too many to measure it in passing", "too_large")
     outcome = nuts.run(problem, draws=DRAWS_BY_NUTS, chains=CHAINS)
     if outcome.interrupted:
         raise KeyboardInterrupt  # what the approximation has drawn is kept by who asks
     missed = [check for check in outcome.checks if not (check.passed or check.name == DEEP)]
     if missed:
-        raise NumericalError(f"NUTS, against which it would be measured, did not pass its checks: {failures(missed)}")
+        raise NumericalError(
+            f"NUTS, against which it would be measured, did not pass its checks: {failures(missed)}", "not_converged"
+        )
     return Reference("NUTS", _with_inner(problem, outcome.draws))
 
 

@@ -46,7 +46,11 @@ class Accumulated:
         if type(model) is type(self.model) and fields_of(model) == fields_of(self.model):
             return
         if model.inputs != self.model.inputs or self.probe is None or not self._same_statistics(model, self.probe):
-            raise InputError(f"the statistics are those of {self.model}, not of {model}", hint="accumulate them again")
+            raise InputError(
+                f"the statistics are those of {self.model}, not of {model}",
+                "wrong_statistics",
+                hint="accumulate them again",
+            )
 
     def _same_statistics(self, model: Model, probe: Data) -> bool:
         mine, other = (arrays_of(sufficient(each).statistics(probe)) for each in (model, self.model))
@@ -56,7 +60,9 @@ class Accumulated:
 def sufficient(model: Model) -> Sufficient[Any]:
     """Return a model that has sufficient statistics, or raise `InputError`."""
     if not isinstance(model, Sufficient):
-        raise InputError(f"{model.name} has no sufficient statistics", hint="use bz.read: it needs the rows")
+        raise InputError(
+            f"{model.name} has no sufficient statistics", "no_capability", hint="use bz.read: it needs the rows"
+        )
     return model
 
 
@@ -65,8 +71,10 @@ def rows_of(data: Data | Accumulated) -> Data:
     if isinstance(data, Accumulated):
         if data.stats is None:
             hint = "give the rows, or fit to what bz.read reads at once"
-            raise InputError(f"this needs the {data.rows} rows at once, and they were not kept together", hint=hint)
-        raise InputError(f"this needs the {data.rows} rows, and only their statistics were kept")
+            raise InputError(
+                f"this needs the {data.rows} rows at once, and they were not kept together", "needs_rows", hint=hint
+            )
+        raise InputError(f"this needs the {data.rows} rows, and only their statistics were kept", "needs_rows")
     return data
 
 
@@ -87,7 +95,10 @@ def arrays_of(stats: Stats | None) -> dict[str, np.ndarray]:
     arrays = {f.name: np.asarray(getattr(stats, f.name)) for f in fields(stats)}
     for name, values in arrays.items():
         if values.dtype.kind not in "biuf":
-            raise InputError(f"{type(stats).__name__}.{name} is {values.dtype}: only statistics of numbers are kept")
+            raise InputError(
+                f"{type(stats).__name__}.{name} is {values.dtype}: only statistics of numbers are kept",
+                "wrong_statistics",
+            )
     return arrays
 
 
@@ -103,7 +114,7 @@ def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
         is_whole = False
     if not is_whole:
         problem = f"the statistics stored with the fit are none that {model.name} has"
-        raise InputError(problem, hint="fit again, or ask who made the file")
+        raise InputError(problem, "no_capability", hint="fit again, or ask who made the file")
     # a single float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end
     single = {name: int(a) if a.dtype.kind in "biu" else np.float64(a) for name, a in arrays.items() if not a.ndim}
     return type(empty)(**{**arrays, **single})

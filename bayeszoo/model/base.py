@@ -91,7 +91,11 @@ class Model(ABC):
         cls.__eq__ = _same  # type: ignore[method-assign]  # which `dataclass` then keeps
 
     def __init__(self, *values: Any, **fields: Any) -> None:  # which `dataclass` replaces
-        raise InputError(f"{type(self).__name__} is no dataclass", hint="write @dataclass(frozen=True) above the class")
+        raise InputError(
+            f"{type(self).__name__} is no dataclass",
+            "not_a_model",
+            hint="write @dataclass(frozen=True) above the class",
+        )
 
     def __post_init__(self) -> None:
         for name, hyperparameter in hyperparameters(self).items():
@@ -108,7 +112,7 @@ class Model(ABC):
         if own != tuple(shape[len(shape) - len(own) :]):
             field, entries = hyperparameters(self)[name], " x ".join(map(str, own))
             expected = f"the data {' x '.join(map(str, shape))} of {' and '.join(field.axes)}"
-            raise InputError(f"{field.label} has {entries} entries, {expected}")
+            raise InputError(f"{field.label} has {entries} entries, {expected}", "wrong_shape")
         each = np.empty(shape)
         each[...] = values
         return each
@@ -154,7 +158,7 @@ class Model(ABC):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior and ``size`` rows of data given them: ``(parameters, data)``."""
-        raise NoSimulator(f"{self.name} has no step `simulate`")
+        raise NoSimulator(f"{self.name} has no step `simulate`", "no_simulator")
 
     @abstractmethod
     def declare(self, data: Values) -> pm.Model:
@@ -174,14 +178,14 @@ class Model(ABC):
         ``rng`` draws what new rows have of their own, where that is not integrated out. Raises `NoRowLaw` where the
         model does not say how rows are distributed.
         """
-        raise NoRowLaw(f"{self.name} does not say how its observations are distributed")
+        raise NoRowLaw(f"{self.name} does not say how its observations are distributed", "no_row_law")
 
     def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
         """Return the distribution of each row at ``places`` given the parameters and all other rows seen.
 
         Leading axes of the parameters are draws. Raises `NoRowLaw` where the model does not say it.
         """
-        raise NoRowLaw(f"{self.name} does not say how one observation is distributed given the others")
+        raise NoRowLaw(f"{self.name} does not say how one observation is distributed given the others", "no_row_law")
 
     def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
         """Draw the parameters that rows unseen by a fit have of their own, given those that all rows share.
@@ -190,7 +194,7 @@ class Model(ABC):
         """
         axis = str(self.inputs.row_names)
         known = f"the fit has no {axis} {joined(new[axis].tolist())}, and {self.name} has parameters of each"
-        raise InputError(known, hint="leave it out")
+        raise InputError(known, "no_capability", hint="leave it out")
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return other quantities that follow from the parameters; leading axes are draws, others are in ``dims``.

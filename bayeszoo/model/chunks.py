@@ -116,10 +116,12 @@ def _read(
 ) -> Iterator[_Chunk]:
     """Check what can be checked before the file is read, and return its chunks."""
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}")
+        raise InputError(f"the rows of a chunk must be a whole number >= 1, got {rows!r}", "wrong_type")
     if not isinstance(source, str | os.PathLike):
         raise InputError(
-            f"only files can be read in chunks, got {type(source).__name__}", hint="use bz.read for data in memory"
+            f"only files can be read in chunks, got {type(source).__name__}",
+            "not_a_file",
+            hint="use bz.read for data in memory",
         )
     how = {name: options[name] for name in ("delimiter", "decimal", "encoding", "header") if name in options}
     options_of_inputs = {name: value for name, value in options.items() if name not in how}
@@ -164,15 +166,19 @@ def _checked(
             here = none_of(inputs, chunk.data)
             like = like or here
             if not chunk.is_whole and (here != like or here.columns != like.columns):  # as of somebody else's inputs
-                raise InputError(f"{chunk.where} have other labels, columns or types than those before them")
+                raise InputError(
+                    f"{chunk.where} have other labels, columns or types than those before them", "labels_differ"
+                )
             counts = ((n, v) for n, v in chunk.data.items() if n not in inputs.coded and v.dtype.kind == "i")
             totals.update({name: int(values.sum()) for name, values in counts})  # each sum of a chunk is below 2**53
             if large := [name for name, total in totals.items() if total > LARGEST_COUNT]:
-                raise InputError(f"{shown(large[0])} has a sum of 2**53 or more")
+                raise InputError(f"{shown(large[0])} has a sum of 2**53 or more", "too_large")
             observations += int(inputs.observations(chunk.data)[1].sum())
             yield chunk
     if not observations:
-        raise InputError("there are no observations: no row has a value in every column that is used, and counts")
+        raise InputError(
+            "there are no observations: no row has a value in every column that is used, and counts", "no_data"
+        )
 
 
 def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any], is_part: bool) -> _Chunk:
@@ -212,23 +218,31 @@ _LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symb
 def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[str, Any]) -> None:
     """Refuse options, or their absence, with which a row alone does not say what it means."""
     if isinstance(inputs, Series):
-        raise InputError("a sequence of observations cannot be cut into chunks", hint="read the file at once")
+        raise InputError(
+            "a sequence of observations cannot be cut into chunks", "not_cuttable", hint="read the file at once"
+        )
     chosen = {name: value for name, value in options.items() if value is not None}
     whole = next((names for kind, names in _OF_ALL_ROWS.items() if isinstance(inputs, kind)), frozenset[str]())
     for name in sorted(whole & chosen.keys()):
         hint = "write 0 and 1" if name == "positive" else "read the file at once, or give it one observation a row"
-        raise InputError(f"--{name} needs all rows together, and cannot be used with chunks", hint=hint)
+        raise InputError(f"--{name} needs all rows together, and cannot be used with chunks", "needs_rows", hint=hint)
     if isinstance(inputs, Categories) and "column" not in chosen and len(table.columns) > 1:
-        raise InputError("only all rows together show whether the table holds labels or counts", hint="use --column")
+        raise InputError(
+            "only all rows together show whether the table holds labels or counts", "not_cuttable", hint="use --column"
+        )
     labels = next((name for kind, name in _LABELS.items() if isinstance(inputs, kind)), None)
     if labels is not None and labels not in chosen:
-        raise InputError(f"the {labels} must be known before the first chunk", hint=f"name them with --{labels}")
+        raise InputError(
+            f"the {labels} must be known before the first chunk",
+            "labels_must_be_given",
+            hint=f"name them with --{labels}",
+        )
     ends = "source" in chosen or any(pair <= table.columns.keys() for pair in ({"from", "to"}, {"source", "target"}))
     if isinstance(inputs, Transitions) and not ends:
         hint = "give columns of transitions with --source and --target"
-        raise InputError("a sequence of symbols cannot be cut into chunks", hint=hint)
+        raise InputError("a sequence of symbols cannot be cut into chunks", "not_cuttable", hint=hint)
     if isinstance(inputs, Transitions) and str(chosen.get("order")) != "1":
-        raise InputError("only all rows together show which contexts occur", hint="use --order 1")
+        raise InputError("only all rows together show which contexts occur", "not_cuttable", hint="use --order 1")
 
 
 # Adding up

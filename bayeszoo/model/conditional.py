@@ -73,10 +73,10 @@ class Conditional(Model, family=True):
         object.__setattr__(self, "priors", priors := Priors(self.priors))
         for name, prior in priors.items():
             if name not in self.outer:
-                raise InputError(f"prior of {name}: {self.name} has {', '.join(self.outer)}")
+                raise InputError(f"prior of {name}: {self.name} has {', '.join(self.outer)}", "unknown_name")
             if not self.outer[name].holds(prior.scale):
                 ends = f"between {self.outer[name].low:g} and {self.outer[name].high:g}"
-                raise InputError(f"{name} ~ {prior}: {name} lies {ends}, and this prior does not")
+                raise InputError(f"{name} ~ {prior}: {name} lies {ends}, and this prior does not", "out_of_range")
 
     @property
     def outer_shapes(self) -> Mapping[str, tuple[int, ...]]:

@@ -52,10 +52,10 @@ class Hyperparameter:
         if not depth or not several:
             return _number(value, label, self.positive)
         if not len(value):
-            raise InputError(f"{label} is an empty list", hint="give one number, or one for each entry")
+            raise InputError(f"{label} is an empty list", "empty_list", hint="give one number, or one for each entry")
         entries = tuple(self._entries(item, f"{label}[{i}]", depth - 1) for i, item in enumerate(value))
         if len({np.shape(item) if isinstance(item, tuple) else () for item in entries}) > 1:
-            raise InputError(f"{label} is ragged: its rows have different lengths")
+            raise InputError(f"{label} is ragged: its rows have different lengths", "ragged")
         return entries
 
     def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
@@ -171,9 +171,9 @@ def moved[M: DataclassInstance](model: M, sizes: Mapping[str, int]) -> M:
 
 def _whole(value: object, label: str) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise InputError(f"{label} must be a whole number, got {value!r}")
+        raise InputError(f"{label} must be a whole number, got {value!r}", "wrong_type")
     if value < 1:
-        raise InputError(f"{label} must be at least 1, got {value}")
+        raise InputError(f"{label} must be at least 1, got {value}", "out_of_range")
     return int(value)
 
 
@@ -181,12 +181,12 @@ def _number(value: object, label: str, must_be_positive: bool) -> np.float64:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(f"{label} must be a number, got {value!r}")
+        raise InputError(f"{label} must be a number, got {value!r}", "wrong_type")
     if not -LARGEST <= value <= LARGEST:
         size = f"{value:g}" if isinstance(value, float | np.floating) else "a larger number"
-        raise InputError(f"{label} must be finite and at most {LARGEST:g} in size, got {size}")
+        raise InputError(f"{label} must be finite and at most {LARGEST:g} in size, got {size}", "out_of_range")
     if must_be_positive and value <= 0:
-        raise InputError(f"{label} must be > 0, got {value:g}")
+        raise InputError(f"{label} must be > 0, got {value:g}", "out_of_range")
     return np.float64(value)
 
 
@@ -194,19 +194,25 @@ def _covariance(value: Any, label: str) -> tuple[tuple[np.float64, ...], ...]:
     if not isinstance(value, list | tuple | np.ndarray) or not all(
         isinstance(row, list | tuple | np.ndarray) for row in value
     ):
-        raise InputError(f"{label} must be a matrix, a list of rows, got {value!r}")
+        raise InputError(f"{label} must be a matrix, a list of rows, got {value!r}", "wrong_type")
     rows = [[_number(x, f"{label}[{i},{j}]", False) for j, x in enumerate(row)] for i, row in enumerate(value)]
     if not rows or any(len(row) != len(rows) for row in rows):
-        raise InputError(f"{label} must be square: it has {len(rows)} rows of {', '.join(str(len(r)) for r in rows)}")
+        raise InputError(
+            f"{label} must be square: it has {len(rows)} rows of {', '.join(str(len(r)) for r in rows)}", "wrong_shape"
+        )
     matrix = np.array(rows)
     scale = np.sqrt(np.abs(np.outer(np.diag(matrix), np.diag(matrix))))
     if (wrong := np.argwhere(np.abs(matrix - matrix.T) > 1e-12 * scale)).size:
         i, j = wrong[0]
-        raise InputError(f"{label} is not symmetric: [{i},{j}]={matrix[i, j]:g}, [{j},{i}]={matrix[j, i]:g}")
+        raise InputError(
+            f"{label} is not symmetric: [{i},{j}]={matrix[i, j]:g}, [{j},{i}]={matrix[j, i]:g}", "not_symmetric"
+        )
     matrix = (matrix + matrix.T) / 2
     try:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         smallest = float(np.linalg.eigvalsh(matrix)[0])
-        raise InputError(f"{label} is not positive definite (smallest eigenvalue {smallest:g})") from None
+        raise InputError(
+            f"{label} is not positive definite (smallest eigenvalue {smallest:g})", "not_positive_definite"
+        ) from None
     return cast(tuple[tuple[np.float64, ...], ...], plain(matrix))

@@ -69,7 +69,9 @@ def plugins() -> dict[str, EntryPoint]:
     by_name: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         if point.name in by_name or point.name in builtin_names():
-            raise InputError(f"two installed models are called {point.name!r}", hint="uninstall one of them")
+            raise InputError(
+                f"two installed models are called {point.name!r}", "duplicate_name", hint="uninstall one of them"
+            )
         by_name[point.name] = point
     return by_name
 
@@ -95,10 +97,10 @@ def find(name: str) -> type[Model]:
         When there is no such model, its file cannot be run or does not define the class, or the class lacks a step.
     """
     if not isinstance(name, str):
-        raise InputError(f"a model's name is needed, got {name!r}", hint="see `bayeszoo list`")
+        raise InputError(f"a model's name is needed, got {name!r}", "not_a_model", hint="see `bayeszoo list`")
     if place := _IN_FILE.fullmatch(name):
         if not place[2]:
-            raise InputError(f"{place[1]} is a file: name the class", hint=f"write {place[1]}:CLASS")
+            raise InputError(f"{place[1]} is a file: name the class", "class_not_named", hint=f"write {place[1]}:CLASS")
         model = _in_file(Path(place[1]), place[2])
         _remember(_FILES[model].digest, str(Path(place[1]).resolve()))
         return model
@@ -117,7 +119,7 @@ def by_name(name: str) -> type[Model]:
         return _checked(_load(plugins()[name]), name)
     close = get_close_matches(name, names(), n=1)
     hint = f"did you mean {close[0]!r}?" if close else "see `bayeszoo list`"
-    raise InputError(f"there is no model called {name!r}", hint=hint)
+    raise InputError(f"there is no model called {name!r}", "unknown_model", hint=hint)
 
 
 class Reference(NamedTuple):
@@ -208,9 +210,11 @@ def _found_again_by_name(name: str) -> type[Model]:
         if name in _named(_PLUG_IN):
             return by_name(name)
         hint = f"name it once: bayeszoo show {name}"
-        raise InputError(f"the fit is of the plug-in {name!r}, which has not been named here", hint=hint)
+        raise InputError(
+            f"the fit is of the plug-in {name!r}, which has not been named here", "unknown_model", hint=hint
+        )
     hint = "in Python: bz.load(path, model=CLASS)"
-    raise InputError(f"the fit is of {name!r}, which is no model of the zoo", hint=hint)
+    raise InputError(f"the fit is of {name!r}, which is no model of the zoo", "unknown_model", hint=hint)
 
 
 def _lent(own: OwnFile) -> type[Model] | None:
@@ -238,7 +242,7 @@ def _asked(own: OwnFile, state: str) -> type[Model]:
         lend(find(place if _IN_FILE.fullmatch(place) and ".py:" in place else f"{place}:{own.kind}"))
         return cast(type[Model], _lent(own))
     hint = f"name the same file: --model-file FOLDER/{own.file}:{own.kind}, in Python bz.load(path, model={own.kind})"
-    raise InputError(what, hint=hint)
+    raise InputError(what, "bad_model_file", hint=hint)
 
 
 def _named_file() -> Path:
@@ -275,7 +279,7 @@ def _in_file(path: Path, kind: str) -> type[Model]:
     if not inspect.isclass(candidate):
         classes = [name for name, value in vars(module).items() if _is_own(value, module)]
         hint = f"it defines {', '.join(classes)}" if classes else "it defines no model"
-        raise InputError(f"{path.name} has no class {kind}", hint=hint)
+        raise InputError(f"{path.name} has no class {kind}", "unknown_name", hint=hint)
     model = _complete(candidate, f"{path.name}:{kind}")
     _FILES[model] = OwnFile(path.name, kind, _digest_of(text))
     return model
@@ -290,13 +294,13 @@ def _is_own(value: object, module: ModuleType) -> bool:
 
 def _text_of(path: Path) -> str:
     if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise InputError(f"not a regular file: {path}")
+        raise InputError(f"not a regular file: {path}", "no_such_file")
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        raise InputError(f"{path} cannot be read: {error.strerror}", "unreadable_file") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text") from None
+        raise InputError(f"{path} is not UTF-8 text", "unreadable_file") from None
 
 
 def _digest_of(text: str) -> str:
@@ -339,7 +343,7 @@ def _blaming(path: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         lines = [step.lineno for step in traceback.extract_tb(error.__traceback__) if step.filename == path]
         at = f", line {lines[-1]}" if lines else ""
-        raise InputError(f"{Path(path).name}{at}: {type(error).__name__}: {error}") from error
+        raise InputError(f"{Path(path).name}{at}: {type(error).__name__}: {error}", "bad_model_file") from error
 
 
 def blaming_its_file(model: type[Model]) -> AbstractContextManager[None]:
@@ -355,28 +359,30 @@ def _load(point: EntryPoint) -> object:
         return point.load()
     except Exception as error:  # it is other people's code: whatever it raises is about the plug-in
         hint = "ask its author, or uninstall it"
-        raise InputError(f"the plug-in {point.name!r} cannot be imported: {error}", hint=hint) from error
+        raise InputError(
+            f"the plug-in {point.name!r} cannot be imported: {error}", "bad_model_file", hint=hint
+        ) from error
 
 
 def _only_model(name: str) -> type[Model]:
     module = importlib.import_module(f"{GROUP}.{name}")
     models = [value for value in vars(module).values() if _is_own(value, module)]
     if len(models) != 1:
-        raise InputError(f"{name}.py defines {len(models)} models", hint="one file holds one model")
+        raise InputError(f"{name}.py defines {len(models)} models", "bad_model_file", hint="one file holds one model")
     return _checked(models[0], name)
 
 
 def _checked(candidate: object, name: str) -> type[Model]:
     model = _complete(candidate, f"the plug-in {name!r}")
     if model.name != name:
-        raise InputError(f"{model.__name__} is called {model.name!r}, but is offered as {name!r}")
+        raise InputError(f"{model.__name__} is called {model.name!r}, but is offered as {name!r}", "duplicate_name")
     return model
 
 
 def _complete(candidate: object, name: str) -> type[Model]:
     """Return a class that is a model and has every step that its bases require."""
     if not (inspect.isclass(candidate) and issubclass(candidate, Model)):
-        raise InputError(f"{name} is not a bayeszoo Model", hint="derive it from bayeszoo.model.Model")
+        raise InputError(f"{name} is not a bayeszoo Model", "not_a_model", hint="derive it from bayeszoo.model.Model")
     if missing := sorted(candidate.__abstractmethods__):
-        raise InputError(f"{candidate.__name__} lacks {', '.join(missing)}", hint="see CONTRACT.md")
+        raise InputError(f"{candidate.__name__} lacks {', '.join(missing)}", "bad_model_file", hint="see CONTRACT.md")
     return candidate

@@ -80,7 +80,7 @@ class OuterIntegrand(Integrand):
         self._coordinates = at = OuterCoordinates.of(model, model.integrated_over)
         if len(at.labels) > MOST_OUTER:
             many = f"{len(at.labels)} numbers, and it is of at most {MOST_OUTER}"
-            raise NumericalError(f"{model}: the quadrature is over {many}; map and mle take any number")
+            raise NumericalError(f"{model}: the quadrature is over {many}; map and mle take any number", "too_large")
         self.names = at.labels
         start, reach = at.about(model.outer_guess(data))
         reach = 64 * reach
@@ -215,7 +215,7 @@ def _over_outer(model: Conditional, data: Values) -> Integrated:
 
     grid = refined(integrand, is_fine)
     if not np.max(grid.log_density) > -math.inf:
-        raise NumericalError(f"{model.name}: the density is zero on the whole grid")
+        raise NumericalError(f"{model.name}: the density is zero on the whole grid", "impossible_data")
     rows = model.inputs.size(data)
     of_all = moments_of(integrand, grid, inner, derived, _existing(integrand, inner, derived), rows)
     posterior = integrated(integrand, grid, inner, integrand.log_joint, of_all, rows)
@@ -253,7 +253,7 @@ def _derived(model: Model, params: Values) -> dict[str, Any]:
 def _over_weights(model: LogConcave, data: Values) -> Integrated:
     """Integrate over the one or two parameters of a log-concave model, in units of its prior."""
     if why := beyond_quadrature(model, data):
-        raise NumericalError(why)
+        raise NumericalError(why, "integration_failed")
     rows = model.concave(data)
     mode = rows.highest()
     orders = [(0,)] if rows.size == 1 else [(0, 1), (1, 0)]

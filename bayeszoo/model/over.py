@@ -97,7 +97,11 @@ class Over(Conditional, family=True):
 
     def declare(self, data: Values) -> NoReturn:
         """Refuse: fields are numbers, from which designs are computed, and no tensors."""
-        raise InputError(f"{self} has no density to sample: its fields are numbers", hint="exact, map and mle fit it")
+        raise InputError(
+            f"{self} has no density to sample: its fields are numbers",
+            "no_capability",
+            hint="exact, map and mle fit it",
+        )
 
     marginalized = declare
 
@@ -128,7 +132,9 @@ class Over(Conditional, family=True):
             except InputError:
                 continue
             if not np.array_equal(_evidence(there, stats), _evidence(there, there.statistics(data)), equal_nan=True):
-                raise InputError(f"over {name}: {self.base.name} reads the data with it: it cannot be optimized")
+                raise InputError(
+                    f"over {name}: {self.base.name} reads the data with it: it cannot be optimized", "not_optimizable"
+                )
         return stats
 
     def log_outer_prior(self, outer: Values) -> Any:
@@ -142,7 +148,7 @@ class Over(Conditional, family=True):
         assert self._log_prior is not None
         if not (height := float(self._log_prior(**point))) < np.inf:
             place = ", ".join(f"{name}={value:g}" for name, value in point.items())
-            raise InputError(f"log_prior must be a number below infinity, got {height} at {place}")
+            raise InputError(f"log_prior must be a number below infinity, got {height} at {place}", "wrong_type")
         return height
 
     def under(self, log_prior: Callable[..., float]) -> Self:
@@ -316,7 +322,7 @@ def moved(model: ClosedForm[Any], name: str) -> ClosedForm[Any]:
 def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
     """Refuse a model without a closed form, and names that are not of fields of it."""
     if not isinstance(model, ClosedForm):
-        raise InputError(f"{model.name} has no closed-form evidence", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} has no closed-form evidence", "no_closed_form", hint="see `bayeszoo list`")
     require_fields(model, names)
     return model
 
@@ -326,9 +332,11 @@ def require_fields(model: Model, names: Sequence[str]) -> None:
     known = [name for name, field in hyperparameters(model).items() if not (field.matrix or field.whole)]
     has = f"{model.name} has {', '.join(known)}"
     if not names:
-        raise InputError(f"over which fields? {has}", hint="name a few, as over all of them the prior may collapse")
+        raise InputError(
+            f"over which fields? {has}", "unknown_field", hint="name a few, as over all of them the prior may collapse"
+        )
     for name in names:
         if name not in known:
-            raise InputError(f"over {name}: {model.name} has no such field of numbers", hint=has)
+            raise InputError(f"over {name}: {model.name} has no such field of numbers", "unknown_field", hint=has)
     if len(set(names)) < len(names):
-        raise InputError(f"over {', '.join(names)}: a field is named twice")
+        raise InputError(f"over {', '.join(names)}: a field is named twice", "duplicate_name")

@@ -68,10 +68,16 @@ class Sequential(Latent, family=True):
         assert isinstance(self.inputs, Series)
         if not self.inputs.masked(new).all():
             hint = "give their number (--rows 3); `bayeszoo decode FIT NEW` scores other sequences"
-            raise InputError(f"rows of {self.name} depend on those before: it predicts how they go on", hint=hint)
+            raise InputError(
+                f"rows of {self.name} depend on those before: it predicts how they go on", "no_capability", hint=hint
+            )
         if np.any(seen["sequence"] != seen["sequence"][0]):
             hint = "`bayeszoo decode FIT --steps 3` predicts the rows after each"
-            raise InputError("the fit has several sequences: which of them new rows follow is not known", hint=hint)
+            raise InputError(
+                "the fit has several sequences: which of them new rows follow is not known",
+                "new_rows_unknown",
+                hint=hint,
+            )
         return self.rows_in(params, seen, self.ahead(params, seen, self.inputs.size(new)))
 
     def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:

@@ -84,9 +84,9 @@ def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options:
     """
     conjugate = _require_conjugate(model)
     if not (isinstance(forget, int | float) and 0 < forget <= 1):
-        raise InputError(f"forget must be a number in (0, 1], got {forget!r}", hint="1 forgets nothing")
+        raise InputError(f"forget must be a number in (0, 1], got {forget!r}", "wrong_type", hint="1 forgets nothing")
     if isinstance(batches, str | PathLike | Mapping):
-        raise InputError("batches must be a sequence of batches", hint="put a single one into a list")
+        raise InputError("batches must be a sequence of batches", "not_batches", hint="put a single one into a list")
     return _stream(conjugate, batches, float(forget), options)
 
 
@@ -109,11 +109,17 @@ def _batch(model: Model, batch: Any, options: Mapping[str, Any]) -> Data:
     data = read(model, batch, **options)
     coding = coding_of(data)
     if isinstance(coding, FormulaCoding):
-        raise InputError("a formula needs all rows together, and a batch has some", hint="name the features instead")
+        raise InputError(
+            "a formula needs all rows together, and a batch has some", "needs_rows", hint="name the features instead"
+        )
     known = asked_levels(data.reading.get("options", {}).get("levels", {}))
     if coding is not None and (unknown := next((name for name in coding.levels if name not in known), None)):
         hint = f"give levels={{{unknown!r}: [...]}}"
-        raise InputError(f"the levels of column {shown(unknown)} must be known before the first batch", hint=hint)
+        raise InputError(
+            f"the levels of column {shown(unknown)} must be known before the first batch",
+            "labels_must_be_given",
+            hint=hint,
+        )
     return data
 
 
@@ -123,12 +129,16 @@ def _require_weights(model: Conjugate[Any], stats: Any) -> None:
     pairs = zip(*([np.asarray(getattr(each, name)) for name in hyperparameters(model)] for each in both), strict=True)
     if any(np.max(np.abs(pooled - doubled)) > 1e-9 * np.max(np.abs(pooled)) for pooled, doubled in pairs):
         differs = "discounted(2) differs from the statistics of the same rows taken twice"
-        raise NumericalError(f"{type(stats).__name__}.{differs}")
+        raise NumericalError(f"{type(stats).__name__}.{differs}", "bad_model_step")
 
 
 def _require_conjugate(model: Model) -> Conjugate[Any]:
     if not isinstance(model, Model):
-        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+        raise InputError(
+            f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint="write bz.find(name)()"
+        )
     if not isinstance(model, Conjugate):
-        raise InputError(f"{model.name} has no closed-form posterior to go on from", hint="see `bayeszoo list`")
+        raise InputError(
+            f"{model.name} has no closed-form posterior to go on from", "no_closed_form", hint="see `bayeszoo list`"
+        )
     return model

@@ -42,7 +42,7 @@ def listed(fits: xr.DataTree | Iterable[xr.DataTree]) -> list[xr.DataTree]:
     trees = cast("list[xr.DataTree]", [fits] if hasattr(fits, "children") else list(fits))
     if other := [tree for tree in trees if not hasattr(tree, "children")]:  # a mapping gives its names
         hint = "pass what bz.fit returned, or a list"
-        raise InputError(f"fits are asked for, not {type(other[0]).__name__}", hint=hint)
+        raise InputError(f"fits are asked for, not {type(other[0]).__name__}", "not_a_fit", hint=hint)
     for tree in trees:
         Fit(tree)  # which refuses what is no fit, as fits by group
     return trees
@@ -53,7 +53,9 @@ def trusted(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
     require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
     for tree in trees:
         if why := withheld(tree):
-            raise Untrustworthy(f"{tree.attrs['method']}: {'; '.join(filter(None, (why, next_step(tree))))}")
+            raise Untrustworthy(
+                f"{tree.attrs['method']}: {'; '.join(filter(None, (why, next_step(tree))))}", "withheld"
+            )
     return matched(list(trees))
 
 

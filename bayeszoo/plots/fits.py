@@ -87,7 +87,7 @@ def energy(tree: xr.DataTree, **options: Any) -> PlotCollection:
         When the sampler has no energy.
     """
     if "energy" not in tree.children.get("sample_stats", {}):
-        raise InputError(f"{tree.attrs['method']} has no energy", hint="energies are of NUTS")
+        raise InputError(f"{tree.attrs['method']} has no energy", "no_draws", hint="energies are of NUTS")
     from matplotlib.ticker import MaxNLocator
 
     collection = _arviz().plot_energy(tree, **({"backend": "matplotlib"} | options))
@@ -124,7 +124,7 @@ def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
     log_p = next(iter(groups.pooled("log_likelihood").values()))
     k_hats = importance(log_p, relative_efficiency(groups.draws().values()))[1]
     if not np.isfinite(k_hats).any():
-        raise InputError("no row has a finite k-hat")
+        raise InputError("no row has a finite k-hat", "no_quantity")
     infinite = int(np.sum(~np.isfinite(k_hats)))
     axis = "row" + f" ({infinite} of {len(k_hats)} have no finite k-hat)" * (infinite > 0)
     visuals = {"hlines": {"color": MODE, "linestyle": "--"}, "xlabel": {"text": axis}} | options.pop("visuals", {})
@@ -175,7 +175,7 @@ def posterior(
     trees = choice.trusted(choice.listed(fits))
     drawn = choice.with_draws(trees)
     if not drawn:
-        raise InputError("none of the fits has draws", hint="a point estimate has no density")
+        raise InputError("none of the fits has draws", "no_draws", hint="a point estimate has no density")
     named = dict(zip(map(id, trees), names_of(trees), strict=True))
     chosen = scalars.varying(drawn[0], scalars.labels(drawn[0]))[:MOST] if quantities is None else list(quantities)
     is_one = choice.same_model(trees)
@@ -227,7 +227,7 @@ def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCo
     fits = choice.listed(fits)
     shown = choice.drawable(fits)
     if not shown:
-        raise InputError("none of the fits has draws that may be shown")
+        raise InputError("none of the fits has draws that may be shown", "no_draws")
     chosen = choice.one_of_each(shown[0])
     shown = choice.that_have(shown, chosen)
     return posterior([*shown, *choice.at_modes(fits, shown)], chosen, **choice.lines(fits, shown) | options)
@@ -242,7 +242,7 @@ def forest(
     """
     trees = choice.with_draws(choice.trusted(choice.listed(fits)))
     if not trees:
-        raise InputError("none of the fits has draws", hint="a point estimate has no interval")
+        raise InputError("none of the fits has draws", "no_draws", hint="a point estimate has no interval")
     chosen = scalars.labels(trees[0])[: 3 * MOST] if quantities is None else list(quantities)
     draws = [scalars.draws_of(tree, chosen) for tree in trees]
     return _forest(dict(zip(names_of(trees), draws, strict=True)), trees, options)
@@ -280,12 +280,12 @@ def shrinkage(
     trees = [reference, approximation]
     require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
     if not choice.same_model(trees):
-        raise InputError(f"{' and '.join(names_of(trees))} are fits of different models or priors")
+        raise InputError(f"{' and '.join(names_of(trees))} are fits of different models or priors", "not_comparable")
     trees = matched(trees)
     wanted = scalars.labels(reference) if quantities is None else quantities
     chosen = scalars.finite(trees[1], scalars.measurable(trees[0], wanted))[: 2 * MOST if quantities is None else None]
     if not chosen:
-        raise InputError("no quantity has a standard deviation that is finite and not 0")
+        raise InputError("no quantity has a standard deviation that is finite and not 0", "no_quantity")
     held = [" (withheld)" * bool(choice.withheld(tree)) for tree in trees]
     names = [name + why for name, why in zip(names_of(trees), held, strict=True)]
     draws = {name: scalars.draws_of(tree, chosen) for name, tree in zip(names, trees, strict=True)}
@@ -341,7 +341,7 @@ def _arviz() -> Any:
 def _chains(tree: xr.DataTree, quantities: Sequence[str] | None) -> xr.DataTree:
     """Return the draws of a sampler, with what it says of them."""
     if tree.attrs["kind"] != "sampled":
-        raise InputError(f"{tree.attrs['method']} has no chains", hint="give a fit by nuts, gibbs or smc")
+        raise InputError(f"{tree.attrs['method']} has no chains", "no_draws", hint="give a fit by nuts, gibbs or smc")
     groups = scalars.free_of_labels(tree) if quantities is None else (*scalars.GROUPS, "invariants")
     chosen = scalars.labels(tree, groups)[:MOST] if quantities is None else quantities
     groups_ = {"posterior": scalars.draws_of(tree, chosen, groups)}

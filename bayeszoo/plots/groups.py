@@ -51,13 +51,19 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
     compared, known = contrasts(tree, against), estimates(tree)
     labels = list(fits_of(tree)) if is_by_group(tree) else list(dict.fromkeys(known["group"]))
     if len(labels) > MOST_GROUPS:
-        raise InputError(f"{len(labels)} groups are too many to draw each in a line", hint="take bz.plot_pooling(tree)")
+        raise InputError(
+            f"{len(labels)} groups are too many to draw each in a line", "too_large", hint="take bz.plot_pooling(tree)"
+        )
     every = list(dict.fromkeys(compared["quantity"])) if len(compared) else []
     chosen = every[:MOST] if quantities is None else list(quantities)
     if others := [name for name in chosen if name not in every]:
-        raise InputError(f"there is no contrast of {others[0]!r}", hint=f"there are of {', '.join(every) or 'none'}")
+        raise InputError(
+            f"there is no contrast of {others[0]!r}", "unknown_name", hint=f"there are of {', '.join(every) or 'none'}"
+        )
     if not chosen:
-        raise InputError("; ".join(["no quantity of the groups can be compared", *compared.attrs["withheld"]]))
+        raise InputError(
+            "; ".join(["no quantity of the groups can be compared", *compared.attrs["withheld"]]), "no_quantity"
+        )
     pairs = int(compared["quantity"].value_counts().max())
     figure, axes = panels(2 * len(chosen), 4.2, 0.8 + 0.2 * max(len(labels), pairs), across=2)
     for name, left, right in zip(chosen, axes[::2], axes[1::2], strict=True):

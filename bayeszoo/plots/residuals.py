@@ -51,7 +51,9 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
 
     frame = source if isinstance(source, pd.DataFrame) else residuals(source, seed=seed)
     if not {"normal_score", "band_lower", "pit"} <= set(frame.columns) or "basis" not in frame.attrs:
-        raise InputError("the data frame is not one that bz.residuals returned", hint="give it whole, or give the fit")
+        raise InputError(
+            "the data frame is not one that bz.residuals returned", "not_a_fit", hint="give it whole, or give the fit"
+        )
     figure, (qq, scatter, histogram) = panels(3, 4.5, 4.2)
     _draw_qq(qq, frame)
     _draw_scatter(scatter, frame)

@@ -116,9 +116,11 @@ def _require_table(table: Any) -> None:
         *(c.error for c in CRITERIA if c.error),
     }
     if not needed <= set(getattr(table, "columns", ())):
-        raise InputError("the table is not one that select returned", hint="give bz.select(candidates, data)")
+        raise InputError(
+            "the table is not one that select returned", "not_a_fit", hint="give bz.select(candidates, data)"
+        )
     if not len(table):
-        raise InputError("the table has no candidates")
+        raise InputError("the table has no candidates", "no_data")
 
 
 def _against_components(table: pd.DataFrame, criteria: Sequence[Criterion]) -> Figure:

@@ -178,7 +178,9 @@ def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Folded:
     """Predict each observation from the others."""
     model = Fit(next(iter(named.values()))[0]).model
     if not isinstance(model, Observable):
-        raise InputError(f"{model.name} does not say how one observation is distributed given the parameters")
+        raise InputError(
+            f"{model.name} does not say how one observation is distributed given the parameters", "no_row_law"
+        )
     rows = [[name, *_score(tree)] for name, (tree, _) in named.items()]
     columns = ["fit", "LOO score", "se", "MC error", "largest k-hat", "why not"]
     lead = "The mean log predictive density of one observation given all others, in nats; larger is better."

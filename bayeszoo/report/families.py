@@ -96,7 +96,7 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
     """Draw the slopes of all fits on one axis, and the effects of the features by the first."""
     shown = [tree for tree in trees if has_slopes(Fit(tree).model) and not withheld(tree)]
     if not shown:
-        raise Untrustworthy("the slopes of all fits are withheld")
+        raise Untrustworthy("the slopes of all fits are withheld", "withheld")
     main = best(shown)
     drawn = [main, *(tree for tree in shown if tree is not main)]
     interval = "" if main.attrs["kind"] == "point estimate" else ", with 95% intervals"
@@ -215,7 +215,7 @@ def responsibilities(tree: xr.DataTree) -> Answer:
     data = Fit(tree).data
     frame = assign(tree)
     if "component" not in frame:
-        raise InputError("the latent variable of a row is a number, not a component")
+        raise InputError("the latent variable of a row is a number, not a component", "no_capability")
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
     lead += f"{frame.attrs['expected_errors']:.3g} are expected to be wrong."
     counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean"])

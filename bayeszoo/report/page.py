@@ -67,7 +67,9 @@ def report(
     every: Any = [fits] if hasattr(fits, "children") else list(fits)
     if any(map(is_by_group, every)):
         if len(every) > 1:
-            raise InputError("fits by group have a page of their own", hint="name them alone, or single groups")
+            raise InputError(
+                "fits by group have a page of their own", "one_group_only", hint="name them alone, or single groups"
+            )
         write_text(_filled(groups.parts(every[0])), path, overwrite)
         return path
     trees, refused = _sorted(every)
@@ -78,7 +80,7 @@ def report(
 def probe(path: Path, overwrite: bool = False) -> Path:
     """Check that a page can be written, before any work is done."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"reports are saved as HTML: {path.name!r} must end in .html")
+        raise InputError(f"reports are saved as HTML: {path.name!r} must end in .html", "wrong_suffix")
     require_writable(path, overwrite)
     return path
 
@@ -86,7 +88,7 @@ def probe(path: Path, overwrite: bool = False) -> Path:
 def _sorted(every: list[Any]) -> tuple[list[xr.DataTree], list[Withheld]]:
     trees = [each for each in every if not isinstance(each, Withheld)]
     if not trees:
-        raise InputError("there is no fit to report", hint="give what bz.fit returned")
+        raise InputError("there is no fit to report", "no_data", hint="give what bz.fit returned")
     require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
     return trees, [each for each in every if isinstance(each, Withheld)]
 

@@ -76,7 +76,9 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
     """
     if isinstance(groups, str) or not set(groups) <= set(GROUPS):
         unknown = groups if isinstance(groups, str) else next(name for name in groups if name not in GROUPS)
-        raise InputError(f"there is no group {unknown!r} to add", hint=f"give a list of {', '.join(GROUPS)}")
+        raise InputError(
+            f"there is no group {unknown!r} to add", "unknown_name", hint=f"give a list of {', '.join(GROUPS)}"
+        )
     fit = Fit(tree)
     for name in GROUPS:
         if name in groups and name not in fit:
@@ -141,16 +143,16 @@ def _outcome(fit: Fit) -> np.ndarray:
 def _observable(fit: Fit) -> Observable:
     """Return the model, which says how each row is distributed given the parameters."""
     if not isinstance(fit.model, Observable):
-        raise NoGroup(f"the rows of {fit.model.name} are not independent given the parameters")
+        raise NoGroup(f"the rows of {fit.model.name} are not independent given the parameters", "dependent_rows")
     return fit.model
 
 
 def _draws(fit: Fit) -> dict[str, np.ndarray]:
     if fit.kind == "point estimate":
-        raise NoGroup("a point estimate has no posterior draws")
+        raise NoGroup("a point estimate has no posterior draws", "no_draws")
     draws = fit.draws()
     if not all(np.isfinite(values).all() for values in draws.values()):
-        raise NoGroup("some of its draws are not finite")
+        raise NoGroup("some of its draws are not finite", "not_finite")
     return draws
 
 
@@ -210,14 +212,14 @@ def replicates(
     try:
         return np.asarray(likelihood.rvs(size=(count, *outcome.shape), random_state=rng))
     except ValueError as error:  # SciPy draws none where one of them has no distribution
-        raise NoGroup(f"no data can be drawn at some draws of the parameters: {error}") from error
+        raise NoGroup(f"no data can be drawn at some draws of the parameters: {error}", "no_replicates") from error
 
 
 def _prior(fit: Fit) -> xr.Dataset:
     drawn = prior_draws(fit.model, fit.data, PRIOR_DRAWS, stream_of_fit(fit.tree.attrs, 0, "group", "prior"))
     posterior = fit.tree["posterior"].to_dataset()
     if missing := [str(name) for name in posterior.data_vars if name not in drawn]:
-        raise NoGroup(f"the prior of {missing[0]} is not drawn by itself")
+        raise NoGroup(f"the prior of {missing[0]} is not drawn by itself", "no_prior_draws")
     variables = {name: (variable.dims, drawn[str(name)][None]) for name, variable in posterior.data_vars.items()}
     labels = {name: values for name, values in posterior.coords.items() if name not in ("chain", "draw")}
     return xr.Dataset(variables, coords={**labels, "chain": [0], "draw": np.arange(PRIOR_DRAWS)})
@@ -232,9 +234,9 @@ def prior_draws(model: Model, data: Values, draws: int, rng: np.random.Generator
             else:
                 drawn = _declared(model, data, draws, rng)
     except (NotImplementedError, NumericalError) as error:
-        raise NoGroup(f"there are no draws from an improper prior: {error}") from error
+        raise NoGroup(f"there are no draws from an improper prior: {error}", "no_draws") from error
     if not all(np.isfinite(values).all() for values in drawn.values()):
-        raise NoGroup("there are no draws from an improper prior")
+        raise NoGroup("there are no draws from an improper prior", "no_draws")
     return drawn
 
 

@@ -294,7 +294,7 @@ def _refuse_constant(word: str) -> NoReturn:
 
 def _wrong(name: str, value: Any) -> InputError:
     problem = f"the fit's attribute {shown(name)} is damaged: {shown(value)}"
-    return InputError(problem, hint="fit again, or ask who made the file")
+    return InputError(problem, "damaged_fit", hint="fit again, or ask who made the file")
 
 
 def check_fit(tree: xr.DataTree) -> None:
@@ -331,11 +331,11 @@ def _check_draws(tree: xr.DataTree) -> None:
     variables = tree["posterior"].data_vars if "posterior" in tree.children else {}
     draws = {name: values for name, values in variables.items() if {"chain", "draw"} <= {*values.dims}}
     if not any(values.size for values in draws.values()):
-        raise InputError("the fit has no draws", hint="fit again, or ask who made the file")
+        raise InputError("the fit has no draws", "no_draws", hint="fit again, or ask who made the file")
     for name, values in draws.items():
         if values.dtype.kind not in "iuf" or (values.dtype.kind == "f" and np.isnan(values.to_numpy()).any()):
             problem = f"the draws of {shown(str(name))} in the fit are not all numbers"
-            raise InputError(problem, hint="fit again, or ask who made the file")
+            raise InputError(problem, "damaged_fit", hint="fit again, or ask who made the file")
 
 
 def _check_statistics(tree: xr.DataTree, group: str) -> None:
@@ -363,7 +363,9 @@ def _check_replicates(tree: xr.DataTree, group: str) -> None:
 
 
 def _not_of(group: str) -> InputError:
-    return InputError(f"the group {group!r} is not that of the fit", hint="fit again, or ask who made the file")
+    return InputError(
+        f"the group {group!r} is not that of the fit", "changed_fit", hint="fit again, or ask who made the file"
+    )
 
 
 def check_groups(tree: xr.DataTree, labels: Mapping[str, Any]) -> None:
@@ -377,7 +379,9 @@ def check_groups(tree: xr.DataTree, labels: Mapping[str, Any]) -> None:
 def _check(attrs: Mapping[Any, Any], required: Mapping[str, Check], optional: Mapping[str, Check]) -> None:
     for name, check in {**required, **optional}.items():
         if name not in attrs and name in required:
-            raise InputError(f"the fit has no attribute {name!r}", hint="fit again, or ask who made the file")
+            raise InputError(
+                f"the fit has no attribute {name!r}", "unknown_name", hint="fit again, or ask who made the file"
+            )
         if name in attrs and not check(_plain(attrs[name])):
             raise _wrong(name, attrs[name])
 

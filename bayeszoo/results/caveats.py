@@ -45,11 +45,11 @@ def require_shown(tree: xr.DataTree, answer: str) -> Fit:
     fit = Fit(tree)
     if not fit.is_shown:
         step = next_step(tree)
-        raise Untrustworthy(f"{WORDS[fit.status]}: {answer} are withheld{f'; {step}' if step else ''}")
+        raise Untrustworthy(f"{WORDS[fit.status]}: {answer} are withheld{f'; {step}' if step else ''}", "withheld")
     if far := fit.facts.get("parameters_withheld"):
         why = f"the approximation is too far from the posterior in {', '.join(far[:MOST_NAMED])}"
         step = next_step(tree)
-        raise Untrustworthy(f"{why}: {answer} are withheld{f'; {step}' if step else ''}")
+        raise Untrustworthy(f"{why}: {answer} are withheld{f'; {step}' if step else ''}", "withheld")
     return fit
 
 

@@ -93,13 +93,15 @@ def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
 
     fit = Fit(tree)
     if fit.kind == "point estimate":
-        raise InputError("a point estimate has no covariance", hint="fit by another method")
+        raise InputError("a point estimate has no covariance", "no_draws", hint="fit by another method")
     if why := "; ".join(failures_of(tree)) if not fit.is_shown else components_withheld(tree):
-        raise Untrustworthy(f"the covariance is withheld: {why}")
+        raise Untrustworthy(f"the covariance is withheld: {why}", "withheld")
     posterior = tree["posterior"].to_dataset()
     names = [label for variable in posterior.data_vars.values() for _, label in elements(variable)]
     if len(names) > MOST_ENTRIES:
-        raise InputError(f"the covariance of {len(names)} scalars is not computed: the most is {MOST_ENTRIES}")
+        raise InputError(
+            f"the covariance of {len(names)} scalars is not computed: the most is {MOST_ENTRIES}", "too_large"
+        )
     return pd.DataFrame(_matrix(tree), index=names, columns=names)
 
 

@@ -42,9 +42,11 @@ def probe(path: str | Path, overwrite: bool = False) -> Path:
     """Return ``path``, or raise `InputError` unless it is a ``.nc`` file that can be written now."""
     path = Path(path)
     if path.suffixes[-2:] != [".nc", ".partial"] and path.suffix != ".nc":
-        raise InputError(f"fits are saved as netCDF: {path.name!r} must end in .nc")
+        raise InputError(f"fits are saved as netCDF: {path.name!r} must end in .nc", "wrong_suffix")
     if find_spec(ENGINE) is None:
-        raise InputError(f"fits are written with {ENGINE}, which is not installed", hint=f"pip install {ENGINE}")
+        raise InputError(
+            f"fits are written with {ENGINE}, which is not installed", "missing_package", hint=f"pip install {ENGINE}"
+        )
     require_writable(path, overwrite)
     return path
 
@@ -83,7 +85,7 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     tree = tree.copy()
     tree.name = None  # of a group's fit in a tree of several; a file has none
     if sum(1 + len(node.variables) for node in tree.subtree) > MOST_LINKS:
-        raise InputError("this is too much for one file", hint="save fewer groups, or each fit by itself")
+        raise InputError("this is too much for one file", "too_large", hint="save fewer groups, or each fit by itself")
     tree.attrs[DIGEST] = json.dumps(digests(tree))
     # in memory: HDF5 crashes the process when the disk is full
     with memoryview(tree.to_netcdf(engine=ENGINE)) as content, replacing(path, overwrite) as temporary:
@@ -127,17 +129,19 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     if model is not None:
         lend(model)
     if not path.is_file():
-        raise InputError(f"not a regular file: {path}")
+        raise InputError(f"not a regular file: {path}", "no_such_file")
     with path.open("rb") as handle:
         if handle.read(len(_HDF5_SIGNATURE)) != _HDF5_SIGNATURE:
             raise _damaged(path)
     try:
         most = min(MAX_BYTES, max(2**26, DENSEST * path.stat().st_size))
         if (size := _declared_bytes(path)) > most:
-            raise InputError(f"{path.name} declares {size} bytes", hint=f"at most {most} are read")
+            raise InputError(f"{path.name} declares {size} bytes", "changed_fit", hint=f"at most {most} are read")
         tree = xr.load_datatree(path, engine=ENGINE)
         if tree.attrs["bayeszoo_format"] != FORMAT:
-            raise InputError(f"{path.name} is of another version of bayeszoo", hint="fit again, or use that version")
+            raise InputError(
+                f"{path.name} is of another version of bayeszoo", "other_version", hint="fit again, or use that version"
+            )
         _verify(tree, path)
     except InputError:
         raise
@@ -164,12 +168,14 @@ def _verify(tree: xr.DataTree, path: Path) -> None:
         if name not in now and not is_attribute_of_the_fit:
             continue
         if name not in now or (now[name][0] == shape and now[name][1] != digest):
-            raise InputError(f"{path.name} was changed after bayeszoo wrote it", hint="fit again")
+            raise InputError(f"{path.name} was changed after bayeszoo wrote it", "changed_fit", hint="fit again")
     fits = [Fit(fit) for fit in _every_fit(tree)]
     for fit in fits:
         check_agreement(fit.tree)
     if not all(fit.holds_its_data for fit in fits):
-        raise InputError(f"the data in {path.name} are not those that the fit was made from", hint="fit again")
+        raise InputError(
+            f"the data in {path.name} are not those that the fit was made from", "changed_fit", hint="fit again"
+        )
 
 
 def digests(tree: xr.DataTree) -> dict[str, tuple[list[int], str]]:
@@ -226,4 +232,4 @@ def _declared_bytes(path: Path) -> int:
 
 
 def _damaged(path: Path) -> InputError:
-    return InputError(f"{path.name} is not a bayeszoo result (or is damaged)")
+    return InputError(f"{path.name} is not a bayeszoo result (or is damaged)", "damaged_fit")

@@ -39,10 +39,12 @@ def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups:
     scalars = {label: (group, name, index) for group, name, index, label in _scalars(tree, groups)}
     chosen = list(scalars) if quantities is None else list(quantities)
     if unknown := [label for label in chosen if label not in scalars]:
-        raise InputError(f"the fit has no quantity {unknown[0]!r}", hint=f"it has {', '.join(list(scalars)[:20])}")
+        raise InputError(
+            f"the fit has no quantity {unknown[0]!r}", "unknown_name", hint=f"it has {', '.join(list(scalars)[:20])}"
+        )
     columns = [_draws(tree, *scalars[label]) for label in chosen]
     if not columns:
-        raise InputError("the fit has no quantity to show")
+        raise InputError("the fit has no quantity to show", "no_quantity")
     return _dataset(np.stack(columns, axis=-1), ("chain", "draw"), chosen)
 
 

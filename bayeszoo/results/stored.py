@@ -59,7 +59,9 @@ def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     """Return the fit of each group by its name, in the order of the groups."""
     if not is_by_group(tree):
         hint = "fit again with --by COLUMN, in Python by bz.fit_by"
-        raise InputError("this fit has no groups to compare, and no levels with one weight each", hint=hint)
+        raise InputError(
+            "this fit has no groups to compare, and no levels with one weight each", "no_groups", hint=hint
+        )
     fits = {str(fit.attrs.get("group")): fit for fit in tree[FITS].children.values()}
     memory = _memory_of(tree)
     if "groups" not in memory:
@@ -78,9 +80,13 @@ class Fit:
     def __init__(self, tree: xr.DataTree) -> None:
         if is_by_group(tree):
             hint = f"take the fit of one: tree['{FITS}'][{next(iter(tree[FITS].children))!r}]"
-            raise InputError(f"a fit is needed, and these are fits by {tree.attrs['by']!r}", hint=hint)
+            raise InputError(
+                f"a fit is needed, and these are fits by {tree.attrs['by']!r}", "one_group_only", hint=hint
+            )
         if "bayeszoo_format" not in getattr(tree, "attrs", {}):
-            raise InputError(f"a fit is needed, got {type(tree).__name__}", hint="give what bz.fit returned")
+            raise InputError(
+                f"a fit is needed, got {type(tree).__name__}", "not_a_fit", hint="give what bz.fit returned"
+            )
         self.tree = tree
         self._memory = _memory_of(tree)
         if "checked" not in self._memory:
@@ -173,7 +179,9 @@ class Fit:
         try:
             return kind(**self.fields)
         except TypeError:  # it lacks a field, or has no such one
-            raise InputError(f"the fields of the fit are not those of {kind.name}", hint="fit again") from None
+            raise InputError(
+                f"the fields of the fit are not those of {kind.name}", "changed_fit", hint="fit again"
+            ) from None
 
     def _kind(self) -> type[Model]:
         """Return the class of the model, which may be in a file that the user has named."""
@@ -246,10 +254,12 @@ class Fit:
             row_numbers=None if row is None else row.to_numpy(),
         )
         if data.digest != self.tree.attrs["data_digest"]:
-            raise InputError("the data stored with the fit are not those that it was made from", hint="fit again")
+            raise InputError(
+                "the data stored with the fit are not those that it was made from", "changed_fit", hint="fit again"
+            )
         if not _are_data_of(self.model, data):
             line = f"the data stored with the fit are none that {self.model.name} reads"
-            raise InputError(line, hint="fit again, or ask who made the file")
+            raise InputError(line, "not_writable", hint="fit again, or ask who made the file")
         return data
 
     @property
@@ -273,7 +283,11 @@ class Fit:
         like = none_of_the_rows(self.parsed("data_arrays"), **about, reading=kept)
         stats = rebuilt(self.model, like, {str(name): values.to_numpy() for name, values in group.items()})
         if digest_of(stats) != attrs["statistics_digest"]:
-            raise InputError("the statistics stored with the fit are not those that it was made from", hint="fit again")
+            raise InputError(
+                "the statistics stored with the fit are not those that it was made from",
+                "changed_fit",
+                hint="fit again",
+            )
         rows, reading = int(attrs["data_rows"]), self.reading or {}
         return Accumulated(self.model, stats, like, rows, attrs["data_digest"], reading=reading, **about)
 
@@ -302,7 +316,7 @@ class Fit:
             if name in arrays and -1 not in expected and arrays[name].shape[2:] != expected:
                 own, other = (" x ".join(map(str, shape)) or "one" for shape in (arrays[name].shape[2:], expected))
                 line = f"a draw of {name} has {own} entries, and the data and the model ask for {other}"
-                raise InputError(line, hint="fit again, or ask who made the file")
+                raise InputError(line, "not_writable", hint="fit again, or ask who made the file")
 
     def pooled(self, group: str = "posterior") -> dict[str, np.ndarray]:
         """Return the draws of all chains, one chain after the other, shape (draws, ...)."""
@@ -313,7 +327,7 @@ class _Draws(dict[str, np.ndarray]):
     """Draws by name; another tool may have left some out."""
 
     def __missing__(self, name: str) -> NoReturn:
-        raise InputError(f"the fit has no draws of {name}", hint="fit again, or take all of its variables")
+        raise InputError(f"the fit has no draws of {name}", "no_draws", hint="fit again, or take all of its variables")
 
 
 def _are_data_of(model: Model, data: Data) -> bool:

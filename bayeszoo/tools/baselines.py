@@ -36,7 +36,9 @@ def maker_of(kind: type[Model], name: str) -> Callable[[int], Any]:
     """Return what makes a baseline from a seed, or refuse one that is not known, or not for this outcome."""
     known = machines_of_classes() if issubclass(kind, Classifies) else machines_of_real_outcomes()
     if name not in known:
-        raise InputError(f"{kind.name} has no baseline {name!r}", hint=f"take some of {', '.join(known)}")
+        raise InputError(
+            f"{kind.name} has no baseline {name!r}", "unknown_method", hint=f"take some of {', '.join(known)}"
+        )
     return known[name]
 
 
@@ -64,7 +66,9 @@ def errors_of(kind: type[Model], maker: Callable[[int], Any], seen: Data, new: D
     outcome, expected = kind.inputs.outcome(rows), kind.inputs.outcome(others)
     known = weights > 0
     if is_class and len(np.unique(outcome[known])) < 2:
-        raise InputError("the rows that are not held out are of one class", hint="hold out fewer, or take another seed")
+        raise InputError(
+            "the rows that are not held out are of one class", "one_class", hint="hold out fewer, or take another seed"
+        )
     machine = maker(seed % LARGEST_SEED)
     weighted = {"sample_weight": weights[known]} if np.any(weights != 1) else {}  # equal ones change what a seed draws
     machine.fit(scaler.transform(rows["X"])[known], outcome[known], **weighted)

@@ -134,9 +134,9 @@ def bayesbag(
     """
     require_conjugate(type(model))
     if resamples < FEWEST:
-        raise InputError(f"resamples must be >= {FEWEST}, got {shown(resamples)}")
+        raise InputError(f"resamples must be >= {FEWEST}, got {shown(resamples)}", "out_of_range")
     if size is not None and size < 1:
-        raise InputError(f"size must be >= 1, got {shown(size)}")
+        raise InputError(f"size must be >= 1, got {shown(size)}", "out_of_range")
     rows = read(model, data)
     source = Resampled(cast("Conjugate[Any]", model), rows)
     size = source.total if size is None else size
@@ -155,7 +155,9 @@ def require_conjugate(kind: type[Model]) -> None:
     """Refuse a model whose posterior is not of its prior's family, or whose observations depend on each other."""
     if not issubclass(kind, Conjugate) or isinstance(kind.inputs, Series | Transitions):
         why = "has observations that depend on each other" if issubclass(kind, Conjugate) else "is not conjugate"
-        raise InputError(f"{kind.name} {why}", hint="`bayeszoo list` shows which models have the base Conjugate")
+        raise InputError(
+            f"{kind.name} {why}", "no_capability", hint="`bayeszoo list` shows which models have the base Conjugate"
+        )
 
 
 class Resampled:

@@ -152,13 +152,15 @@ def bootstrap(
     """
     asked = functional_of(functional)
     if draws < FEWEST_DRAWS:
-        raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}")
+        raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}", "out_of_range")
     rows = _read(asked, data, options)
     values = _values(asked, rows)
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
     sampled = _draws(asked, values, draws, stream(seed, "bootstrap", asked.name, rows.digest))
     if not np.isfinite(sampled).all():
-        raise NumericalError(f"the {asked.name} has draws that are not finite: give more rows that differ")
+        raise NumericalError(
+            f"the {asked.name} has draws that are not finite: give more rows that differ", "not_finite"
+        )
     law = None if asked.law is None else asked.law(values)
     return Bootstrap(asked.name, asked.of_rows(values), sampled, law, seed, rows, tuple(_notes(asked, values)))
 
@@ -169,7 +171,7 @@ def _read(asked: Functional, data: Any, options: dict[str, Any]) -> Data:
     wanted, other = ("column", "columns") if is_one else ("columns", "column")
     if options.get(other) is not None:
         several = "one column" if is_one else "several columns"
-        raise InputError(f"a {asked.name} takes {several}", hint=f"name it with --{wanted}")
+        raise InputError(f"a {asked.name} takes {several}", "wrong_columns", hint=f"name it with --{wanted}")
     return read(OneColumn if is_one else SeveralColumns, data, **options)
 
 
@@ -182,11 +184,11 @@ def _values(asked: Functional, rows: Data) -> np.ndarray:
         return values[:, 0] if len(names) == 1 else values
     if len(names) != asked.columns:
         problem = f"a {asked.name} takes two columns, the table has {len(names)}: {quoted(names)}"
-        raise InputError(problem, hint="name two of them with --columns" if len(names) > 2 else None)
+        raise InputError(problem, "wrong_columns", hint="name two of them with --columns" if len(names) > 2 else None)
     for name, column in zip(names, values.T, strict=True):
         if not np.ptp(column) > 0:
             problem = f"column {shown(name)} is constant" if len(column) > 1 else "there is one row"
-            raise InputError(problem, column=name, hint=f"a {asked.name} needs columns that vary")
+            raise InputError(problem, "wrong_columns", column=name, hint=f"a {asked.name} needs columns that vary")
     return values
 
 

@@ -68,7 +68,9 @@ def functional_of(asked: str | Weighted) -> Functional:
     }
     if asked not in known:
         problem = f"there is no functional {shown(asked)}"
-        raise InputError(problem, hint=f"there are {', '.join(known)} and quantile:P, such as quantile:0.9")
+        raise InputError(
+            problem, "unknown_name", hint=f"there are {', '.join(known)} and quantile:P, such as quantile:0.9"
+        )
     return known[asked]
 
 
@@ -79,7 +81,9 @@ def _level(asked: str, text: str) -> float:
     except ValueError:
         level = math.nan
     if not 0 < level < 1:
-        raise InputError(f"{shown(asked)} has no level between 0 and 1", hint="write it as quantile:0.9")
+        raise InputError(
+            f"{shown(asked)} has no level between 0 and 1", "out_of_range", hint="write it as quantile:0.9"
+        )
     return level
 
 
@@ -135,7 +139,9 @@ def _each(function: Weighted) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 
 def _number(value: Any) -> float:
     if np.ndim(value) != 0:
-        raise InputError(f"the functional returned an array of shape {np.shape(value)}", hint="return one number")
+        raise InputError(
+            f"the functional returned an array of shape {np.shape(value)}", "wrong_shape", hint="return one number"
+        )
     if not math.isfinite(number := float(value)):
-        raise NumericalError(f"the functional returned {number}: it must be finite for all weights > 0")
+        raise NumericalError(f"the functional returned {number}: it must be finite for all weights > 0", "not_finite")
     return number

@@ -63,15 +63,15 @@ def ngrams(
     {'source': ['a', 'b', 'n'], 'target': ['n', 'a', 'a'], 'count': [2, 1, 2]}
     """
     if isinstance(order, float) or order not in range(1, _MAX_ORDER + 1):
-        raise InputError(f"order must be a whole number from 1 to {_MAX_ORDER}, got {shown(order)}")
+        raise InputError(f"order must be a whole number from 1 to {_MAX_ORDER}, got {shown(order)}", "wrong_type")
     if unit not in get_args(Unit):
-        raise InputError(f"unit must be one of {', '.join(get_args(Unit))}, got {shown(unit)}")
+        raise InputError(f"unit must be one of {', '.join(get_args(Unit))}, got {shown(unit)}", "wrong_type")
     documents = [_symbols(document, unit) for document in _documents(text)]
     for number, symbols in enumerate(documents, 1):
         if len(symbols) <= order:
             which = f"document {number}" if len(documents) > 1 else "the text"
             has = f"{len(symbols) or 'no'} {unit}{'' if len(symbols) == 1 else 's'}"
-            raise InputError(f"{which} has {has}; order {order} needs at least {order + 1}")
+            raise InputError(f"{which} has {has}; order {order} needs at least {order + 1}", "too_few_rows")
     if classes is not None:
         documents = _classified(documents, classes)
     between = "" if classes is None and unit == "character" else " "
@@ -95,16 +95,16 @@ def vowel_or_consonant(letter: str) -> str:
     parts = unicodedata.normalize("NFD", letter.lower())
     base, accents = parts[:1], parts[1:]
     if not "a" <= base <= "z" or not all(map(unicodedata.combining, accents)):
-        raise InputError(f"{shown(letter)} is not a letter from a to z", hint="give your own classes")
+        raise InputError(f"{shown(letter)} is not a letter from a to z", "unknown_name", hint="give your own classes")
     return "vowel" if base in "aeiou" else "consonant"
 
 
 def _documents(text: str | Sequence[str]) -> list[str]:
     documents = [text] if isinstance(text, str) else text
     if not isinstance(documents, list | tuple) or not all(isinstance(document, str) for document in documents):
-        raise InputError("text must be a str or a list of str", hint="one str for each document")
+        raise InputError("text must be a str or a list of str", "wrong_type", hint="one str for each document")
     if not documents:
-        raise InputError("there are no documents")
+        raise InputError("there are no documents", "no_data")
     return list(documents)
 
 
@@ -129,5 +129,5 @@ def _classified(
     for symbol, label in known.items():
         if not isinstance(label, str) or not label or " " in label:
             hint = "every symbol needs one, text without spaces"
-            raise InputError(f"the class of {shown(symbol)} is {shown(label)}", hint=hint)
+            raise InputError(f"the class of {shown(symbol)} is {shown(label)}", "bad_symbol", hint=hint)
     return [[known[symbol] or "" for symbol in document] for document in documents]

@@ -66,9 +66,9 @@ def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance:
     import pandas as pd
 
     if not isinstance(damping, int | float) or not 0 <= damping <= 1:
-        raise InputError(f"damping must be in [0, 1), got {shown(damping)}")
+        raise InputError(f"damping must be in [0, 1), got {shown(damping)}", "out_of_range")
     if not isinstance(tolerance, int | float) or not 0 < tolerance < 1:
-        raise InputError(f"tolerance must be in (0, 1), got {shown(tolerance)}")
+        raise InputError(f"tolerance must be in (0, 1), got {shown(tolerance)}", "out_of_range")
     labels, links = _links(_edge_table(edges), nodes)
     rank, degrees = _ranks(links, damping, tolerance), np.diff(links.indptr).astype(np.int64)
     columns = {"rank": rank, "links_in": np.bincount(links.indices, minlength=len(rank)), "links_out": degrees}
@@ -86,10 +86,10 @@ def _ranks(links: Any, damping: float, tolerance: float) -> np.ndarray:
             if damping * np.abs(rank - before).sum() <= tolerance * (1 - damping):
                 return rank  # for a step shrinks the error by damping
         hint = "lower the damping, or raise the tolerance"
-        raise NumericalError(f"the ranks did not settle in {_MAX_STEPS} steps; {hint}")
+        raise NumericalError(f"the ranks did not settle in {_MAX_STEPS} steps; {hint}", "not_converged")
     if count > _MAX_DENSE:
         hint = f"for more than {_MAX_DENSE} nodes lower it, or raise the tolerance"
-        raise InputError(f"damping {damping!r} is too near to 1 for {count} nodes", hint=hint)
+        raise InputError(f"damping {damping!r} is too near to 1 for {count} nodes", "out_of_range", hint=hint)
     chain = links.toarray()
     chain[np.diff(links.indptr) == 0] = 1 / count
     return stationary(damping * chain + (1 - damping) / count)
@@ -100,17 +100,17 @@ def _edge_table(edges: Any) -> Table:
     if isinstance(edges, list | tuple | np.ndarray):
         rows = edges.tolist() if isinstance(edges, np.ndarray) else edges
         if len(rows) and {len(row) if isinstance(row, list | tuple) else 0 for row in rows} not in ({2}, {3}):
-            raise InputError("edges must be (source, target) tuples, or all (source, target, weight)")
+            raise InputError("edges must be (source, target) tuples, or all (source, target, weight)", "wrong_type")
         edges = {name: list(cells) for name, cells in zip(_COLUMNS, zip(*rows, strict=True), strict=False)}
     table = read_table(edges)
     if table.notes:
-        raise InputError(table.notes[0], hint="give them one index")
+        raise InputError(table.notes[0], "bad_graph", hint="give them one index")
     others = [name for name in table.columns if name not in _COLUMNS]
     if others and "source" in table.columns:
         hint = "rename it to source, target or weight, or leave it out"  # counts passed over would give other ranks
-        raise InputError(f"column {shown(others[0])} is not used", column=others[0], hint=hint)
+        raise InputError(f"column {shown(others[0])} is not used", "missing_column", column=others[0], hint=hint)
     if not table.rows:
-        raise InputError("there are no edges")
+        raise InputError("there are no edges", "no_data")
     return table
 
 
@@ -121,11 +121,13 @@ def _links(table: Table, nodes: Any) -> tuple[list[Any], Any]:
     alone = [] if nodes is None else [read_table({"nodes": nodes})["nodes"]]
     labels = np.concatenate([_labels(column) for column in (table["source"], table["target"], *alone)])
     if len(set(map(type, labels))) > 1:
-        raise InputError("some labels are text and some are numbers", hint="make them all text or all whole numbers")
+        raise InputError(
+            "some labels are text and some are numbers", "mixed_types", hint="make them all text or all whole numbers"
+        )
     weight = np.ones(table.rows)
     if "weight" in table.columns:
         weight = to_reals(table["weight"])
-        table["weight"].refuse(~(weight > 0), "is not a weight", hint="weights must be > 0")
+        table["weight"].refuse(~(weight > 0), "is not a weight", "out_of_range", hint="weights must be > 0")
     codes, names = pd.factorize(labels, sort=True)
     source, target = codes[: 2 * table.rows].reshape(2, -1)
     shares = weight / np.bincount(source, weights=weight)[source]
@@ -137,5 +139,5 @@ def _labels(column: Column) -> np.ndarray:
     labels = np.asarray(column.values, dtype=object)
     broken = [row for row, label in enumerate(labels) if type(label) not in (str, int) or label == ""]
     if broken:
-        raise column.error("is not a label", broken, hint="labels must be text or whole numbers")
+        raise column.error("is not a label", "wrong_type", broken, hint="labels must be text or whole numbers")
     return labels

@@ -162,11 +162,11 @@ def svm(
     ('pseudo-posterior', 5.555556)
     """
     if not (math.isfinite(tau) and tau > 0):
-        raise InputError(f"tau must be > 0 and finite, got {tau}")
+        raise InputError(f"tau must be > 0 and finite, got {tau}", "out_of_range")
     if draws < MIN_DRAWS:
-        raise InputError(f"draws must be >= {MIN_DRAWS}, got {draws}")
+        raise InputError(f"draws must be >= {MIN_DRAWS}, got {draws}", "out_of_range")
     if thin < 1:
-        raise InputError(f"thin must be >= 1, got {thin}")
+        raise InputError(f"thin must be >= 1, got {thin}", "out_of_range")
     rows = read(TwoClasses, data, **options)
     features, side = _sides(rows)
     center, scale = _units(features) if standardize else (np.zeros(features.shape[1]), np.ones(features.shape[1]))
@@ -180,7 +180,7 @@ def svm(
     largest = max(float(diagnostics.r_hat(chains[..., j])) for j in range(len(mode)))
     if not largest <= MAX_R_HAT:
         why = f"the chains do not agree: R-hat {largest:.3f} > {MAX_R_HAT}"
-        raise Untrustworthy(f"{why}; ask for a larger thin, or more draws")
+        raise Untrustworthy(f"{why}; ask for a larger thin, or more draws", "not_converged")
     margins = signed @ mode
     return Svm(
         terms=("(intercept)", *map(str, rows["feature"])),
@@ -199,10 +199,12 @@ def svm(
 def _sides(rows: Data) -> tuple[np.ndarray, np.ndarray]:
     """Return the features and the classes as 1 and -1."""
     if "trials" in rows:
-        raise InputError("a support vector machine takes one outcome a row, not trials", hint="give single outcomes")
+        raise InputError(
+            "a support vector machine takes one outcome a row, not trials", "wrong_columns", hint="give single outcomes"
+        )
     side = 2.0 * rows["y"] - 1
     if len(np.unique(side)) < 2:
-        raise InputError("all rows are of one class", hint="a machine separates two")
+        raise InputError("all rows are of one class", "one_class", hint="a machine separates two")
     return np.asarray(rows["X"], dtype=np.float64), side
 
 
@@ -246,7 +248,9 @@ def _mode(signed: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, float]
             if best[0] <= MAX_GAP * 1e-3:
                 break
     if not best[0] <= MAX_GAP:
-        raise NumericalError(f"EM has not reached the mode: it may be {best[0]:.2g} nats below; take a smaller tau")
+        raise NumericalError(
+            f"EM has not reached the mode: it may be {best[0]:.2g} nats below; take a smaller tau", "not_converged"
+        )
     return best[1], max(best[0], 0.0)
 
 

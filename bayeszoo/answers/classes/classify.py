@@ -172,20 +172,24 @@ def _framed(known: Decisions, actions: Sequence[str], classes: Sequence[str], da
 
 def _refuse_left_out(fit: Fit, new_data: Any, classes: Sequence[str]) -> None:
     if new_data is not None:
-        raise InputError("rows are left out of the fit, and others are given", hint="leave out the table")
+        raise InputError(
+            "rows are left out of the fit, and others are given", "conflicting_options", hint="leave out the table"
+        )
     if fit.kind == "point estimate":
         problem = f"a point estimate is not refitted without each row, and this one is by {fit.method}"
-        raise InputError(problem, hint="fit by nuts or laplace, or of one or two weights by exact")
+        raise InputError(
+            problem, "leave_one_out_unavailable", hint="fit by nuts or laplace, or of one or two weights by exact"
+        )
     if fit.data.rows > MAX_DISTINCT:
-        raise InputError(f"{fit.data.rows} rows are to be left out one by one, {MAX_DISTINCT} is the most")
+        raise InputError(f"{fit.data.rows} rows are to be left out one by one, {MAX_DISTINCT} is the most", "too_large")
     if WITHHELD in classes:
-        raise InputError(f"a class is called {WITHHELD}", hint="rename it to leave rows out")
+        raise InputError(f"a class is called {WITHHELD}", "duplicate_name", hint="rename it to leave rows out")
 
 
 def _classifier(model: Model) -> Classifies:
     if not isinstance(model, Classifies):
         hint = "fit one that has, such as logistic_regression: `bayeszoo list`, Classifies"
-        raise InputError(f"{model.name} has no classes to decide between", hint=hint)
+        raise InputError(f"{model.name} has no classes to decide between", "no_capability", hint=hint)
     return model
 
 
@@ -195,18 +199,20 @@ def losses_of(loss: Any, reject: float | None, classes: Sequence[str]) -> np.nda
     try:
         matrix = 1 - np.eye(len(classes)) if loss is None else np.array(loss, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("the loss is no matrix of numbers", hint=_how(len(classes), names)) from None
+        raise InputError("the loss is no matrix of numbers", "wrong_type", hint=_how(len(classes), names)) from None
     if matrix.shape != (len(classes), len(classes)):
         shape = " x ".join(map(str, matrix.shape)) or "a number"
-        raise InputError(f"the loss is {shape}, for {len(classes)} classes ({names})", hint=_how(len(classes), names))
+        raise InputError(
+            f"the loss is {shape}, for {len(classes)} classes ({names})", "wrong_shape", hint=_how(len(classes), names)
+        )
     if not np.isfinite(matrix).all():
-        raise InputError("the loss has an entry that is not finite", hint="large costs do as well")
+        raise InputError("the loss has an entry that is not finite", "out_of_range", hint="large costs do as well")
     if reject is None:
         return matrix
     if not math.isfinite(reject):
-        raise InputError(f"the cost of rejecting must be finite, got {reject}")
+        raise InputError(f"the cost of rejecting must be finite, got {reject}", "out_of_range")
     if REJECT in classes:
-        raise InputError(f"a class is called {REJECT}", hint="rename it to use that option")
+        raise InputError(f"a class is called {REJECT}", "duplicate_name", hint="rename it to use that option")
     return np.column_stack([matrix, np.full(len(classes), float(reject))])
 
 
@@ -219,7 +225,9 @@ def _rows(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data:
     if new_data is not None:
         return read(fit.model, new_data, new=True, like=fit.like, **options)
     if options:
-        raise InputError(f"{next(iter(options))} is an option for reading a table, and no table is given")
+        raise InputError(
+            f"{next(iter(options))} is an option for reading a table, and no table is given", "option_needs_data"
+        )
     return fit.data
 
 
@@ -240,7 +248,9 @@ def _probabilities(
     for some in np.split(np.arange(total), range(step, total, step)):
         log_p = model.log_class_probabilities(draws, model.inputs.reordered(data, some))
         if np.isnan(log_p).any() or (log_p > 1e-9).any():
-            raise NumericalError(f"{model.name}.likelihood gives probabilities that are no numbers from 0 to 1")
+            raise NumericalError(
+                f"{model.name}.likelihood gives probabilities that are no numbers from 0 to 1", "bad_model_step"
+            )
         yield some, log_p
 
 

@@ -95,7 +95,9 @@ def _known(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return probabilities and how many trials were of each class, or raise `InputError`."""
     if "classes" not in frame.attrs or "by_trials" not in frame.attrs:
         known = "the outcomes are not known" if "classes" in frame.attrs else "the table is not one of bz.classify"
-        raise InputError(known, hint="give the whole table that bz.classify returned for rows with their outcome")
+        raise InputError(
+            known, "not_classified", hint="give the whole table that bz.classify returned for rows with their outcome"
+        )
     classes = frame.attrs["classes"]
     if frame.attrs["by_trials"]:
         return _probabilities(frame), frame[[f"observed[{label}]" for label in classes]].to_numpy()
@@ -107,7 +109,7 @@ def _decided(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     p, counts = _known(frame)
     shown = np.isfinite(p).all(axis=1)
     if not shown.any():
-        raise InputError("the probabilities of all rows are withheld", hint="fit by nuts with more draws")
+        raise InputError("the probabilities of all rows are withheld", "withheld", hint="fit by nuts with more draws")
     return p[shown], counts[shown]
 
 
@@ -160,7 +162,7 @@ def calibration(frame: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
         When the outcomes are not known, or there is no bin.
     """
     if bins < 1:
-        raise InputError(f"the number of bins must be >= 1, got {bins}")
+        raise InputError(f"the number of bins must be >= 1, got {bins}", "out_of_range")
     p, counts = _decided(frame)
     parts = [
         _reliability(p[:, k], counts[:, k], counts.sum(axis=1), bins) for k, _ in _one_by_one(frame.attrs["classes"])

@@ -53,7 +53,9 @@ def fit_groups(
     whole, parts = read_by(model, data, by, **table.of_reading())
     if output is not None and len(parts) > MOST_SAVED:
         raise InputError(
-            f"{len(parts)} groups are too many for one file", hint=f"leave out -o: it saves up to {MOST_SAVED}"
+            f"{len(parts)} groups are too many for one file",
+            "too_large",
+            hint=f"leave out -o: it saves up to {MOST_SAVED}",
         )
     for line in whole.notes:
         terminal.note(f"note: {line}")

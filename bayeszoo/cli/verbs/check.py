@@ -46,9 +46,9 @@ def check_command(
         Seed of the points, the simulated data and the chains.
     """
     if (name is None) == (not every):
-        raise InputError("name a model, or use --all")
+        raise InputError("name a model, or use --all", "conflicting_options")
     if every and data is not None:
-        raise InputError("--all checks each model on its own data", hint="leave out DATA")
+        raise InputError("--all checks each model on its own data", "conflicting_options", hint="leave out DATA")
     names = zoo.builtin_names() if every else [str(name)]
     if stored and not as_json:
         return max(show_stored(name) for name in names)

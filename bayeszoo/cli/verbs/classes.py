@@ -65,9 +65,9 @@ def classify_command(
         Write to -o the table itself, with the decisions after its own columns.
     """
     if append and (data is None or output is None):
-        raise InputError("--append goes with DATA and -o")
+        raise InputError("--append goes with DATA and -o", "option_needs_data")
     if append and isinstance(data, Data):
-        raise InputError("--append is of one fit", hint="leave it out: -o has the rows of all groups")
+        raise InputError("--append is of one fit", "one_group_only", hint="leave it out: -o has the rows of all groups")
     saved.probe(output, plot, overwrite)
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
@@ -89,7 +89,7 @@ def _matrix(loss: str | None) -> Any:
     try:
         return json.loads(loss)
     except (ValueError, RecursionError):
-        raise InputError(f"--loss {loss} is not JSON", hint='write "[[0,1],[5,0]]"') from None
+        raise InputError(f"--loss {loss} is not JSON", "wrong_type", hint='write "[[0,1],[5,0]]"') from None
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

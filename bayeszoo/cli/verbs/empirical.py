@@ -75,7 +75,10 @@ def empirical_command(
     if full and chosen:
         require_few(start, chosen)
         if why := no_closed_form(start, rows):
-            raise InputError(f"--full needs the evidence in closed form, which it does not have for these data ({why})")
+            raise InputError(
+                f"--full needs the evidence in closed form, which it does not have for these data ({why})",
+                "no_closed_form",
+            )
     with closing(terminal.TerminalReporter()) as reporter:
         maximum = empirical_bayes(start, rows, chosen, starts=starts, seed=seed, reporter=reporter)
     point = mackay(start, rows, chosen) if applies(start) and set(chosen) <= set(FIELDS) else None

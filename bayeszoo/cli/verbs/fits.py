@@ -84,7 +84,7 @@ def fit_command(
     if by is not None:
         if chunk_rows is not None or dask is not None:
             left_out = "--dask" if chunk_rows is None else "--chunk-rows"
-            raise InputError("--by reads the table at once", hint=f"leave out {left_out}")
+            raise InputError("--by reads the table at once", "needs_rows", hint=f"leave out {left_out}")
         shown = (output, overwrite, as_json, digits)
         return fit_groups(
             model, data, by, method or default_method(model), prior, table, *shown, seed=seed, **options.chosen
@@ -190,7 +190,7 @@ def compare_command(
     if report is not None:
         page.probe(report, overwrite)
     if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
-        raise InputError("a point estimate has no density to draw", hint="name a method that draws as well")
+        raise InputError("a point estimate has no density to draw", "no_draws", hint="name a method that draws as well")
     rows = table.read(model, data)
     prior_model = prior.model(model, rows)
     results = fit_each(prior_model, rows, chosen, seed, terminal.TerminalReporter())
@@ -268,7 +268,7 @@ def report_command(
         With --all: source of all randomness.
     """
     if every == bool(fit_files):
-        raise InputError("give saved fits, or --all")
+        raise InputError("give saved fits, or --all", "conflicting_options")
     if every:
         return _every(output, models, methods, seed, overwrite)
     page.probe(output, overwrite)
@@ -283,7 +283,7 @@ def _every(folder: Path, models: str | None, methods: str | None, seed: int, ove
     chosen = zoo.builtin_names() if models is None else [name.strip() for name in models.split(",")]
     asked = {model: _methods(model, methods) for model in map(zoo.find, chosen)}
     if not folder.is_dir():
-        raise InputError(f"there is no folder {str(folder)!r}", hint="make it first")
+        raise InputError(f"there is no folder {str(folder)!r}", "no_such_file", hint="make it first")
     pages = {model: page.probe(folder / f"{model.name}.html", overwrite) for model in asked}
     failed = []
     for model, path in pages.items():
@@ -306,5 +306,7 @@ def _methods(model: type[Model], names: str | None) -> list[str]:
         return [name for name in usual_methods(model) if name != "laplace"]
     chosen = [method.strip() for method in names.split(",")]
     if unknown := [name for name in chosen if name not in METHODS]:
-        raise InputError(f"there is no method {unknown[0]!r}", hint=f"use some of {', '.join(METHODS)}")
+        raise InputError(
+            f"there is no method {unknown[0]!r}", "unknown_method", hint=f"use some of {', '.join(METHODS)}"
+        )
     return [name for name in chosen if name in methods_for(model)]

@@ -117,7 +117,7 @@ def simulate_command(
     model = zoo.find(name)
     prior = model(**sets.fields(model))
     if size < 1:
-        raise InputError(f"size must be >= 1, got {size}")
+        raise InputError(f"size must be >= 1, got {size}", "out_of_range")
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
     params, data = prior.simulate(stream(seed, model.name, fields_of(prior), "simulate"), size)
     rows = table_of(model.inputs, data)

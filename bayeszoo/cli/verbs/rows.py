@@ -163,9 +163,9 @@ def predict_command(
         Write to -o the table itself, with the columns of the prediction after its own.
     """
     if rows is not None and (data is not None or table != opt.TABLE):
-        raise InputError("give a table or --rows, not both")
+        raise InputError("give a table or --rows, not both", "conflicting_options")
     if append and (data is None or output is None):
-        raise InputError("--append goes with DATA and -o")
+        raise InputError("--append goes with DATA and -o", "option_needs_data")
     saved.probe(output, None, overwrite)
     tree, further = saved.load(fit_file), 1 if rows is None else rows
     of_groups = is_by_group(tree)
@@ -242,7 +242,7 @@ def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
     """Return what was asked for: words of topics, topics of documents, or scores of documents."""
     if asked["score"] is not None:
         if new is None:
-            raise InputError("--score needs other documents", hint="give DATA")
+            raise InputError("--score needs other documents", "option_needs_data", hint="give DATA")
         return document_scores(tree, new, how=asked["score"])
     if new is None and not asked["documents"]:
         return topics(tree, asked["top"], untrusted=asked["untrusted"])

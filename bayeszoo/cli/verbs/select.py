@@ -116,11 +116,13 @@ class TermOptions:
         }
         options = [f"--{name}" for name, is_set in is_given.items() if is_set]
         if len(options) > 1:
-            raise InputError(f"give one of {', '.join(options)}", hint="write -c 'MODEL degree=2' --subsets")
+            raise InputError(
+                f"give one of {', '.join(options)}", "conflicting_options", hint="write -c 'MODEL degree=2' --subsets"
+            )
         if self.at_most is not None and not self.subsets:
-            raise InputError("--at-most goes with --subsets")
+            raise InputError("--at-most goes with --subsets", "conflicting_options")
         if options and not models:
-            raise InputError(f"{options[0]} goes with -c MODEL")
+            raise InputError(f"{options[0]} goes with -c MODEL", "option_needs_data")
 
     def candidates(self, model: Model, data: Data) -> Mapping[str, Model]:
         """Make the candidates of one model: without a name where it stays as it is."""
@@ -139,10 +141,10 @@ def _numbers(option: str, text: str) -> list[int]:
     parts = [part.strip().partition("-") for part in text.split(",")]
     bounds = [(first, last if dash else first) for first, dash, last in parts]
     if not all(bound.isascii() and bound.isdigit() and len(bound) < 4 for pair in bounds for bound in pair):
-        raise InputError(f"--{option} {text!r} is not a list of {option}", hint="write 0-9 or 1,2,5")
+        raise InputError(f"--{option} {text!r} is not a list of {option}", "wrong_type", hint="write 0-9 or 1,2,5")
     if empty := next((f"{first}-{last}" for first, last in bounds if int(last) < int(first)), ""):
         hint = f"write {'-'.join(reversed(empty.split('-')))}"
-        raise InputError(f"--{option} {text!r}: {empty} holds no number", hint=hint)
+        raise InputError(f"--{option} {text!r}: {empty} holds no number", "wrong_type", hint=hint)
     return [number for first, last in bounds for number in range(int(first), int(last) + 1)]
 
 
@@ -211,7 +213,9 @@ def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOption
     if not kinds:
         if data is not None or table != opt.TABLE:
             raise InputError(
-                "the candidates are fits, which bring their own data", hint="leave DATA and its options out"
+                "the candidates are fits, which bring their own data",
+                "option_needs_data",
+                hint="leave DATA and its options out",
             )
         return None
     rows = table.read(first := kinds[0], data)
@@ -219,7 +223,7 @@ def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOption
         opt.note_unchecked(kind)
     if other := next((kind for kind in kinds if kind.inputs != first.inputs), None):
         names = f"{first.name} takes {first.inputs.describe()}; {other.name} takes {other.inputs.describe()}"
-        raise InputError(f"the candidates are for different data: {names}")
+        raise InputError(f"the candidates are for different data: {names}", "not_comparable")
     return rows
 
 
@@ -231,7 +235,7 @@ def _candidates(
         return {"": saved.load(kind, single=True)}
     if terms.components is not None and (name := number_of_components(kind)):
         if name in chosen:
-            raise InputError(f"give {name} or --components, not both")
+            raise InputError(f"give {name} or --components, not both", "conflicting_options")
         chosen = {**chosen, name: 1}  # so that a weak prior is that of one, the same for all
     data = cast(Data, rows)
     return terms.candidates(kind(**chosen) if prior == "textbook" else opt.weak(kind, chosen, data, named=True), data)
@@ -265,14 +269,16 @@ def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
     try:
         name, *sets = shlex.split(text)
     except ValueError:  # a quotation that does not end; nothing at all
-        raise InputError(f"--candidate {text!r} is not a model with fields", hint="write 'MODEL a=1 b=5'") from None
+        raise InputError(
+            f"--candidate {text!r} is not a model with fields", "wrong_type", hint="write 'MODEL a=1 b=5'"
+        ) from None
     if (name.endswith(".nc") or ".nc:" in name) and not sets:
         return Path(name), {}
     kind = zoo.find(name)
     try:
         return kind, opt.FieldOptions(sets).fields(kind)
     except InputError as error:
-        raise InputError(f"--candidate {text!r}: {str(error).removeprefix('--set ')}") from None
+        raise InputError(f"--candidate {text!r}: {str(error).removeprefix('--set ')}", "bad_candidate") from None
 
 
 def _show(frame: pd.DataFrame, digits: int | None) -> None:

@@ -60,11 +60,15 @@ def heldout_command(
     for text in candidates:
         kind, chosen = parse_candidate(text)
         if isinstance(kind, Path):
-            raise InputError(f"--candidate {text!r} is a fit", hint="give a model: it is fitted to the other words")
+            raise InputError(
+                f"--candidate {text!r} is a fit",
+                "conflicting_options",
+                hint="give a model: it is fitted to the other words",
+            )
         models.append(kind(**chosen))
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     if data is None and table != opt.TABLE:
-        raise InputError("the options of a table go with DATA")
+        raise InputError("the options of a table go with DATA", "option_needs_data")
     reading = {} if data is None else table.of_reading()
     with closing(terminal.TerminalReporter()) as reporter:
         frame = held_out(models, data, share=share, methods=names, seed=seed, reporter=reporter, **reading)

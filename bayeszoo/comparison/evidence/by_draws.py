@@ -108,7 +108,7 @@ def require_prior_fields(model: ClosedForm[Any], data: Data, names: Sequence[str
     known = [name for name, objection in objections.items() if not objection]
     for name in filter(objections.get, names):
         reason = f"over {name}: the evidence has no closed form ({why}), and {objections[name]}"
-        raise InputError(reason, hint=f"by draws {', '.join(known) or 'no field'} can be chosen")
+        raise InputError(reason, "undefined_evidence", hint=f"by draws {', '.join(known) or 'no field'} can be chosen")
 
 
 def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
@@ -223,7 +223,7 @@ class MonteCarloSearch:
         if not passed(outcome.checks):
             values = zip(self.coordinates.labels, self.coordinates.entries(x), strict=True)
             where = ", ".join(f"{label} = {value:.6g}" for label, value in values)
-            raise Untrustworthy(f"NUTS at {where}: {failures(outcome.checks)}")
+            raise Untrustworthy(f"NUTS at {where}: {failures(outcome.checks)}", "not_converged")
         self.visited.append(x)
         return described(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws))
 

@@ -101,7 +101,9 @@ def empirical_bayes(
     """
     names = _chosen(model, over)
     if isinstance(starts, bool) or not isinstance(starts, int) or starts < 2:
-        raise InputError(f"starts must be a whole number >= 2, got {starts!r}", hint="one climb cannot be checked")
+        raise InputError(
+            f"starts must be a whole number >= 2, got {starts!r}", "wrong_type", hint="one climb cannot be checked"
+        )
     data = read(model, data)
     if not isinstance(model, ClosedForm):
         assert isinstance(model, Variational)  # else it was refused
@@ -110,7 +112,7 @@ def empirical_bayes(
         return by_draws(model, data, names, seed=seed, why=why, reporter=reporter)
     outer = over_flat(model, names)
     if not math.isfinite(before := float(model.log_evidence(outer.statistics(data)))):
-        raise NumericalError(f"the log evidence of {model} is not finite")
+        raise NumericalError(f"the log evidence of {model} is not finite", "not_finite")
     mode = highest(outer, data, True, starts, np.random.default_rng(seed))
     chosen = outer.at(mode.outer), model, names, mode.boundary, mode.reached, starts, mode.checks
     return EmpiricalBayes(*chosen, mode.height, before)
@@ -119,7 +121,9 @@ def empirical_bayes(
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the fields to choose, or say what is wrong with them."""
     if not isinstance(model, ClosedForm) and not (isinstance(model, Variational) and model.chosen_by_vb):
-        raise InputError(f"{model.name} has no closed-form evidence to maximize", hint="see `bayeszoo list`")
+        raise InputError(
+            f"{model.name} has no closed-form evidence to maximize", "no_closed_form", hint="see `bayeszoo list`"
+        )
     names = (over,) if isinstance(over, str) else tuple(over or ())
     require_fields(model, names)
     return names
@@ -181,7 +185,7 @@ def by_vb(
     """
     for name in over:
         if name not in model.chosen_by_vb:
-            raise InputError(f"--over {name}: {model.name} cannot choose it by variational Bayes")
+            raise InputError(f"--over {name}: {model.name} cannot choose it by variational Bayes", "unknown_method")
     climbed, before = _search(model, data, tuple(over), starts, np.random.default_rng(seed), reporter or Reporter())
     after = climbed.best.state[0]
     edges = _edges(after, over)

@@ -180,10 +180,12 @@ def full_bayes(
     known, data = require_few(model, names), read(model, data)
     laws = _priors(known, names, bounds or {}, chosen)
     if reason := no_closed_form(model, data):
-        raise InputError(f"{model.name} has no evidence in closed form for these data: {reason}")
+        raise InputError(f"{model.name} has no evidence in closed form for these data: {reason}", "no_closed_form")
     best = plug_in or empirical_bayes(model, data, names)
     if set(best.over) != set(names):
-        raise InputError(f"plug_in is the maximum over {', '.join(best.over)}, not over {', '.join(names)}")
+        raise InputError(
+            f"plug_in is the maximum over {', '.join(best.over)}, not over {', '.join(names)}", "not_comparable"
+        )
     laid = [name for name in names if name not in laws]
     begin = known.replaced(**{name: getattr(best.model, name) for name in names})
     outer = make_over(begin, {name: laws[name] if name in laws else _around(best, name) for name in names})
@@ -195,7 +197,7 @@ def _priors(model: Model, names: Sequence[str], bounds: Bounds, chosen: Priors) 
     for name in [*bounds, *chosen]:
         if name not in names or (name in bounds and name in chosen):
             what = "both bounds and a prior" if name in names else "which is not among the fields to integrate out"
-            raise InputError(f"bounds of {name}, {what}: {', '.join(names)}")
+            raise InputError(f"bounds of {name}, {what}: {', '.join(names)}", "out_of_range")
     return {**between(model, bounds), **chosen}
 
 
@@ -203,10 +205,16 @@ def _around(best: EmpiricalBayes, name: str) -> Uniform:
     """Return the default prior of a field."""
     above = domain(best.model, name).low
     if math.isinf(above):
-        raise InputError(f"a uniform prior of {name} needs bounds", hint=f'give bounds={{"{name}": (lowest, highest)}}')
+        raise InputError(
+            f"a uniform prior of {name} needs bounds",
+            "out_of_range",
+            hint=f'give bounds={{"{name}": (lowest, highest)}}',
+        )
     if best.status != "ok":
         why = "; ".join(best.reasons)
-        raise Untrustworthy(f"the evidence has no maximum to lay bounds around ({why}): give bounds of {name}")
+        raise Untrustworthy(
+            f"the evidence has no maximum to lay bounds around ({why}): give bounds of {name}", "no_maximum"
+        )
     excess = float(getattr(best.model, name)) - above
     return between(best.model, {name: (above + excess / FACTOR, above + excess * FACTOR)})[name]
 

@@ -66,7 +66,9 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
     known, data = require_few(model, tuple(over or ())), read(model, data)
     priors = between(known, over or {})
     if isinstance(points, bool) or not isinstance(points, int) or points < 2 or points ** len(priors) > MAX_POINTS:
-        raise InputError(f"points must be a whole number >= 2, and at most {MAX_POINTS} in all, got {points!r}")
+        raise InputError(
+            f"points must be a whole number >= 2, and at most {MAX_POINTS} in all, got {points!r}", "too_large"
+        )
     coords = {name: prior.ppf(np.linspace(0.0, 1.0, points)) for name, prior in priors.items()}
     table = np.meshgrid(*coords.values(), indexing="ij")
     with one_thread():
@@ -79,7 +81,9 @@ def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *,
 def between(model: Model, bounds: Bounds) -> dict[str, Uniform]:
     """Return priors of fields that are uniform between bounds, of one that must be positive in its logarithm."""
     if not isinstance(bounds, Mapping):
-        raise InputError("the fields of a grid need bounds", hint='give over={"tau": (lowest, highest)}')
+        raise InputError(
+            "the fields of a grid need bounds", "unknown_field", hint='give over={"tau": (lowest, highest)}'
+        )
     priors: dict[str, Uniform] = {}
     for name, pair in bounds.items():
         above = domain(model, name).low
@@ -87,9 +91,9 @@ def between(model: Model, bounds: Bounds) -> dict[str, Uniform]:
             low, high = pair
             priors[name] = Uniform(low, high) if math.isinf(above) else LogUniform(low, high, above)
         except InputError as error:
-            raise InputError(f"the bounds of {name}: {error}") from None
+            raise InputError(f"the bounds of {name}: {error}", "out_of_range") from None
         except (TypeError, ValueError):
-            raise InputError(f"the bounds of {name} must be two numbers, got {pair!r}") from None
+            raise InputError(f"the bounds of {name} must be two numbers, got {pair!r}", "wrong_type") from None
     return priors
 
 
@@ -97,8 +101,10 @@ def require_few(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
     """Refuse a model without a closed form, and what is not one or two of its fields that are single numbers."""
     known = require_closed_form(model, names)
     if len(names) > MAX_FIELDS:
-        raise InputError(f"a grid is over one or two fields, got {', '.join(names)}")
+        raise InputError(f"a grid is over one or two fields, got {', '.join(names)}", "no_capability")
     for name in names:
         if np.ndim(getattr(model, name)):
-            raise InputError(f"over {name}: it has several entries", hint="set it to one number that stands for all")
+            raise InputError(
+                f"over {name}: it has several entries", "wrong_shape", hint="set it to one number that stands for all"
+            )
     return known

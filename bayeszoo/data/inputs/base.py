@@ -134,11 +134,17 @@ class Inputs(ABC):
     def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in sorted(chosen.keys() - self.options):
-            raise InputError(f"unknown option {shown(name)}", hint=f"accepted are {', '.join(sorted(self.options))}")
+            raise InputError(
+                f"unknown option {shown(name)}",
+                "unknown_option",
+                hint=f"accepted are {', '.join(sorted(self.options))}",
+            )
         if missing not in self.treatments:
-            raise InputError(f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}")
+            raise InputError(
+                f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}", "wrong_type"
+            )
         if not table.rows:
-            raise InputError(f"no data rows in {table.name}" if table.name else "no data rows")
+            raise InputError(f"no data rows in {table.name}" if table.name else "no data rows", "no_data")
         return {name: (_names if name in self.lists else _one)(name, value) for name, value in chosen.items()}
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
@@ -253,7 +259,7 @@ def _few_words(column: Column) -> set[str]:
 
 def _one(name: str, value: Any) -> str:
     if isinstance(value, list | tuple | set | dict | np.ndarray):
-        raise InputError(f"{name} takes one value, got a {type(value).__name__}")
+        raise InputError(f"{name} takes one value, got a {type(value).__name__}", "wrong_type")
     return text_of(value)
 
 
@@ -262,13 +268,13 @@ def _names(name: str, value: Any) -> list[str]:
     if isinstance(value, str):
         value = next(csv.reader([value], skipinitialspace=True), [])
     if not isinstance(value, list | tuple | np.ndarray):
-        raise InputError(f"{name} must be a list of names, got {shown(value)}")
+        raise InputError(f"{name} must be a list of names, got {shown(value)}", "wrong_type")
     names = [text_of(item) for item in value]
     if not all(names) or not names:
-        raise InputError(f"{name} holds an empty name" if names else f"{name} is empty")
+        raise InputError(f"{name} holds an empty name" if names else f"{name} is empty", "empty_name")
     twice = repeated(names)
     if twice is not None:
-        raise InputError(f"{name}: {shown(twice)} appears twice")
+        raise InputError(f"{name}: {shown(twice)} appears twice", "duplicate_name")
     return names
 
 
@@ -282,11 +288,11 @@ def columns_of(name: str, source: Any, axis: str, labels: np.ndarray | None = No
     called = own if is_frame(source) else [f"{name.lower()}{i + 1}" for i in range(len(own))]
     called = called if labels is None else labels.tolist()
     if len(own) != len(called):
-        raise InputError(f"{name} has {len(own)} columns, but there are {len(called)} labels")
+        raise InputError(f"{name} has {len(own)} columns, but there are {len(called)} labels", "wrong_shape")
     if is_frame(source) and called != own:
-        raise InputError(f"{name} has columns {quoted(own)}, {axis} holds {quoted(called)}")
+        raise InputError(f"{name} has columns {quoted(own)}, {axis} holds {quoted(called)}", "labels_differ")
     if not len(columns[0]):
-        raise InputError("no data rows")
+        raise InputError("no data rows", "no_data")
     return [replace(column, name=label) for label, column in zip(called, columns, strict=True)]
 
 

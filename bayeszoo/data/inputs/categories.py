@@ -57,7 +57,11 @@ class Categories(Inputs):
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         if "columns" in options and options.keys() & {"column", "count"}:
-            raise InputError("columns of counts and a column of labels do not go together", hint="leave one out")
+            raise InputError(
+                "columns of counts and a column of labels do not go together",
+                "conflicting_options",
+                hint="leave one out",
+            )
         fitted = None if like is None else like[self.axis]
         alphabet = Alphabet.of("category", "categories", options.get("categories"), fitted)
         if "columns" in options or (not options.keys() & {"column", "count"} and self._holds_counts(table, alphabet)):
@@ -83,7 +87,7 @@ class Categories(Inputs):
         if unclear is None:
             return True
         hint = f"say --columns {listing(table.columns)} if it is, else --column or --count"
-        raise table[unclear].error("may be a category or not", hint=hint)
+        raise table[unclear].error("may be a category or not", "unclear_labels", hint=hint)
 
     def _from_counted(self, column: Column, count: Column, missing: str, alphabet: Alphabet) -> Parsed:
         coded = alphabet.coded(column)
@@ -161,9 +165,9 @@ def _about_sums(counts: np.ndarray) -> tuple[str, ...]:
     """Refuse counts that add up to nothing or to more than float64 can count, and say which rows are all 0."""
     total = math.fsum(counts.ravel())
     if total == 0:
-        raise InputError("the counts add up to 0: there are no observations")
+        raise InputError("the counts add up to 0: there are no observations", "no_data")
     if total > LARGEST_COUNT:
-        raise InputError("the counts have a sum of 2**53 or more")
+        raise InputError("the counts have a sum of 2**53 or more", "too_large")
     zeros = np.flatnonzero(~counts.any(axis=1))
     if not len(zeros):
         return ()

@@ -58,7 +58,9 @@ class ClassRegression(WithFeatures):
         counts = next((name for name in coding.features if name.lower() in _COUNTS), None)
         if counts is not None and not {"features", "formula"} & options.keys():
             hint = "repeat each row as often as it occurs, or if it is a feature name all with --features"
-            raise table[counts].error("may say how often each row occurs, which would be lost", hint=hint)
+            raise table[counts].error(
+                "may say how often each row occurs, which would be lost", "unclear_counts", hint=hint
+            )
         return target, coding
 
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
@@ -131,4 +133,6 @@ def _refuse_numbers(column: Column, classes: int, rows: int) -> None:
     """Refuse a column that measures, or names rows: with as many classes as rows, or nearly so."""
     if classes > 2 and 2 * classes > rows:
         hint = "a number goes to linear_regression; if these are classes, name them with --classes"
-        raise column.error(f"has {classes} classes in {rows} rows, as numbers or names of rows have", hint=hint)
+        raise column.error(
+            f"has {classes} classes in {rows} rows, as numbers or names of rows have", "names_of_rows", hint=hint
+        )

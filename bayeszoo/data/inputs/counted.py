@@ -36,11 +36,15 @@ class BinaryRegression(WithFeatures):
         chosen = super()._given(table, missing, options)
         successes = chosen.pop("successes", None)
         if successes is not None and not {"target", "positive"}.isdisjoint(chosen):
-            raise InputError("successes are the outcome: leave out --target and --positive")
+            raise InputError("successes are the outcome: leave out --target and --positive", "conflicting_options")
         if successes is None and not {"target", self.name} & {*chosen, *table.columns}:
             successes = "successes" if {"successes", "trials"} <= table.columns.keys() else None
         if successes is not None and "trials" not in {*chosen, *table.columns}:
-            raise InputError("successes and trials go together", hint="say which column holds them with --trials")
+            raise InputError(
+                "successes and trials go together",
+                "options_go_together",
+                hint="say which column holds them with --trials",
+            )
         return chosen if successes is None else {**chosen, "target": successes}
 
     def _beside(self, column: Column) -> np.ndarray:
@@ -49,7 +53,9 @@ class BinaryRegression(WithFeatures):
     def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
         above = np.flatnonzero(values > sizes)
         if len(above):
-            raise outcome.error(f"successes are more than {shown(sizes[above[0]])} trials", above)
+            raise outcome.error(
+                f"successes are more than {shown(sizes[above[0]])} trials", "successes_above_trials", above
+            )
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return of each row with trials a failure and a success, and how often each occurs."""
@@ -100,9 +106,13 @@ class CountRegression(WithFeatures):
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         parsed = super()._parse_new(table, missing, options, like)
         if like is not None and self.beside in like and self.beside not in parsed.arrays:
-            raise InputError("the fit has an exposure, these rows have none", hint="give its column with --exposure")
+            raise InputError(
+                "the fit has an exposure, these rows have none",
+                "exposure_differs",
+                hint="give its column with --exposure",
+            )
         if like is not None and self.beside in parsed.arrays and self.beside not in like:
-            raise InputError("the fit has no exposure, these rows do", hint="leave out --exposure")
+            raise InputError("the fit has no exposure, these rows do", "exposure_differs", hint="leave out --exposure")
         return parsed
 
     def other_forms(self, arrays: Arrays) -> list[dict[str, np.ndarray]]:

@@ -59,7 +59,7 @@ class Binary(Inputs):
         counts = {"successes", "trials"}
         if options.keys() & counts:
             if options.keys() != counts:
-                raise InputError("successes and trials go together, and with no other option")
+                raise InputError("successes and trials go together, and with no other option", "options_go_together")
             return _parse_successes(table[options["successes"]], table[options["trials"]], missing)
         if not options and counts <= table.columns.keys():
             return _parse_successes(table["successes"], table["trials"], missing)
@@ -124,7 +124,7 @@ def read_outcomes(column: Column, positive: str | None, known: Sequence[str] = (
     elif {*map(type, column.values.tolist())} <= {bool, np.bool_, type(None)}:
         return Outcomes(column.values.astype(np.float64))  # None is NaN
     outcomes = to_numbers(column)
-    column.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1")
+    column.refuse((outcomes != 0) & (outcomes != 1) & ~np.isnan(outcomes), "is neither 0 nor 1", "not_binary")
     return Outcomes(outcomes)
 
 
@@ -138,9 +138,9 @@ def _refuse_labels(column: Column, cells: list[str], known: Sequence[str]) -> No
         short = [escaped(word[:40]) for word in words]
         chosen = known[1:] or (short[:1] if clear else short)
         choices = " or ".join(f"--positive {shlex.quote(word)}" for word in chosen)
-        raise column.error(f"holds {'/'.join(short)}: use {choices}")
+        raise column.error(f"holds {'/'.join(short)}: use {choices}", "positive_needed")
     if words:
-        raise column.error("is neither 0 nor 1", np.flatnonzero(np.isin(cells, words)))
+        raise column.error("is neither 0 nor 1", "not_binary", np.flatnonzero(np.isin(cells, words)))
 
 
 def _from_labels(column: Column, positive: str, known: Sequence[str]) -> Outcomes:
@@ -150,11 +150,11 @@ def _from_labels(column: Column, positive: str, known: Sequence[str]) -> Outcome
     if not distinct:
         return Outcomes(np.full(len(texts), np.nan))
     if positive not in distinct and positive not in known[1:]:
-        raise column.error(f"has no {shown(positive)}", hint=f"it holds {listing}")
+        raise column.error(f"has no {shown(positive)}", "unknown_label", hint=f"it holds {listing}")
     others = [label for label in distinct if label != positive]
     if len(others) > 1:
         besides = "two" if positive in distinct else f"one besides {shown(positive)}"
-        raise column.error(f"holds {len(distinct)} labels, not {besides}: {listing}")
+        raise column.error(f"holds {len(distinct)} labels, not {besides}: {listing}", "not_binary")
     code = {"": np.nan, **dict.fromkeys(distinct, 0.0), positive: 1.0}
     outcomes = np.fromiter(map(code.__getitem__, texts), np.float64, len(texts))
     note = f"{column}: " + ", ".join(f"{shown(label)} is {code[label]:.0f}" for label in distinct)
@@ -166,7 +166,9 @@ def _parse_successes(successes: Column, trials: Column, missing: str) -> Parsed:
     counts = [to_counts(column) for column in columns]
     above = np.flatnonzero(counts[0] > counts[1])
     if len(above):
-        raise successes.error(f"successes are more than {shown(trials.values[above[0]])} trials", above)
+        raise successes.error(
+            f"successes are more than {shown(trials.values[above[0]])} trials", "successes_above_trials", above
+        )
     (first, second), dropped = complete(columns, counts, missing)
     refuse_sum(trials, second)
     arrays = {"successes": first.astype(np.int64), "trials": second.astype(np.int64)}
@@ -202,7 +204,9 @@ class Counts(Inputs):
         roles = {"exposure": "the exposure", "count": "their counts"}
         taken = {options[option]: role for option, role in roles.items() if option in options}
         if len(taken) < len(options.keys() & roles):
-            raise InputError(f"column {shown(options['count'])} cannot hold both the exposure and the counts")
+            raise InputError(
+                f"column {shown(options['count'])} cannot hold both the exposure and the counts", "duplicate_name"
+            )
         columns = {self.name: choose(table, options.get("column"), self.name, taken)}
         columns |= {option: table[options[option]] for option in roles if option in options}
         return self._arrays(columns, missing, notes)
@@ -216,8 +220,14 @@ class Counts(Inputs):
             options, notes = {EXPOSURE: EXPOSURE}, (f"{table[EXPOSURE]}: the exposure of each row",)
         if like is not None and (EXPOSURE in like) != (EXPOSURE in options):
             if EXPOSURE in options:
-                raise InputError("the fit has no exposure, these rows do", hint="leave it out with --column")
-            raise InputError("the fit has an exposure, these rows have none", hint="give its column with --exposure")
+                raise InputError(
+                    "the fit has no exposure, these rows do", "exposure_differs", hint="leave it out with --column"
+                )
+            raise InputError(
+                "the fit has an exposure, these rows have none",
+                "exposure_differs",
+                hint="give its column with --exposure",
+            )
         return options, notes
 
     def _arrays(self, columns: dict[str, Column], missing: str, notes: tuple[str, ...]) -> Parsed:
@@ -257,7 +267,11 @@ class Counts(Inputs):
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Return further observations."""
         if EXPOSURE in arrays:
-            raise InputError("the exposure of further rows is not known", hint="give a table with a column exposure")
+            raise InputError(
+                "the exposure of further rows is not known",
+                "new_rows_unknown",
+                hint="give a table with a column exposure",
+            )
         return super().unseen(arrays, rows)
 
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:

@@ -76,16 +76,18 @@ class Expression:
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST_FACTOR:
-            raise InputError(f"{shown(text)} of the formula has {len(text)} characters, at most {LONGEST_FACTOR}")
+            raise InputError(
+                f"{shown(text)} of the formula has {len(text)} characters, at most {LONGEST_FACTOR}", "too_large"
+            )
         plain, self.quoted = _without_quotes(text)
         if "`" in plain:  # of a text, or without its counterpart: formulaic would read it once more
             raise _refused(text)
         try:
             tree = ast.parse(plain, mode="eval").body
         except SyntaxError as error:
-            raise InputError(f"{shown(text)} cannot be used in a formula: {error.msg}") from None
+            raise InputError(f"{shown(text)} cannot be used in a formula: {error.msg}", "bad_formula") from None
         if _depth(tree) > DEEPEST:
-            raise InputError(f"{shown(text)} of the formula is nested more than {DEEPEST} deep")
+            raise InputError(f"{shown(text)} of the formula is nested more than {DEEPEST} deep", "too_large")
         names = [(part, part.id) for part in ast.walk(tree) if isinstance(part, ast.Name) and part.id in self.quoted]
         for part, alias in names:  # what is refused is shown as it is written
             part.id = f"`{self.quoted[alias]}`"
@@ -173,7 +175,7 @@ def _columns_of(call: ast.Call) -> int:
 
 def _refused(part: ast.AST | str, hint: str = "make the column in the table") -> InputError:
     text = part if isinstance(part, str) else ast.unparse(part)
-    return InputError(f"{shown(text)} cannot be used in a formula", hint=hint)
+    return InputError(f"{shown(text)} cannot be used in a formula", "bad_formula", hint=hint)
 
 
 def _factor(node: ast.expr) -> Iterator[str]:
@@ -201,7 +203,7 @@ def _numbers(node: ast.expr) -> Iterator[str]:
             yield name
         case ast.Name(id=name) if name in _NAMES:
             problem = f"{shown(name)} is a function of formulas, and no column"
-            raise InputError(problem, hint=f"write a column in backticks: `{name}`")
+            raise InputError(problem, "bad_formula", hint=f"write a column in backticks: `{name}`")
         case ast.Constant():
             _check_number(node)
             node.value = float(node.value)  # type: ignore[arg-type]

@@ -58,13 +58,17 @@ class FormulaCoding(Coding):
         named = [factor for term in outcome or () for factor in term.factors]
         if outcome is not None and not (len(named) == 1 and named[0].eval_method.value == "lookup"):
             raise InputError(
-                f"the outcome of the formula {shown(text)} is no column", hint="write it as a column first"
+                f"the outcome of the formula {shown(text)} is no column",
+                "missing_column",
+                hint="write it as a column first",
             )
         if not isinstance(terms, formulaic.SimpleFormula):
-            raise InputError(f"the formula {shown(text)} has several parts", hint="write outcome ~ terms")
+            raise InputError(
+                f"the formula {shown(text)} has several parts", "bad_formula", hint="write outcome ~ terms"
+            )
         if "1" not in map(str, terms):
             hint = "leave out the 0 or -1, and say --set intercept=false"
-            raise InputError(f"the formula {shown(text)} has no intercept", hint=hint)
+            raise InputError(f"the formula {shown(text)} has no intercept", "bad_formula", hint=hint)
         written = text.rpartition("~")[2].strip()
         with _refused(text):
             coding = cls(_variables_of(terms), levels, formula=written)
@@ -96,13 +100,15 @@ class FormulaCoding(Coding):
             spec, columns = self._made(features)
             if _encoded(spec.transform_state) != self.state:  # the columns would be of these rows' own mean
                 problem = f"the formula {shown(self.formula)} would learn from new rows what its fit does not hold"
-                raise InputError(problem, hint="fit again with this version")
+                raise InputError(problem, "bad_formula", hint="fit again with this version")
             return self, columns
         spec, columns = self._made(features)
         coding = replace(self, **_learnt(spec, columns))
         if any(not np.array_equal(again, columns[name]) for name, again in coding._made(features)[1].items()):
             raise InputError(
-                f"the formula {shown(self.formula)} cannot be kept with a fit", hint="make the column first"
+                f"the formula {shown(self.formula)} cannot be kept with a fit",
+                "bad_formula",
+                hint="make the column first",
             )
         return coding, columns
 
@@ -121,7 +127,9 @@ class FormulaCoding(Coding):
         for name, values in columns.items():
             if not np.isfinite(values).all():
                 rows = listed(np.flatnonzero(~np.isfinite(values)))
-                raise InputError(f"{shown(name)} of the formula is not finite in {rows} of those with all values")
+                raise InputError(
+                    f"{shown(name)} of the formula is not finite in {rows} of those with all values", "out_of_range"
+                )
         return matrix.model_spec, columns
 
     def _refuse_new_categories(self, terms: Any, features: Sequence[Feature]) -> None:
@@ -135,7 +143,12 @@ class FormulaCoding(Coding):
                     new = sorted({*feature.values.tolist()} - {*self.categories[factor.expr]})
                     if new:
                         problem = f"{feature.column}: {new[0]:g} is no level of {factor.expr} in the fit"
-                        raise InputError(problem, column=feature.column.name, hint="leave it out, or fit again with it")
+                        raise InputError(
+                            problem,
+                            "bad_formula",
+                            column=feature.column.name,
+                            hint="leave it out, or fit again with it",
+                        )
 
     def _refuse_many_columns(self, terms: Any, features: Sequence[Feature]) -> None:
         """Refuse products of factors with very many levels before formulaic makes their columns."""
@@ -147,7 +160,7 @@ class FormulaCoding(Coding):
             count += levels * prod(map(_parser().most_columns_of, term.factors))
         if count > MOST_COLUMNS:
             hint = f"at most {MOST_COLUMNS}: use the numbers as they are, or fewer levels"
-            raise InputError(f"the formula {shown(self.formula)} makes {count} columns", hint=hint)
+            raise InputError(f"the formula {shown(self.formula)} makes {count} columns", "too_large", hint=hint)
 
     def notes(self, features: Sequence[Feature]) -> list[str]:
         """Say which levels there are, and of which terms which is the reference."""
@@ -203,7 +216,7 @@ def _encoded(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise InputError(f"a formula with a {type(value).__name__} in it cannot be kept with a fit")
+    raise InputError(f"a formula with a {type(value).__name__} in it cannot be kept with a fit", "bad_formula")
 
 
 def _decoded(value: Any) -> Any:
@@ -218,12 +231,12 @@ def _refused(text: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError:
-        raise InputError("formulas need formulaic", hint="pip install 'bayeszoo[formula]'") from None
+        raise InputError("formulas need formulaic", "missing_package", hint="pip install 'bayeszoo[formula]'") from None
     except (InputError, MemoryError):
         raise
     except Exception as error:  # of the formula, of a transform, or of what it was given
         first = str(error).strip().partition("\n")[0]
-        raise InputError(f"formula {shown(text)}: {first or type(error).__name__}") from None
+        raise InputError(f"formula {shown(text)}: {first or type(error).__name__}", "bad_formula") from None
 
 
 @contextmanager
@@ -236,7 +249,7 @@ def _refused_levels(text: str) -> Iterator[None]:
             yield
         except mismatch:
             problem = f"some rows have a value that is no level of the fit, by the formula {shown(text)}"
-            raise InputError(problem, hint="leave them out, or fit again with them") from None
+            raise InputError(problem, "bad_formula", hint="leave them out, or fit again with them") from None
 
 
 def _variables_of(terms: Any) -> list[str]:
@@ -274,4 +287,6 @@ def refuse_other_coding(like: Any, data: Any) -> None:
     known, own = coding_of(like), coding_of(data)
     if isinstance(known, FormulaCoding) and isinstance(own, FormulaCoding) and own.plain != known.plain:
         problem = "the formula of these rows and that of the fit were not read with the same rows"
-        raise InputError(problem, hint="give the table itself, which is then read as that of the fit")
+        raise InputError(
+            problem, "formula_needs_fit", hint="give the table itself, which is then read as that of the fit"
+        )

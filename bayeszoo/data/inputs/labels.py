@@ -74,11 +74,11 @@ def texts_of(column: Column) -> list[str]:
     cells = column.values.tolist()
     kinds = {type(cell) for cell in cells if cell is not None}
     if column.values.dtype.kind in "mM" or any(issubclass(kind, DATES) for kind in kinds):
-        raise column.error("holds dates")
+        raise column.error("holds dates", "dates")
     known = (str, numbers.Real, np.bool_, Decimal)
     other = [row for row, cell in enumerate(cells) if not (cell is None or isinstance(cell, known))]
     if other:
-        raise column.error("is neither text nor a number", other)
+        raise column.error("is neither text nor a number", "wrong_type", other)
     return ["" if cell is None else text_of(cell) for cell in cells]
 
 
@@ -96,7 +96,9 @@ class Alphabet:
         """Use the labels of the fit if there are any; labels in ``names`` must match them."""
         fitted = None if like is None else like.tolist()
         if fitted is not None and names not in (None, fitted):
-            raise InputError(f"{plural} must be those of the fit, in their order", hint=f"leave out --{plural}")
+            raise InputError(
+                f"{plural} must be those of the fit, in their order", "labels_differ", hint=f"leave out --{plural}"
+            )
         return cls(noun, plural, names if fitted is None else fitted, fitted is not None)
 
     def coded(self, column: Column) -> Coded:
@@ -107,7 +109,7 @@ class Alphabet:
         recoded = coded.among(self.labels)
         unknown = np.flatnonzero(np.isnan(recoded.codes) & ~np.isnan(coded.codes))
         if len(unknown):
-            raise column.error(f"is not {self._among}", unknown, hint=self._hint, noun=self.noun)
+            raise column.error(f"is not {self._among}", "unknown_label", unknown, hint=self._hint, noun=self.noun)
         return recoded
 
     def places(self, columns: Sequence[str]) -> tuple[list[str], list[int]]:
@@ -116,11 +118,15 @@ class Alphabet:
         place = {label: i for i, label in enumerate(labels)}
         unknown = next((name for name in columns if name not in place), None)
         if unknown is not None:
-            raise InputError(f"{self.noun} {shown(unknown)} is not {self._among}", column=unknown, hint=self._hint)
+            raise InputError(
+                f"{self.noun} {shown(unknown)} is not {self._among}", "unknown_label", column=unknown, hint=self._hint
+            )
         present = set(columns)
         lacking = next((label for label in labels if label not in present), None)
         if self.fitted and lacking is not None:
-            raise InputError(f"the table has no column {shown(lacking)}, a {self.noun} of the fit", column=lacking)
+            raise InputError(
+                f"the table has no column {shown(lacking)}, a {self.noun} of the fit", "missing_column", column=lacking
+            )
         return labels, [place[name] for name in columns]
 
     @property
@@ -142,7 +148,9 @@ class Alphabet:
         """Refuse fewer than two labels; say what they are, and which of those given are not present."""
         if len(labels) < 2:
             holds = f"only the {self.noun} {shown(labels[0])}" if labels else f"no {self.noun}"
-            raise InputError(f"{where} has {holds}, at least two are needed", hint=f"give all with --{self.plural}")
+            raise InputError(
+                f"{where} has {holds}, at least two are needed", "no_data", hint=f"give all with --{self.plural}"
+            )
         if self.fitted:
             return ()
         known = set(present)
@@ -165,7 +173,7 @@ def label_array(labels: Sequence[str]) -> np.ndarray:
     """Make the array of a coordinate."""
     array = np.array(labels, dtype=str)
     if array.tolist() != list(labels):
-        raise InputError("a label ends in a NUL character", hint="rename it")  # which NumPy drops
+        raise InputError("a label ends in a NUL character", "nul_character", hint="rename it")  # which NumPy drops
     return array
 
 
@@ -173,13 +181,13 @@ def checked_labels(name: str, values: Any, least: int) -> np.ndarray:
     """Check a coordinate that is given as such: distinct text, at least `least` of it."""
     column = to_column(name, values)
     if not isinstance(column.values, list):
-        raise InputError(f"{name} must hold text labels", column=name)
+        raise InputError(f"{name} must hold text labels", "wrong_type", column=name)
     labels = column.values
     if len(labels) < least:
-        raise InputError(f"{name} holds {len(labels)} labels, at least {least} expected", column=name)
+        raise InputError(f"{name} holds {len(labels)} labels, at least {least} expected", "wrong_shape", column=name)
     twice = repeated(labels)
     if twice is not None:
-        raise InputError(f"{name}: label {shown(twice)} appears twice", column=name)
+        raise InputError(f"{name}: label {shown(twice)} appears twice", "duplicate_name", column=name)
     return label_array(labels)
 
 
@@ -193,9 +201,9 @@ def checked_codes(name: str, values: Any, labels: np.ndarray) -> tuple[Column, n
     """Check codes that are given as such: whole numbers below the number of labels; a missing one is NaN."""
     column = to_column(name, values)
     if not len(column):
-        raise InputError("no data rows")
+        raise InputError("no data rows", "no_data")
     codes = to_counts(column)
-    column.refuse(codes >= len(labels), f"is outside the codes 0 to {len(labels) - 1}")
+    column.refuse(codes >= len(labels), f"is outside the codes 0 to {len(labels) - 1}", "unknown_label")
     return column, codes
 
 
@@ -248,7 +256,9 @@ def refuse_other_outcomes(known: tuple[str, ...], data: Arrays) -> None:
         return
     said = " and ".join(f"{shown(label)} is {code}" for code, label in enumerate(known) if label)
     now = " and ".join(f"{shown(label)} is {code}" for code, label in enumerate(here) if label)
-    raise InputError(f"in these rows {now}, but before {said}", hint=f"use --positive {shlex.quote(known[1])}")
+    raise InputError(
+        f"in these rows {now}, but before {said}", "same_words_needed", hint=f"use --positive {shlex.quote(known[1])}"
+    )
 
 
 def refuse_other_labels(labels: Mapping[str, tuple[str, ...]], data: Arrays) -> None:
@@ -259,4 +269,6 @@ def refuse_other_labels(labels: Mapping[str, tuple[str, ...]], data: Arrays) -> 
         elif tuple(data[axis]) != known:
             present, expected = (", ".join(map(shown, labels[:5])) for labels in (data[axis].tolist(), known))
             hint = "name all of them, in that order, with the option that reading has for it"
-            raise InputError(f"the data have {axis} {present}, but the prior is for {expected}", hint=hint)
+            raise InputError(
+                f"the data have {axis} {present}, but the prior is for {expected}", "labels_differ", hint=hint
+            )

@@ -55,7 +55,9 @@ class Coding:
         products = [reduce(_times, (each[name] for name in parts_of(term, each))) for term in self.interactions]
         columns = [item for part in (*each.values(), *products) for item in part.items()]
         if twice := repeated([name for name, _ in columns]):
-            raise InputError(f"two features would be called {shown(twice)}", hint="rename a column of the table")
+            raise InputError(
+                f"two features would be called {shown(twice)}", "duplicate_name", hint="rename a column of the table"
+            )
         return dict(columns)
 
     def _columns(self, name: str, values: np.ndarray) -> Numbers:
@@ -84,7 +86,9 @@ class Coding:
         levels = {each.column.name: each.levels for each in features if each.levels is not None}
         coding, columns = replace(self, levels=levels).columns(features)
         if not columns:
-            raise InputError("there is no feature, or each has one level", hint="give one that differs between rows")
+            raise InputError(
+                "there is no feature, or each has one level", "no_data", hint="give one that differs between rows"
+            )
         names, X = list(columns), np.column_stack([*columns.values()])
         _refuse_other_products(names, X)
         return coding, names, X
@@ -173,9 +177,13 @@ def parts_of(term: str, features: Mapping[str, Any]) -> list[str]:
         hint = "name an interaction as a:b, of features that are used"
         unknown = next((part for part in term.split(":") if part not in features), None)
         problem = "is not a product of features" if unknown is None else f"has no feature {shown(unknown)}"
-        raise InputError(f"interaction {shown(term)} {problem}", hint=hint)
+        raise InputError(f"interaction {shown(term)} {problem}", "bad_formula", hint=hint)
     if twice := repeated(parts):
-        raise InputError(f"interaction {shown(term)} has {shown(twice)} twice", hint="use --set degree=2 for powers")
+        raise InputError(
+            f"interaction {shown(term)} has {shown(twice)} twice",
+            "duplicate_name",
+            hint="use --set degree=2 for powers",
+        )
     return parts
 
 
@@ -185,7 +193,7 @@ def _refuse_other_products(labels: Sequence[str], X: np.ndarray) -> None:
         if not np.allclose(X[:, j], np.prod(X[:, parts], axis=1), rtol=1e-9, atol=0.0):
             factors = " and ".join(shown(labels[i]) for i in parts)
             problem = f"column {shown(labels[j])} is not the product of {factors}, as its name says"
-            raise InputError(problem, column=labels[j], hint="rename it")
+            raise InputError(problem, "text_is_no_measurement", column=labels[j], hint="rename it")
 
 
 # Levels
@@ -200,19 +208,21 @@ def asked_levels(value: Any) -> dict[str, list[str]]:
         name, equals, levels = item.partition("=") if isinstance(item, str) else ("", "", "")
         if not (name and equals) or name in asked:
             problem = f"levels of {shown(name)} are given twice" if name in asked else f"levels: {shown(item)}"
-            raise InputError(problem, hint="write colour=red,green,blue, the reference first")
+            raise InputError(problem, "text_is_no_measurement", hint="write colour=red,green,blue, the reference first")
         asked[name] = _checked(name, next(csv.reader([levels], skipinitialspace=True), []))
     return asked
 
 
 def _checked(name: str, levels: Any) -> list[str]:
     if not isinstance(levels, list | tuple | np.ndarray):
-        raise InputError(f"the levels of {shown(name)} must be a list, got {shown(levels)}")
+        raise InputError(f"the levels of {shown(name)} must be a list, got {shown(levels)}", "wrong_type")
     names = [text_of(level).strip() for level in levels]
     if not names or not all(names):
-        raise InputError(f"the levels of {shown(name)} hold an empty one" if names else f"{shown(name)} has no levels")
+        raise InputError(
+            f"the levels of {shown(name)} hold an empty one" if names else f"{shown(name)} has no levels", "empty_name"
+        )
     if twice := repeated(names):
-        raise InputError(f"levels of {shown(name)}: {shown(twice)} appears twice")
+        raise InputError(f"levels of {shown(name)}: {shown(twice)} appears twice", "duplicate_name")
     return names
 
 
@@ -236,7 +246,9 @@ class Feature:
             return cls(column, to_reals(column))
         if levels is None and column.before is not None:
             hint = f"name them with --levels {escaped(column.name)}=..."
-            raise InputError(f"the levels of {column} must be known before the first chunk", hint=hint)
+            raise InputError(
+                f"the levels of {column} must be known before the first chunk", "labels_must_be_given", hint=hint
+            )
         feature = cls._coded(column, Alphabet.of("level", "levels", levels, None))
         if levels is None:
             _refuse_identifier(feature, [name for name in asked.features if name != column.name], is_named)
@@ -283,4 +295,6 @@ def _refuse_identifier(feature: Feature, others: list[str], is_named: bool) -> N
     levels, rows = len(feature.levels or ()), len(feature.column)
     if rows > 1 and (levels == rows or (2 * levels > rows and not is_named)):
         hint = f"leave it out: --features {listing(others)}" if others else "name other features"
-        raise feature.column.error(f"has {levels} levels in {rows} rows, as names of the rows have", hint=hint)
+        raise feature.column.error(
+            f"has {levels} levels in {rows} rows, as names of the rows have", "names_of_rows", hint=hint
+        )

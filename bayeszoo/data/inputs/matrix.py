@@ -81,7 +81,7 @@ class RealWithError(Measured):
         error = options.get("se", self.error)
         if error not in table.columns:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(error)}"
-            raise InputError(problem, hint="say with --se which holds the standard errors")
+            raise InputError(problem, "not_a_number", hint="say with --se which holds the standard errors")
         is_alone = like is not None and set(table.columns) == {error}
         value = [] if is_alone else [choose(table, options.get("column"), self.name, {error: "the standard errors"})]
         columns = [*value, table[error]]
@@ -105,7 +105,7 @@ class RealWithError(Measured):
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Refuse: how far further values may be off is not known."""
         hint = f"give a table with a column {self.error}"
-        raise InputError("the standard errors of further rows are not known", hint=hint)
+        raise InputError("the standard errors of further rows are not known", "new_rows_unknown", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def refuse_other_scales(scales: Mapping[str, float], data: Arrays) -> None:
     """Refuse rows that were not divided by what the columns of the fit were divided by."""
     if scales_of(data) != scales:
         problem = "the columns of these rows and of the fit were not divided by the same numbers"
-        raise InputError(problem, hint="give the table itself, which is then read as that of the fit")
+        raise InputError(problem, "not_a_number", hint="give the table itself, which is then read as that of the fit")
 
 
 def scales_by(names: list[str], deviations: np.ndarray) -> dict[str, float]:
@@ -199,7 +199,7 @@ def scales_by(names: list[str], deviations: np.ndarray) -> dict[str, float]:
     for name, deviation in zip(names, deviations, strict=True):
         if not deviation > 0:
             problem = f"column {shown(name)} is constant and cannot be scaled"
-            raise InputError(problem, column=name, hint="leave it out")
+            raise InputError(problem, "not_a_number", column=name, hint="leave it out")
     return dict(zip(names, deviations.tolist(), strict=True))
 
 
@@ -232,7 +232,7 @@ def refuse_text(table: Table, option: str = "columns", or_text: bool = False) ->
             raise
         hint = f"choose columns of numbers: --{option} {listing(usable)}"
         hint += f"; of raw text, --text {listing([other.name])}" if or_text and isinstance(other.values, list) else ""
-        raise InputError(str(error), column=error.column, rows=error.rows, hint=hint) from None
+        raise InputError(str(error), error.code, column=error.column, rows=error.rows, hint=hint) from None
 
 
 def _as_fitted(fitted: list[str], names: list[str] | None, table: Table) -> tuple[list[str], list[str]]:
@@ -250,11 +250,13 @@ def in_order_of(fitted: list[str], names: list[str], option: str = "columns") ->
     present, known = set(names), set(fitted)
     lacking = next((name for name in fitted if name not in present), None)
     if lacking is not None:
-        raise InputError(f"there is no column {shown(lacking)}, which the fit has", column=lacking)
+        raise InputError(f"there is no column {shown(lacking)}, which the fit has", "missing_column", column=lacking)
     more = next((name for name in names if name not in known), None)
     if more is not None:
         hint = f"use --{option} {listing(fitted)}"
-        raise InputError(f"column {shown(more)} is not among the {len(fitted)} of the fit", column=more, hint=hint)
+        raise InputError(
+            f"column {shown(more)} is not among the {len(fitted)} of the fit", "unknown_label", column=more, hint=hint
+        )
     return fitted
 
 
@@ -267,7 +269,7 @@ def _with_holes(columns: list[Column], new: bool) -> tuple[np.ndarray, tuple[str
     holes, before = np.isnan(values), columns[0].before
     empty = [column for column, hole in zip(columns, holes.T, strict=True) if hole.all()]
     if empty and before is None and not new:
-        raise InputError(f"{empty[0]} has no values", column=empty[0].name)
+        raise InputError(f"{empty[0]} has no values", "no_data", column=empty[0].name)
     values[holes] = np.nan  # always the same one
     return values, _masked(holes, before or 0)
 

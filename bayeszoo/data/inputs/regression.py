@@ -80,14 +80,22 @@ class WithFeatures(Inputs):
         target, levels = options.get("target"), options.get("levels", {})
         if "formula" in options:
             if other := next((name for name in ("features", "interactions") if name in options), None):
-                raise InputError(f"a formula names the features itself, and {other} too", hint=f"leave out --{other}")
+                raise InputError(
+                    f"a formula names the features itself, and {other} too",
+                    "conflicting_options",
+                    hint=f"leave out --{other}",
+                )
             named, terms = FormulaCoding.read(options["formula"], levels)
             if target and named and target != named:
-                raise InputError(f"the formula has the outcome {shown(named)}, --target {shown(target)}")
+                raise InputError(
+                    f"the formula has the outcome {shown(named)}, --target {shown(target)}", "conflicting_options"
+                )
             return target or named or self.name, terms
         if target is None and self.name not in table.columns:
             columns = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-            raise InputError(f"{columns} and none called {shown(self.name)}", hint="say which with --target")
+            raise InputError(
+                f"{columns} and none called {shown(self.name)}", "missing_column", hint="say which with --target"
+            )
         target = target or self.name
         return target, Coding(
             _features_of(table, target, options, self.beside), levels, options.get("interactions", ())
@@ -122,7 +130,9 @@ class WithFeatures(Inputs):
             coding = Coding(fitted)
         for name in {"levels", "interactions", "formula"} & options.keys():
             if options[name] != getattr(coding, name, None):
-                raise InputError(f"{name} must be those of the fit, in their order", hint=f"leave out --{name}")
+                raise InputError(
+                    f"{name} must be those of the fit, in their order", "labels_differ", hint=f"leave out --{name}"
+                )
         names = options.get("features", [name for name in coding.features if name in table.columns])
         return replace(coding, features=in_order_of([*coding.features], names, "features"))
 
@@ -137,9 +147,13 @@ class WithFeatures(Inputs):
     ) -> Parsed:
         if target in coding.features:
             hint = "leave it out of --features, or say which is the outcome with --target"
-            raise InputError(f"column {shown(target)} is both the outcome and a feature", column=target, hint=hint)
+            raise InputError(
+                f"column {shown(target)} is both the outcome and a feature", "duplicate_name", column=target, hint=hint
+            )
         if other := next((name for name in coding.levels if name not in coding.features), None):
-            raise InputError(f"levels are given of {shown(other)}, which is no feature", hint="leave them out")
+            raise InputError(
+                f"levels are given of {shown(other)}, which is no feature", "unknown_label", hint="leave them out"
+            )
         outcome = [] if target is None else [table[target]]
         beside = [table[options[self.beside]]] if self.beside in options else []
         columns, is_named = [table[name] for name in coding.features], bool({"features", "formula"} & options.keys())
@@ -227,7 +241,9 @@ class WithFeatures(Inputs):
             return True
         if isinstance(source, tuple) and all(getattr(part, "ndim", 0) == 1 for part in source):
             # probably not two rows: read as such, it would be refused for other reasons than the user's
-            raise InputError(f"{self.features} has one dimension, two expected", hint="give one feature one column")
+            raise InputError(
+                f"{self.features} has one dimension, two expected", "wrong_shape", hint="give one feature one column"
+            )
         return False
 
     def _joined(self, parts: Mapping[str, Any], decimal: str) -> Table:
@@ -237,7 +253,7 @@ class WithFeatures(Inputs):
         columns = {column.name: column for column in features}
         if outcome and self.name in columns:
             problem = f"{self.features} has a column {shown(self.name)}, and so is the outcome called"
-            raise InputError(problem, column=self.name, hint="rename it")
+            raise InputError(problem, "not_a_number", column=self.name, hint="rename it")
         return Table("", {**{column.name: column for column in outcome}, **columns}, notes)
 
     def _columns(
@@ -252,7 +268,9 @@ class WithFeatures(Inputs):
             return features, [], ()
         outcome = to_column(self.name, y, decimal)
         if len(outcome) != len(features[0]):
-            raise InputError(f"{self.features} has {len(features[0])} rows, {self.name} has {len(outcome)}")
+            raise InputError(
+                f"{self.features} has {len(features[0])} rows, {self.name} has {len(outcome)}", "wrong_shape"
+            )
         return features, [outcome], different_indexes({self.features: X, self.name: y})
 
     # Canonical arrays
@@ -298,7 +316,7 @@ class WithFeatures(Inputs):
         axis, coding = arrays[self.axis], coding_of(arrays)
         names = np.delete(axis, list(products(axis))).tolist() if coding is None else coding.features
         hint = f"give a table with the columns {joined(names)}"
-        raise InputError("the features of further rows are not known", hint=hint)
+        raise InputError("the features of further rows are not known", "new_rows_unknown", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -324,7 +342,9 @@ def _features_of(table: Table, target: str | None, options: Mapping[str, Any], b
     features: list[str] = options.get("features", others)
     if not features:
         hint = "give a table with columns beside it"
-        raise InputError(f"there is no feature: column {shown(target)} is the only one", column=target, hint=hint)
+        raise InputError(
+            f"there is no feature: column {shown(target)} is the only one", "no_data", column=target, hint=hint
+        )
     return features
 
 

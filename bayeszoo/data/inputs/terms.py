@@ -56,7 +56,7 @@ class _Operators(DefaultOperatorResolver):
         self._left -= products
         if self._left < 0:
             hint = "write the terms that are meant"
-            raise InputError(f"the formula {shown(self._text)} has too many terms", hint=hint)
+            raise InputError(f"the formula {shown(self._text)} has too many terms", "too_large", hint=hint)
 
 
 def _power_of(terms: Any) -> int:
@@ -64,7 +64,9 @@ def _power_of(terms: Any) -> int:
     factors = next(iter(terms)).factors
     text = factors[0].expr if len(terms) == len(factors) == 1 else ""
     if not (text.isdecimal() and len(text) < 4 and 1 <= int(text) <= LARGEST_POWER):
-        raise InputError(f"a power of terms is a whole number from 1 to {LARGEST_POWER}", hint="I(x**3) is one of x")
+        raise InputError(
+            f"a power of terms is a whole number from 1 to {LARGEST_POWER}", "wrong_type", hint="I(x**3) is one of x"
+        )
     return int(text)
 
 
@@ -100,12 +102,16 @@ def parsed(text: str) -> Any:
     Already in parsing formulaic evaluates what is called on the left of the ``~``.
     """
     if len(text) > LONGEST:
-        raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read")
+        raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read", "too_large")
     if _depth(text) > DEEPEST:
-        raise InputError(f"the formula {shown(text)} has more than {DEEPEST} parentheses within each other")
+        raise InputError(
+            f"the formula {shown(text)} has more than {DEEPEST} parentheses within each other", "too_large"
+        )
     tokens = list(tokenize(text))
     if len(tokens) > MOST_TOKENS:
-        raise InputError(f"the formula {shown(text)} has {len(tokens)} names and signs, at most {MOST_TOKENS} are read")
+        raise InputError(
+            f"the formula {shown(text)} has {len(tokens)} names and signs, at most {MOST_TOKENS} are read", "too_large"
+        )
     parser = _Parser(operator_resolver=_Operators(text))
     parser.written = [Expression(token.token).written for token in _python_of(tokens)]
     return Formula.from_spec(_masked(text, _python_of(tokens)), parser=parser)

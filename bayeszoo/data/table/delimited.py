@@ -57,26 +57,30 @@ def delimited_parts(
                     _refuse_values_as_names(name, part, values)
                     _refuse_bad_names(name, part)
                 if part.is_whole and not (part.columns and part.columns[0]):
-                    raise InputError(f"no data rows in {name}")
+                    raise InputError(f"no data rows in {name}", "no_data")
                 before = None if part.is_whole else part.before
                 cells = zip(part.names, part.columns, strict=True)
                 yield Table(source, {label: Column(label, column, decimal, before) for label, column in cells})
     except UnicodeError:
         raise _not_decoded(path, encoding) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(
+            f"cannot read {name}: {getattr(error, 'strerror', None) or error}", "unreadable_file"
+        ) from None
 
 
 def _delimiter_of(name: str, suffix: str, delimiter: str | None) -> str:
     """Return the delimiter asked for, or the one that the file's suffix stands for."""
     if suffix in _OTHERWISE_PACKED:
-        raise InputError(f"{name}: compressed files are not read, but for gzip", hint="unpack it first")
+        raise InputError(
+            f"{name}: compressed files are not read, but for gzip", "unreadable_file", hint="unpack it first"
+        )
     if delimiter is None and suffix not in _DELIMITERS:
         hint = "use a .csv, .tsv, .txt or .parquet file, or give --delimiter"
-        raise InputError(f"cannot tell the format of {name}", hint=hint)
+        raise InputError(f"cannot tell the format of {name}", "unreadable_file", hint=hint)
     delimiter = {None: _DELIMITERS.get(suffix), r"\t": "\t"}.get(delimiter, delimiter)
     if delimiter is None or len(delimiter) != 1 or delimiter in '"\r\n\0':
-        raise InputError(f"the delimiter must be one character, got {shown(delimiter)}")
+        raise InputError(f"the delimiter must be one character, got {shown(delimiter)}", "wrong_type")
     return delimiter
 
 
@@ -101,7 +105,7 @@ class _Unpacked(gzip.GzipFile):
         path = Path(self.name)
         if self.tell() > max(_ALWAYS_UNPACKED, _MOST_UNPACKED * path.stat().st_size):
             problem = f"{escaped(path.name)} unpacks to more than {_MOST_UNPACKED} times its size"
-            raise InputError(problem, hint="unpack it first, if that is right")
+            raise InputError(problem, "bad_file", hint="unpack it first, if that is right")
         return super().read1(size)
 
 
@@ -116,16 +120,18 @@ def _opened(path: Path, encoding: str) -> io.TextIOWrapper:
         return io.TextIOWrapper(file, encoding=encoding, newline="")
     except LookupError:
         file.close()
-        raise InputError(f"unknown encoding {shown(encoding)}") from None
+        raise InputError(f"unknown encoding {shown(encoding)}", "unknown_encoding") from None
 
 
 def _without_nul(name: str, file: io.TextIOWrapper) -> Iterator[str]:
     for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
         if len(line) >= LONGEST_LINE:
-            raise TooLarge(f"{name}: line {number} has {LONGEST_LINE:,} characters or more", hint="is it a table?")
+            raise TooLarge(
+                f"{name}: line {number} has {LONGEST_LINE:,} characters or more", "too_large", hint="is it a table?"
+            )
         if "\0" in line:
             hint = "is the file UTF-16? use --encoding utf-16"
-            raise InputError(f"{name}: line {number} contains a NUL byte", hint=hint)
+            raise InputError(f"{name}: line {number} contains a NUL byte", "unreadable_file", hint=hint)
         yield line
 
 
@@ -133,7 +139,7 @@ def _first(name: str, body: Iterator[list[str]], guessed: str | None) -> list[li
     """Read the first two rows, and refuse those of another form than a table's."""
     first = list(islice(body, 2))
     if first and not first[0]:
-        raise InputError(f"{name}: line 1 is empty", hint="names or values must start there")
+        raise InputError(f"{name}: line 1 is empty", "unreadable_file", hint="names or values must start there")
     if guessed is not None:
         _refuse_other_delimiter(first, guessed)
     return first
@@ -195,7 +201,7 @@ def _malformed(name: str, where: str, row: int, error: str) -> InputError:
         problem = f"{name}: {where} has a cell of more than {csv.field_size_limit()} characters: a quote left open?"
     elif "expected after" in error:
         problem = f"{name}: {where} has text after a closing quote"
-    return InputError(problem, rows=[row] if row else ())
+    return InputError(problem, "bad_file", rows=[row] if row else ())
 
 
 def _append(
@@ -211,7 +217,7 @@ def _append(
         has = f"has {cells} field{'s' if cells > 1 else ''}" if cells else "is empty"
         comment = "remove the comment" if names[0].startswith("#") else None
         hint = comment or (None if cells else "remove the line")
-        raise InputError(f"{name}: row {row} {has}, {like} has {width}", rows=[row], hint=hint)
+        raise InputError(f"{name}: row {row} {has}, {like} has {width}", "ragged", rows=[row], hint=hint)
     for column, cell in zip(columns, zip(*rows, strict=True), strict=True):
         column.extend(cell)
 
@@ -225,7 +231,9 @@ def _refuse_other_delimiter(rows: list[list[str]], delimiter: str) -> None:
             mark = "\\t" if other == "\t" else other
             cells = [cell for cell in body.split(other) if "," in cell]
             comma = other != "," and any(cell.replace(",", "", 1).isdigit() for cell in cells)
-            raise InputError(f"looks like '{mark}' separated: use --delimiter '{mark}'" + " --decimal ','" * comma)
+            raise InputError(
+                f"looks like '{mark}' separated: use --delimiter '{mark}'" + " --decimal ','" * comma, "wrong_delimiter"
+            )
 
 
 def _refuse_values_as_names(name: str, part: _Part, values: set[int]) -> None:
@@ -238,14 +246,14 @@ def _refuse_values_as_names(name: str, part: _Part, values: set[int]) -> None:
     if any(part.names) and len(values) == len(part.names):
         row = ",".join(map(shown, part.names))
         hint = "use --no-header, or give the columns other names"
-        raise InputError(f"{name}: row 1 looks like data ({row})", rows=[1], hint=hint)
+        raise InputError(f"{name}: row 1 looks like data ({row})", "looks_like_data", rows=[1], hint=hint)
 
 
 def _refuse_bad_names(name: str, part: _Part) -> None:
     for position, (label, cells) in enumerate(zip(part.names, part.columns, strict=True), 1):
         if not label and cells:
             empty = part.is_whole and _are_empty(cells)
-            raise InputError(f"{name}: column {position} has no name" + " and no values" * empty)
+            raise InputError(f"{name}: column {position} has no name" + " and no values" * empty, "nameless_column")
     refuse_duplicates(part.names)
 
 
@@ -272,7 +280,7 @@ def _is_number(text: str) -> bool:
 def _not_decoded(path: Path, encoding: str) -> InputError:
     name = escaped(path.name)
     if encoding.lower() not in UTF8:
-        return InputError(f"{name} is not {escaped(encoding)}", hint="use --encoding")
+        return InputError(f"{name} is not {escaped(encoding)}", "unreadable_file", hint="use --encoding")
     with _bytes_of(path) as file:
         other = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
-    return InputError(f"{name} is not UTF-8", hint=f"use --encoding {other}")
+    return InputError(f"{name} is not UTF-8", "unreadable_file", hint=f"use --encoding {other}")

@@ -29,7 +29,7 @@ def refuse_columns(name: str, columns: int) -> None:
     """Refuse a table of very many columns."""
     if columns > MOST_COLUMNS:
         hint = "are its lines and columns swapped, or is the delimiter another one?"
-        raise TooLarge(f"{name} has {columns:,} columns, at most {MOST_COLUMNS:,} are read", hint=hint)
+        raise TooLarge(f"{name} has {columns:,} columns, at most {MOST_COLUMNS:,} are read", "too_large", hint=hint)
 
 
 def refuse_rows(name: str, rows: int, columns: int, which: str = "") -> None:
@@ -37,7 +37,7 @@ def refuse_rows(name: str, rows: int, columns: int, which: str = "") -> None:
     if rows > MOST_ROWS or rows * columns > MOST_CELLS:
         most = f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells are read at once"
         hint = "--chunk-rows 1000000 reads a file of any size in parts, for models that have statistics; or take a part"
-        raise TooLarge(f"{name} has {which}{rows:,} rows of {columns:,} columns, {most}", hint=hint)
+        raise TooLarge(f"{name} has {which}{rows:,} rows of {columns:,} columns, {most}", "wrong_shape", hint=hint)
 
 
 def refuse_large_file(path: Path, is_packed: bool, columns: int) -> None:

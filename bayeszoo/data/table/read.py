@@ -52,7 +52,9 @@ def read_parts(
     _check_decimal(decimal)
     path = Path(source)
     if not os.path.isfile(path):  # a folder, a pipe (which would block), a URL, or nothing
-        raise InputError(f"{'not a regular file' if path.exists() else 'there is no file'}: {escaped(path)}")
+        raise InputError(
+            f"{'not a regular file' if path.exists() else 'there is no file'}: {escaped(path)}", "no_such_file"
+        )
     if path.suffix.lower() == ".parquet":
         return _parquet_parts(path, decimal, rows)
     return delimited_parts(path, delimiter, decimal, encoding, header, rows)
@@ -60,7 +62,7 @@ def read_parts(
 
 def _check_decimal(decimal: str) -> None:
     if decimal not in (".", ","):
-        raise InputError(f"decimal must be '.' or ',', got {shown(decimal)}")
+        raise InputError(f"decimal must be '.' or ',', got {shown(decimal)}", "wrong_type")
 
 
 def _from_memory(source: Any, decimal: str) -> Table:
@@ -129,7 +131,9 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Tabl
         import pyarrow
         import pyarrow.parquet as parquet
     except ImportError:
-        raise InputError("Parquet files need pyarrow", hint="pip install 'bayeszoo[parquet]'") from None
+        raise InputError(
+            "Parquet files need pyarrow", "missing_package", hint="pip install 'bayeszoo[parquet]'"
+        ) from None
     try:
         # An open file, not a path: pyarrow takes paths for URLs and partitioned folders too.
         with path.open("rb") as file:
@@ -150,7 +154,9 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Tabl
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):  # one of ours is a ValueError too
             raise
-        raise InputError(f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}") from None
+        raise InputError(
+            f"{escaped(path.name)} is not a readable Parquet file: {escaped(error)}", "unreadable_file"
+        ) from None
 
 
 def _categoricals(schema: Any) -> set[str]:
@@ -186,9 +192,9 @@ def has_two_dimensions(source: Any) -> bool:
 def columns_of_matrix(name: str, source: Any, decimal: str = ".") -> list[Column]:
     """Return the columns of an object with two dimensions, called as in `read_table`; messages call it `name`."""
     if not has_two_dimensions(source):
-        raise InputError(f"{name} does not have two dimensions", hint="give it a row for each outcome")
+        raise InputError(f"{name} does not have two dimensions", "wrong_shape", hint="give it a row for each outcome")
     if getattr(source, "shape", (1, 1))[1] == 0:
-        raise InputError(f"{name} has no columns")
+        raise InputError(f"{name} has no columns", "missing_column")
     table = read_table(source, decimal=decimal) if is_frame(source) else _from_sequence(source, decimal, name)
     return list(table.columns.values())
 
@@ -204,7 +210,9 @@ def to_column(name: str, values: Any, decimal: str = ".") -> Column:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise InputError(f"column {shown(name)} has shape {array.shape}, one dimension expected", column=name)
+        raise InputError(
+            f"column {shown(name)} has shape {array.shape}, one dimension expected", "wrong_shape", column=name
+        )
     if isinstance(array, np.ma.MaskedArray):
         array = _packed(name, array.tolist(), object) if np.ma.is_masked(array) else array.data
     if array.dtype.kind == "U":
@@ -240,10 +248,14 @@ def _array(name: str, values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     if hasattr(values, "toarray"):
-        raise InputError(f"column {shown(name)} is a sparse matrix", column=name, hint="pass its .toarray()")
+        raise InputError(
+            f"column {shown(name)} is a sparse matrix", "wrong_type", column=name, hint="pass its .toarray()"
+        )
     if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
         kind = type(values).__name__
-        raise InputError(f"column {shown(name)} is a {kind}; a sequence of values was expected", column=name)
+        raise InputError(
+            f"column {shown(name)} is a {kind}; a sequence of values was expected", "wrong_type", column=name
+        )
     if isinstance(values, list | tuple):
         # numpy would turn [1, "b"] into text and [True, 0.5] into 1.0 and 0.5.
         types = set(map(type, values))
@@ -275,7 +287,7 @@ def _packed(name: str, values: Any, dtype: type | None) -> np.ndarray:
 
 
 def _ragged(name: str) -> InputError:
-    return InputError(f"column {shown(name)} is ragged: its rows have different lengths", column=name)
+    return InputError(f"column {shown(name)} is ragged: its rows have different lengths", "ragged", column=name)
 
 
 def _is_missing(cell: object) -> bool:

@@ -104,27 +104,28 @@ class Column:
         return f"column {shown(self.name)}"
 
     def error(
-        self, problem: str, rows: Sequence[int] | np.ndarray = (), hint: str | None = None, noun: str = ""
+        self, problem: str, code: str, rows: Sequence[int] | np.ndarray = (), hint: str | None = None, noun: str = ""
     ) -> InputError:
         """Make the error that says where `problem` is: the first row, its value, and how many more."""
         if not len(rows):
-            return InputError(f"{self} {problem}", column=self.name, hint=hint)
+            return InputError(f"{self} {problem}", code, column=self.name, hint=hint)
         before = self.before or 0
         more = f" (and {len(rows) - 1} more: {listed(rows[1:], 4, before)})" if len(rows) > 1 else ""
         value = f"{noun} {shown(self.values[rows[0]])}".lstrip()
         message = f"{self}, row {before + int(rows[0]) + 1}: {value} {problem}{more}"
-        return InputError(message, column=self.name, rows=[before + int(row) + 1 for row in rows[:5]], hint=hint)
+        return InputError(message, code, column=self.name, rows=[before + int(row) + 1 for row in rows[:5]], hint=hint)
 
     def lacks(self, rows: np.ndarray, hint: str) -> InputError:
         """Make the error that says in which rows values are missing."""
         before = self.before or 0
         count = f"{len(rows)} missing value{'s' if len(rows) > 1 else ''} ({listed(rows, before=before)})"
-        return InputError(f"{self}: {count}", column=self.name, rows=(before + 1 + rows).tolist(), hint=hint)
+        where = (before + 1 + rows).tolist()
+        return InputError(f"{self}: {count}", "missing_values", column=self.name, rows=where, hint=hint)
 
-    def refuse(self, rows: np.ndarray, problem: str, hint: str | None = None) -> None:
+    def refuse(self, rows: np.ndarray, problem: str, code: str, hint: str | None = None) -> None:
         """Raise `error` when the mask marks any of the rows."""
         if rows.any():
-            raise self.error(problem, np.flatnonzero(rows), hint)
+            raise self.error(problem, code, np.flatnonzero(rows), hint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +143,12 @@ class Table:
         for other in others:
             if len(other) != len(first):
                 sizes = f"{escaped(first.name)} has {len(first)} rows, {escaped(other.name)} has {len(other)}"
-                raise InputError(sizes, column=other.name)
+                raise InputError(sizes, "ragged", column=other.name)
 
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
             problem = f"{self.name or 'the table'} has no column {shown(name)}"
-            raise InputError(problem, column=name, hint=f"its columns are {quoted(self.columns)}")
+            raise InputError(problem, "missing_column", column=name, hint=f"its columns are {quoted(self.columns)}")
         return self.columns[name]
 
     @property
@@ -162,7 +163,7 @@ def refuse_duplicates(names: Sequence[str]) -> None:
     for position, label in enumerate(names, 1):
         if label in seen:
             where = f"(columns {seen[label]} and {position})"
-            raise InputError(f"column name {shown(label)} appears twice {where}", column=label)
+            raise InputError(f"column name {shown(label)} appears twice {where}", "duplicate_name", column=label)
         seen[label] = position
 
 
@@ -189,7 +190,8 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
     """Find the column to use: the one asked for, else the one called `name`, else the only one that is not taken."""
     taken = taken or {}
     if column is not None and column in taken:
-        raise InputError(f"column {shown(column)} cannot hold both the outcomes and {taken[column]}", column=column)
+        problem = f"column {shown(column)} cannot hold both the outcomes and {taken[column]}"
+        raise InputError(problem, "duplicate_name", column=column)
     if column is not None:
         return table[column]
     if name in table.columns and name not in taken:
@@ -197,7 +199,8 @@ def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str]
     candidates = [label for label in table.columns if label not in taken]
     if len(candidates) == 1:
         return table[candidates[0]]
-    raise InputError(f"{table.name or 'the table'} has columns {quoted(table.columns)}", hint="say which with --column")
+    problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
+    raise InputError(problem, "missing_column", hint="say which with --column")
 
 
 def complete(
@@ -221,7 +224,8 @@ def _incomplete(
     for column, mask in zip(columns, map(np.isnan, arrays), strict=True):
         rows = np.flatnonzero(mask)
         if len(rows) == len(mask) and whole:
-            raise InputError(f"{column} has no values", column=column.name, hint="leave it out, or name other columns")
+            hint = "leave it out, or name other columns"
+            raise InputError(f"{column} has no values", "no_data", column=column.name, hint=hint)
         if len(rows) and missing == "refuse":
             raise column.lacks(rows, hint)
         holes |= mask
@@ -229,7 +233,7 @@ def _incomplete(
     if not len(rows):
         return holes, ()
     if len(rows) == len(holes) and whole:
-        raise InputError("no row has a value in every column that is used")
+        raise InputError("no row has a value in every column that is used", "no_data")
     note = Dropped.of([before + int(row) + 1 for row in rows[:5]], len(rows))
     note.kept = before + np.flatnonzero(~holes) + 1
     return holes, (note,)
@@ -255,13 +259,13 @@ def to_numbers(column: Column) -> np.ndarray:
     converted = _converted(column)
     if isinstance(column.cells, Numbers):
         return converted
-    column.refuse(np.isinf(converted), "is too large")
+    column.refuse(np.isinf(converted), "is too large", "too_large")
     if len(rows := rounded(column.values, converted)):
         hint = "subtract a constant, or write a rounded number with an exponent, as 1.5e16"
-        raise column.error("is a whole number of more digits than float64 holds", rows, hint)
+        raise column.error("is a whole number of more digits than float64 holds", "not_representable", rows, hint)
     zeros = np.flatnonzero(converted == 0).tolist() if np.asarray(column.values[:1]).dtype.kind not in "iuf" else []
     if lost := [row for row in zeros if is_lost(str(column.values[row]))]:
-        raise column.error("is too small for all digits", lost, hint="rescale it, or write 0")
+        raise column.error("is too small for all digits", "not_representable", lost, hint="rescale it, or write 0")
     return converted
 
 
@@ -295,9 +299,8 @@ def is_text(column: Column) -> bool:
 
 def _converted(column: Column) -> np.ndarray:
     if column.is_categorical:
-        raise column.error(
-            "is categorical: its values are labels", hint="make them numbers, where they measure something"
-        )
+        hint = "make them numbers, where they measure something"
+        raise column.error("is categorical: its values are labels", "not_a_number", hint=hint)
     if isinstance(column.cells, Numbers):
         return column.cells.values
     values = column.values
@@ -313,24 +316,25 @@ def to_reals(column: Column) -> np.ndarray:
     """Convert a column as `to_numbers` does, and refuse numbers whose square overflows or that have lost digits."""
     values = to_numbers(column)
     sizes = np.abs(values)
-    column.refuse(sizes > LARGEST_REAL, "is too large to square", hint="rescale the column")
-    column.refuse((sizes > 0) & (sizes < SMALLEST_REAL), "is too small for all digits", hint="rescale it, or write 0")
+    column.refuse(sizes > LARGEST_REAL, "is too large to square", "too_large", hint="rescale the column")
+    small, hint = (sizes > 0) & (sizes < SMALLEST_REAL), "rescale it, or write 0"
+    column.refuse(small, "is too small for all digits", "not_representable", hint)
     return values
 
 
 def to_counts(column: Column) -> np.ndarray:
     """Convert a column as `to_numbers` does, and refuse all but whole numbers from 0 to 2**53 - 1."""
     values = to_numbers(column)
-    column.refuse((values != np.floor(values)) & ~np.isnan(values), "is not a whole number")
-    column.refuse(values < 0, "is negative", hint="counts must be >= 0")
-    column.refuse(values > LARGEST_COUNT, "is too large", hint="counts must be < 2**53")
+    column.refuse((values != np.floor(values)) & ~np.isnan(values), "is not a whole number", "not_whole")
+    column.refuse(values < 0, "is negative", "out_of_range", hint="counts must be >= 0")
+    column.refuse(values > LARGEST_COUNT, "is too large", "too_large", hint="counts must be < 2**53")
     return values
 
 
 def to_positive(column: Column) -> np.ndarray:
     """Convert a column as `to_reals` does, and refuse all but numbers above 0."""
     values = to_reals(column)
-    column.refuse(values <= 0, "is not > 0")
+    column.refuse(values <= 0, "is not > 0", "out_of_range")
     return values
 
 
@@ -338,7 +342,7 @@ def refuse_large_sum(column: Column, counts: np.ndarray) -> int:
     """Add up counts, and refuse a sum above what float64 can count."""
     total = math.fsum(counts)  # rounded once: exact up to the largest
     if total > LARGEST_COUNT:
-        raise column.error("has a sum of 2**53 or more")
+        raise column.error("has a sum of 2**53 or more", "too_large")
     return int(total)
 
 
@@ -346,7 +350,7 @@ def refuse_sum(column: Column, counts: np.ndarray) -> int:
     """Add up counts, and refuse a sum of nothing as well, but for a part of a table."""
     total = refuse_large_sum(column, counts)
     if total == 0 and column.before is None:
-        raise column.error("adds up to 0: there are no observations")
+        raise column.error("adds up to 0: there are no observations", "no_data")
     return total
 
 
@@ -354,7 +358,8 @@ def repeats(column: Column, counts: np.ndarray) -> np.ndarray:
     """Return how often to repeat each row, and refuse to make more than `MOST_ROWS` of them."""
     total = refuse_sum(column, counts)
     if total > MOST_ROWS:
-        raise column.error(f"adds up to {total} observations, at most {MOST_ROWS} are read", hint="give a part of them")
+        problem = f"adds up to {total} observations, at most {MOST_ROWS} are read"
+        raise column.error(problem, "too_large", hint="give a part of them")
     return counts.astype(np.int64)
 
 
@@ -370,11 +375,11 @@ def _from_objects(column: Column, values: np.ndarray) -> np.ndarray:
     cells = values.tolist()
     present = [cell for cell in cells if cell is not None]
     if values.dtype.kind in "mM" or any(isinstance(cell, DATES) for cell in present):
-        raise column.error("holds dates")
+        raise column.error("holds dates", "dates")
     if values.dtype.kind == "c" or any(isinstance(cell, complex | np.complexfloating) for cell in present):
-        raise column.error("is complex")
+        raise column.error("is complex", "not_a_number")
     if values.dtype.kind == "b" or (present and all(isinstance(cell, bool | np.bool_) for cell in present)):
-        raise column.error("holds true/false, not numbers")
+        raise column.error("holds true/false, not numbers", "not_a_number")
     converted = [number_of(cell, column.decimal) for cell in cells]
     if None in converted:
         raise _no_number(column, [row for row, value in enumerate(converted) if value is None])
@@ -387,10 +392,9 @@ def _refuse_codes(column: Column, cells: Collection[object]) -> None:
     if has_code(cells):
         rows = [row for row, cell in enumerate(column.values) if is_code(cell)]
         hint = "write numbers without them; as labels they go to a column of labels or of groups"
-        raise column.error("has leading zeros, as a code has", rows, hint)
+        raise column.error("has leading zeros, as a code has", "leading_zeros", rows, hint)
 
 
 def _no_number(column: Column, rows: list[int]) -> InputError:
-    first = column.values[rows[0]]
-    comma = column.decimal == "." and has_decimal_comma(first)
-    return column.error("is not a number", rows, hint="use --decimal ','" if comma else None)
+    comma = column.decimal == "." and has_decimal_comma(column.values[rows[0]])
+    return column.error("is not a number", "not_a_number", rows, hint="use --decimal ','" if comma else None)

@@ -223,7 +223,7 @@ def _state(stat: os.stat_result) -> tuple[int, ...]:
 
 
 def _changed(path: Path) -> InputError:
-    return InputError(f"{escaped(path.name)} has changed since it was read", hint="read it again")
+    return InputError(f"{escaped(path.name)} has changed since it was read", "unreadable_file", hint="read it again")
 
 
 def _refuse_odd(block: bytes, mark: str) -> None:

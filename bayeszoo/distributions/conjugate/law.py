@@ -259,13 +259,13 @@ class Block[S: Stats](Law[S]):
         """Raise `NumericalError` where the density of some law has no maximum."""
         if np.any(bad):
             where = f" {np.flatnonzero(bad)[0] + 1}" if np.ndim(bad) else ""
-            raise NumericalError(f"no mode: the density of {' and '.join(self.names)}{where} {why}")
+            raise NumericalError(f"no mode: the density of {' and '.join(self.names)}{where} {why}", "no_maximum")
 
     def _require_observed(self, total: np.ndarray) -> None:
         """Raise `NumericalError` where some law has no observations, as totals (*axes) say."""
         if not np.all(total > 0):
             where = f" of {self.names[0]} {np.argmin(total) + 1}" if self.axes else ""
-            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}")
+            raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}", "no_data")
 
     @staticmethod
     def _grows(below: Any, what: str, where: str) -> str:

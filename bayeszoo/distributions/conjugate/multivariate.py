@@ -184,7 +184,7 @@ class MultivariateNormal(Block[Moments]):
         if np.any(singular := self.structure.is_singular(covariance)):
             where = f" {np.argmax(singular) + 1}" if np.ndim(singular) else ""
             line = f"the rows of {self.names[1]}{where} do not fill {self.columns} dimensions"
-            raise NumericalError(f"no maximum-likelihood estimate: {line}")
+            raise NumericalError(f"no maximum-likelihood estimate: {line}", "no_maximum")
         return dict(zip(self.names, (stats.mean, covariance), strict=True))
 
     def log_each(self, params: Values) -> np.ndarray:
@@ -242,7 +242,9 @@ class MultivariateNormal(Block[Moments]):
             mean = self.m + self.structure.coloured((root[..., None, :, :, :] if self.tied else root).mT, z)
         if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(mean))):
             least = f"D - 1 = {self.structure.block - 1}"
-            raise NumericalError(f"{self.names[1]} cannot be drawn: nu = {np.min(self.nu):g} is too near to {least}")
+            raise NumericalError(
+                f"{self.names[1]} cannot be drawn: nu = {np.min(self.nu):g} is too near to {least}", "cannot_be_drawn"
+            )
         return dict(zip(self.names, (mean, covariance), strict=True))
 
     def marginals(self) -> dict[str, Marginal]:

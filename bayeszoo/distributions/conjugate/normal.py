@@ -41,7 +41,7 @@ class Normal(Block[Moments]):
     def __post_init__(self) -> None:
         if np.isinf(self.kappa).any() and not self.mean_known:
             problem = "kappa is infinite for some laws and not for others: means are known in all of them, or in none"
-            raise InputError(problem, hint="use two blocks, or a large kappa")
+            raise InputError(problem, "out_of_range", hint="use two blocks, or a large kappa")
 
     @property
     def own(self) -> tuple[int, ...]:
@@ -164,7 +164,7 @@ class Normal(Block[Moments]):
         unseen = ~(np.asarray(stats.n) > 0)
         if np.any(unseen | (about <= 0 if self.variance is None else False)):
             what = "there are no observations" if np.any(unseen) else "the observations do not differ"
-            raise NumericalError(f"no maximum-likelihood estimate: {what}")
+            raise NumericalError(f"no maximum-likelihood estimate: {what}", "no_maximum")
         return self._named(stats.mean, about / stats.n)
 
     def log_each(self, params: Values) -> np.ndarray:
@@ -191,7 +191,9 @@ class Normal(Block[Moments]):
             with np.errstate(divide="ignore", over="ignore"):
                 variance = self.b / rng.standard_gamma(self.a, shape)
             if not np.all(np.isfinite(variance)):
-                raise NumericalError(f"{self.names[-1]} cannot be drawn: the shape of the distribution is too small")
+                raise NumericalError(
+                    f"{self.names[-1]} cannot be drawn: the shape of the distribution is too small", "cannot_be_drawn"
+                )
         mean = self.m if self.mean_known else self.m + np.sqrt(variance / self.kappa) * rng.standard_normal(shape)
         return self._named(mean, variance)
 

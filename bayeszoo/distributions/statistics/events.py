@@ -105,4 +105,6 @@ def _refuse_without_exposure(y: np.ndarray, exposure: np.ndarray, weights: np.nd
         return
     rows = np.argwhere((weights > 0) & (y > 0) & ~(exposure > 0))
     if len(rows):
-        raise InputError(f"row {rows[0, 0] + 1} has events in no exposure", hint="give it an exposure > 0")
+        raise InputError(
+            f"row {rows[0, 0] + 1} has events in no exposure", "events_without_exposure", hint="give it an exposure > 0"
+        )

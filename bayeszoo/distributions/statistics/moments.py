@@ -38,7 +38,7 @@ class Moments(Stats):
         """Return the moments of an array of shape (n,) or (n, D), the scatter of the latter (D, D)."""
         if (columns := math.prod(y.shape[1:])) > MOST_COLUMNS:
             line = f"{columns:,} columns have a covariance of {8 * columns**2 / 1e9:.1f} GB, and several are needed"
-            raise InputError(line, hint=f"choose columns, at most {MOST_COLUMNS:,}")
+            raise InputError(line, "not_writable", hint=f"choose columns, at most {MOST_COLUMNS:,}")
         if not len(y):
             nothing = np.zeros(y.shape[1:])[()]
             return cls(0.0, nothing, np.zeros(y.shape[1:] * 2)[()], nothing)

@@ -245,7 +245,7 @@ def split_words(data: Arrays, share: float, rng: np.random.Generator) -> tuple[A
     Returns the words that are kept and those that are held out, both of all documents and words.
     """
     if not 0 < share < 1:
-        raise InputError(f"share must be between 0 and 1, got {share!r}")
+        raise InputError(f"share must be between 0 and 1, got {share!r}", "out_of_range")
     out = np.zeros_like(data["counts"])
     bounds = np.searchsorted(data["doc"], np.arange(len(data["document"]) + 1))
     for first, last in itertools.pairwise(bounds):

@@ -169,7 +169,7 @@ def require_documents(params: Values, data: Values) -> None:
     """Refuse documents that the proportions are not of."""
     own, documents = np.shape(params["proportions"])[-2], len(data["document"])
     if own != documents:
-        raise InputError(f"the proportions are of {own} documents, the data have {documents}")
+        raise InputError(f"the proportions are of {own} documents, the data have {documents}", "wrong_shape")
 
 
 def log_density(q: TopicFactors, params: Values, exchangeable: bool) -> np.ndarray:

@@ -274,7 +274,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         """Return parameters with a higher expected log joint density."""
         if flat:
             why = "the likelihood depends neither on alpha nor on rotations of the loadings; use ppca"
-            raise NumericalError(f"no maximum-likelihood estimate: {why}")
+            raise NumericalError(f"no maximum-likelihood estimate: {why}", "no_maximum")
         return self.prior(len(stats.centre)).mode(stats)
 
     def vb_start(self, data: Any, rng: np.random.Generator) -> Factored:

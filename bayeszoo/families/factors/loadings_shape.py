@@ -27,7 +27,7 @@ def entries(rows: int, factors: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if factors >= rows:
         several, most = "s" * (factors > 1), f"at most {rows - 1}" if rows > 1 else "none is possible"
-        raise InputError(f"{factors} factor{several} of {rows} column{'s' * (rows > 1)}: {most}")
+        raise InputError(f"{factors} factor{several} of {rows} column{'s' * (rows > 1)}: {most}", "too_many_factors")
     return np.tril_indices(rows, 0, factors)
 
 

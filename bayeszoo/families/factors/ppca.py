@@ -88,7 +88,7 @@ def m_step_flat(stats: Complete) -> dict[str, Any]:
     coefficients = np.linalg.solve(stats.gram, stats.cross[:, :, None])[:, :, 0]
     variance = stats.squared_error(coefficients) / stats.cells.sum()
     if not variance > VANISHED * stats.squares.sum() / stats.cells.sum():
-        raise NumericalError(f"{of_factors(stats.gram.shape[1] - 1)} fit the rows exactly, up to no noise")
+        raise NumericalError(f"{of_factors(stats.gram.shape[1] - 1)} fit the rows exactly, up to no noise", "exact_fit")
     return _params(stats, loadings_shape.identified(coefficients[:, 1:]), coefficients[:, 0], variance)
 
 
@@ -160,13 +160,13 @@ def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
     """
     moments = stats.whole
     if moments.n == 0:
-        raise NumericalError("no maximum-likelihood estimate: there are no rows")
+        raise NumericalError("no maximum-likelihood estimate: there are no rows", "no_data")
     values, vectors = np.linalg.eigh(moments.scatter / moments.n)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     variance = float(np.mean(values[factors:]))
     if not variance > VANISHED * values.mean():
         reason = f"{of_factors(factors)} fit the {moments.n:g} row{'s' * (moments.n != 1)} exactly"
-        raise NumericalError(f"no maximum-likelihood estimate: {reason}")
+        raise NumericalError(f"no maximum-likelihood estimate: {reason}", "no_maximum")
     W = vectors[:, :factors] * np.sqrt(values[:factors] - variance)
     loadings = loadings_shape.identified(W)
     return {"mean": np.asarray(moments.mean), "loadings": loadings, "variance": np.float64(variance)}

@@ -177,7 +177,7 @@ def _root(rows: LinkedRows, weight: np.ndarray, flat: bool = False) -> np.ndarra
     try:
         return np.asarray(np.linalg.cholesky(precision))
     except np.linalg.LinAlgError:
-        raise NumericalError("the data do not determine all weights") from None
+        raise NumericalError("the data do not determine all weights", "not_identified") from None
 
 
 class WeightsChain:
@@ -193,7 +193,9 @@ class WeightsChain:
             refused = (
                 f"Gibbs sampling draws a latent variable for each of {trials:,.0f} trials, more than {MOST_TRIALS:,}"
             )
-            raise InputError(refused, hint="use nuts, whose cost does not grow with the trials of a row")
+            raise InputError(
+                refused, "no_capability", hint="use nuts, whose cost does not grow with the trials of a row"
+            )
         self._rows, self._augmentation, self._rng = rows, augmentation, rng
         self._counts = rows.outcome.astype(np.int64), rows.sizes.astype(np.int64)
         self._u = start.draw(rng)

@@ -57,7 +57,9 @@ def _solved(costs: np.ndarray, rising: np.ndarray, fixed: np.ndarray, low: float
     limits = {"A_ub": -rising, "b_ub": np.zeros(len(rising)), "A_eq": fixed, "b_eq": np.zeros(len(fixed)), **more}
     result = scipy.optimize.linprog(costs, **limits, bounds=[(low, 1.0)] * len(costs), method="highs", options=EXACT)
     if result.status != 0:
-        raise NumericalError(f"whether a maximum of the likelihood exists could not be decided: {result.message}")
+        raise NumericalError(
+            f"whether a maximum of the likelihood exists could not be decided: {result.message}", "not_converged"
+        )
     return np.asarray(result.x)
 
 

@@ -76,7 +76,7 @@ class LinkedTerms(LinearTerms, family=True):
         with np.errstate(over="ignore"):
             ratios = np.exp(np.asarray(params["w"])[..., int(self.intercept) :])
         if np.isinf(ratios).any():
-            raise NumericalError("a ratio, exp of a weight, is larger than numbers go: read the weight")
+            raise NumericalError("a ratio, exp of a weight, is larger than numbers go: read the weight", "too_large")
         return ratios
 
     def crossing(self, params: Values) -> np.ndarray | None:

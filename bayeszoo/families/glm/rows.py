@@ -93,9 +93,9 @@ class LinkedRows(ConcaveLikelihood):
     def refuse_unbounded(self) -> None:
         """Raise `NumericalError` where a combination of terms separates the outcomes, or the columns are dependent."""
         if not len(self.outcome):
-            raise NumericalError("no maximum-likelihood estimate: there are no rows")
+            raise NumericalError("no maximum-likelihood estimate: there are no rows", "no_data")
         if why := dependence(self.design):
-            raise NumericalError(why)
+            raise NumericalError(why, "no_maximum")
         up, down = self.link.recedes(self.outcome, self.sizes)
         direction = recession(self.design, up, down)
         if direction is None:
@@ -108,7 +108,9 @@ class LinkedRows(ConcaveLikelihood):
         else:
             fully = (" completely" if direction.is_complete else " but for ties") if up.any() else ""
             why = f"{combination(moved, self.terms[first:])} {self.link.apart}{fully}, and its weight runs to infinity"
-        raise NumericalError(f"no maximum-likelihood estimate: {why}; map and nuts have a prior that keeps it finite")
+        raise NumericalError(
+            f"no maximum-likelihood estimate: {why}; map and nuts have a prior that keeps it finite", "no_maximum"
+        )
 
 
 def dependence(design: np.ndarray) -> str:

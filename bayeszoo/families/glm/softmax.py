@@ -117,15 +117,15 @@ class SoftmaxRows(ConcaveLikelihood):
         """Raise `NumericalError` where classes are separated or without rows, or not one estimate is the highest."""
         if not self.first:
             why = "with symmetric coding, weights added to those of every class change nothing"
-            raise NumericalError(f"no unique maximum-likelihood estimate: {why}; use coding=reference")
+            raise NumericalError(f"no unique maximum-likelihood estimate: {why}; use coding=reference", "no_maximum")
         if not len(self.codes):
-            raise NumericalError(f"{NO_ESTIMATE}: there are no rows")
+            raise NumericalError(f"{NO_ESTIMATE}: there are no rows", "no_data")
         if why := dependence(self.design):
-            raise NumericalError(why)
+            raise NumericalError(why, "no_maximum")
         empty = np.flatnonzero(np.bincount(self.codes, minlength=len(self.classes)) == 0)
         if len(empty):
             why = f"no row is of class {self.classes[empty[0]]}, and its weights run to infinity"
-            raise NumericalError(f"{NO_ESTIMATE}: {why}; {KEPT_FINITE}")
+            raise NumericalError(f"{NO_ESTIMATE}: {why}; {KEPT_FINITE}", "no_maximum")
         self._refuse_separated()
 
     def _refuse_separated(self) -> None:
@@ -142,7 +142,7 @@ class SoftmaxRows(ConcaveLikelihood):
         if direction is None:
             return
         moved = np.concatenate([np.zeros((self.first, self.shape[1])), direction.direction.reshape(self.shape)])
-        raise NumericalError(f"{NO_ESTIMATE}: {self._apart(moved, codes, design)}; {KEPT_FINITE}")
+        raise NumericalError(f"{NO_ESTIMATE}: {self._apart(moved, codes, design)}; {KEPT_FINITE}", "no_maximum")
 
     def _apart(self, moved: np.ndarray, codes: np.ndarray, design: np.ndarray) -> str:
         """Say which two classes a direction (K, T) tells apart the most, by which terms, and whether completely."""

@@ -109,14 +109,14 @@ def require_spread(law: Law[Any], stats: Any) -> None:
         return
     if law.variance is not None:
         if not np.all(stats.n > 0):
-            raise NumericalError("a state has no rows, and its mean may be anything: use a smaller K")
+            raise NumericalError("a state has no rows, and its mean may be anything: use a smaller K", "no_data")
         return
     about = stats.about(law.m) if law.mean_known else stats.scatter
     with np.errstate(divide="ignore", invalid="ignore"):
         enough = about / stats.n > SMALLEST * spread(stats)
     if not np.all((stats.n > 0) & enough):
         line = "as its variance goes to 0 the likelihood grows without bound"
-        raise NumericalError(f"a state has no rows, or only equal ones: {line}")
+        raise NumericalError(f"a state has no rows, or only equal ones: {line}", "no_data")
 
 
 def collapsed(law: Law[Any], params: Values, stats: Moments) -> str:

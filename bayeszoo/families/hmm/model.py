@@ -69,11 +69,13 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sticky < 0:
-            raise InputError(f"sticky must be >= 0, got {self.sticky:g}")
+            raise InputError(f"sticky must be >= 0, got {self.sticky:g}", "out_of_range")
         for name, field in self._by_state.items():
             if np.ndim(own := getattr(self, name)) and len(own) != self.K:
                 hint = "give K, and one number for each state, or one for all"
-                raise InputError(f"{field.label} has {len(own)} entries, but there are K={self.K} states", hint=hint)
+                raise InputError(
+                    f"{field.label} has {len(own)} entries, but there are K={self.K} states", "wrong_shape", hint=hint
+                )
         for name in self.known:
             object.__setattr__(self, name, known_table(getattr(self, name), name, self.K))
         for name, numbers in known_numbers({name: getattr(self, name) for name in self.emitted}, self.K).items():
@@ -148,10 +150,12 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         """Refuse more states than observations, and a model without parameters."""
         if not self.prior(data).blocks:
             hint = "bayeszoo.answers.decode.decode finds the states"
-            raise InputError("every table is known: there is no parameter to be fitted", hint=hint)
+            raise InputError("every table is known: there is no parameter to be fitted", "no_capability", hint=hint)
         if (rows := int(emissions.seen(data["y"]).sum())) < self.K:
             hint = "use a smaller K"
-            raise InputError(f"K={self.K} states but only {rows} observation{'s' * (rows != 1)}", hint=hint)
+            raise InputError(
+                f"K={self.K} states but only {rows} observation{'s' * (rows != 1)}", "too_few_rows", hint=hint
+            )
 
     def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
@@ -202,7 +206,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
         alone = not 1 + times_left(stats).min() > 1  # less is lost beside the concentration 1 of a flat prior
         if self.K > 1 and alone and is_flat(stats.prior.transition, flat):
-            raise NumericalError(never_left(int(np.argmin(times_left(stats)))))
+            raise NumericalError(never_left(int(np.argmin(times_left(stats)))), "known_state_left")
         if flat:
             emissions.require_spread(stats.prior.emission, stats.stats.parts[2])
         return super().m_step(stats, flat)

@@ -104,7 +104,7 @@ class CheckedChain:
         if value == -np.inf:
             row = int(np.argmax(np.all(logs + self.log_b == -np.inf, axis=1))) + 1
             why = f"no state that can follow the rows before can give row {row}"
-            raise NumericalError(f"the data are impossible: {why}")
+            raise NumericalError(f"the data are impossible: {why}", "impossible_data")
         return logs, float(value)
 
 
@@ -113,11 +113,11 @@ def _checked(initial: Any, transition: Any, log_table: Any) -> list[np.ndarray]:
     tables = [np.ascontiguousarray(table, dtype=np.float64) for table in (initial, transition, log_table)]
     states = tables[0].shape[-1]
     if tables[1].shape[-2:] != (states, states) or tables[2].shape[-2] != states:
-        raise InputError(f"shapes do not fit: {[table.shape for table in tables]}")
+        raise InputError(f"shapes do not fit: {[table.shape for table in tables]}", "wrong_shape")
     if not all(table.min() >= 0 and table.sum(axis=-1).max() <= 1 + 1e-8 for table in tables[:2]):
-        raise InputError("initial and transition must be probabilities, of sum one or less")
+        raise InputError("initial and transition must be probabilities, of sum one or less", "not_a_probability")
     if not tables[2].max(initial=-np.inf) < np.inf:
-        raise InputError("log densities must be neither NaN nor infinite above")
+        raise InputError("log densities must be neither NaN nor infinite above", "out_of_range")
     return tables
 
 

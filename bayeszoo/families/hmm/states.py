@@ -86,7 +86,11 @@ class HiddenStates(Sequential, family=True):
         prior = self.prior(data)
         if unknown := prior.names:
             clause = "is a parameter" if len(unknown) == 1 else "are parameters"
-            raise InputError(f"{', '.join(unknown)} {clause} of {self.name}", hint="fit it first, or give all of them")
+            raise InputError(
+                f"{', '.join(unknown)} {clause} of {self.name}",
+                "unknown_field",
+                hint="fit it first, or give all of them",
+            )
         initial, transition = prior.tables_at({})
         return {"initial": initial, "transition": transition}
 

@@ -34,20 +34,24 @@ def known_table(value: Any, label: str, K: int) -> Any:
     try:
         table = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{label} must be lists of numbers of equal length, got {value!r}") from None
+        raise InputError(f"{label} must be lists of numbers of equal length, got {value!r}", "wrong_type") from None
     axes = 1 if label == "initial" else 2
     if table.ndim != axes or not table.size:
-        raise InputError(f"{label} must have {axes} ax{'e' if axes > 1 else 'i'}s, got shape {table.shape}")
+        raise InputError(
+            f"{label} must have {axes} ax{'e' if axes > 1 else 'i'}s, got shape {table.shape}", "wrong_shape"
+        )
     if not np.all(table >= 0):
-        raise InputError(f"{label} has an entry that is not a probability: {table[~(table >= 0)][0]:g}")
+        raise InputError(
+            f"{label} has an entry that is not a probability: {table[~(table >= 0)][0]:g}", "not_a_probability"
+        )
     totals = table.sum(axis=-1)
     if not np.all(np.abs(totals - 1) <= SUM_ERROR):
         row = int(np.argmax(~(np.abs(totals - 1) <= SUM_ERROR)))
         where = f"row {row + 1} of {label}" if axes > 1 else label
-        raise InputError(f"{where} sums to {np.atleast_1d(totals)[row]:.10g}, not 1")
+        raise InputError(f"{where} sums to {np.atleast_1d(totals)[row]:.10g}, not 1", "not_a_probability")
     if len(table) != K or (label == "transition" and table.shape[1] != K):
         shape, hint = " x ".join(map(str, table.shape)), "give K, and a row for each state"
-        raise InputError(f"{label} is {shape}, but there are K={K} states", hint=hint)
+        raise InputError(f"{label} is {shape}, but there are K={K} states", "wrong_shape", hint=hint)
     return _tuples(table / totals[..., None])
 
 
@@ -64,13 +68,14 @@ def known_numbers(values: Values, K: int) -> dict[str, tuple[np.float64, ...]]:
         try:
             numbers = np.array(value, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"{name} must be a list of numbers, got {value!r}") from None
+            raise InputError(f"{name} must be a list of numbers, got {value!r}", "wrong_type") from None
         if numbers.shape != (K,):
             raise InputError(
-                f"{name} is {' x '.join(map(str, numbers.shape)) or 'one number'}, but there are K={K} states"
+                f"{name} is {' x '.join(map(str, numbers.shape)) or 'one number'}, but there are K={K} states",
+                "wrong_shape",
             )
         if not np.isfinite(numbers).all() or (name != "means" and not np.all(numbers > 0)):
-            raise InputError(f"{name} must be finite{' and > 0' * (name != 'means')}, got {value!r}")
+            raise InputError(f"{name} must be finite{' and > 0' * (name != 'means')}, got {value!r}", "out_of_range")
         checked[name] = tuple(map(np.float64, numbers))
     return checked
 

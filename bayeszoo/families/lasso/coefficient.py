@@ -45,7 +45,7 @@ class LaplaceGaussian:
         ranges = {"precision must be >= 0": precision >= 0, "centre must be": True, "scale must be > 0": scale > 0}
         for (rule, inside), value in zip(ranges.items(), (precision, centre, scale), strict=True):
             if not np.all(np.isfinite(value) & inside):
-                raise InputError(f"{rule} finite" if inside is True else f"{rule} and finite")
+                raise InputError(f"{rule} finite" if inside is True else f"{rule} and finite", "out_of_range")
         self._sign, self._far_off = np.where(centre < 0, -1.0, 1.0), np.abs(centre)
         with np.errstate(all="ignore"):
             error = 1 / np.sqrt(precision)
@@ -53,9 +53,11 @@ class LaplaceGaussian:
             self._unit = np.where(self._slope < _STEEPEST, error, scale * _STEEPEST)
             self._k = precision * self._far_off * self._unit
         if not np.all(np.isfinite(self._unit) & (self._k < 1e150)):  # whose square is still a float
-            raise InputError("precision, centre and scale: their product is too large to compute with")
+            raise InputError("precision, centre and scale: their product is too large to compute with", "too_large")
         if np.any(np.minimum(self._slope, self._k) > _FARTHEST):
-            raise NumericalError("an estimate is more than a million standard errors from a prior as narrow as they")
+            raise NumericalError(
+                "an estimate is more than a million standard errors from a prior as narrow as they", "too_precise"
+            )
         self._near, self._far = _HalfLine(self._slope - self._k), _HalfLine(self._slope + self._k)
         self._log_ratio = self._far.log_mass - self._near.log_mass
         self._p_near, self._p_far = scipy.special.expit(-self._log_ratio), scipy.special.expit(self._log_ratio)

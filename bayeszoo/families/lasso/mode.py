@@ -100,14 +100,14 @@ def joint_modes(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: f
     above = np.array([excess(at) for at in grid]) > 0
     brackets = np.flatnonzero(above[:-1] & ~above[1:])
     if not len(brackets):
-        raise NumericalError("no joint mode of weights and noise found")
+        raise NumericalError("no joint mode of weights and noise found", "not_converged")
     variances = [math.exp(scipy.optimize.brentq(excess, *grid[[i, i + 1]], xtol=1e-14, rtol=1e-14)) for i in brackets]
     modes = []
     for sigma2 in variances:
         weights = mode(design, outcome, b, sigma2)
         if weights.violation > LIMIT:
             missed = f"the conditions are missed by {weights.violation:.2g}"
-            raise NumericalError(f"no joint mode of weights and noise found: {missed}")
+            raise NumericalError(f"no joint mode of weights and noise found: {missed}", "not_converged")
         error, penalty = design @ weights.theta - outcome, float(np.sum(np.abs(weights.theta) / b))
         height = -penalty - (shape + 1) * math.log(sigma2) - (scale + float(error @ error) / 2) / sigma2
         modes.append(JointMode(weights.theta, sigma2, height))

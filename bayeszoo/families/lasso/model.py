@@ -99,13 +99,15 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         Of other columns the posterior is a mixture of 2**T truncated Gaussians.
         """
         if self.learn_sigma:
-            raise NumericalError("no closed form: the noise is unknown")
+            raise NumericalError("no closed form: the noise is unknown", "no_closed_form")
         (design, outcome), sigma = self.rows(stats), self.sigma
         size = np.sqrt(np.sum(np.square(design), axis=0))
         unit = design / np.where(size > 0, size, 1.0)
         largest = float(np.max(np.abs(np.triu(unit.T @ unit, 1)), initial=0.0))
         if largest > MAX_CORRELATION:
-            raise NumericalError(f"no closed form: the columns are not orthogonal (largest correlation {largest:.3g})")
+            raise NumericalError(
+                f"no closed form: the columns are not orthogonal (largest correlation {largest:.3g})", "no_closed_form"
+            )
         along = unit.T @ outcome
         origin, b = self.laplace_prior(stats)
         weights = LaplaceGaussian(np.square(size / sigma), along / np.where(size > 0, size, 1.0), b, origin)
@@ -120,7 +122,8 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
             return self._prior(stats)
         if self.scale_mixture:
             raise NumericalError(
-                "no closed form with scale_mixture=true; the weights alone have one with scale_mixture=false"
+                "no closed form with scale_mixture=true; the weights alone have one with scale_mixture=false",
+                "no_closed_form",
             )
         return Posterior({"w": self._orthogonal(stats)[0]})
 
@@ -137,7 +140,9 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
     def map(self, stats: FactoredMoments) -> dict[str, Any]:
         """Return the joint mode: some weights are exactly 0."""
         if self.scale_mixture:
-            raise NumericalError("no mode: the density of a scale mixture is unbounded as w_j and tau2_j -> 0")
+            raise NumericalError(
+                "no mode: the density of a scale mixture is unbounded as w_j and tau2_j -> 0", "no_maximum"
+            )
         (design, outcome), units = self.equations(stats), self.units(stats)
         b = self.prior_scales(len(units))
         if not self.learn_sigma:
@@ -170,7 +175,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
     def mle(self, stats: FactoredMoments) -> dict[str, Any]:
         """Return the least-squares estimate; there is none where the columns are linearly dependent."""
         if self.scale_mixture:
-            raise NumericalError("no maximum-likelihood estimate: the likelihood does not depend on tau2")
+            raise NumericalError("no maximum-likelihood estimate: the likelihood does not depend on tau2", "no_maximum")
         w, squared_error = self.least_squares(stats)
         return {"w": w} | ({"sigma2": above_zero(squared_error, "sigma2") / stats.n} if self.learn_sigma else {})
 

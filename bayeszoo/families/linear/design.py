@@ -67,18 +67,18 @@ class LinearTerms(Observable, family=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.intercept, bool):
-            raise InputError(f"intercept must be true or false, got {self.intercept!r}")
+            raise InputError(f"intercept must be true or false, got {self.intercept!r}", "wrong_type")
         if isinstance(self.degree, bool) or not isinstance(self.degree, int) or not 0 <= self.degree <= MAX_DEGREE:
-            raise InputError(f"degree must be a whole number from 0 to {MAX_DEGREE}, got {self.degree!r}")
+            raise InputError(f"degree must be a whole number from 0 to {MAX_DEGREE}, got {self.degree!r}", "wrong_type")
         if self.features is not None:
             if not isinstance(self.features, list | tuple) or not all(isinstance(f, str) for f in self.features):
-                raise InputError(f"features must be a list of names, got {self.features!r}")
+                raise InputError(f"features must be a list of names, got {self.features!r}", "wrong_type")
             if len(set(self.features)) < len(self.features):
                 twice = max(self.features, key=list(self.features).count)
-                raise InputError(f"features names {shown(twice)} twice")
+                raise InputError(f"features names {shown(twice)} twice", "duplicate_name")
             object.__setattr__(self, "features", tuple(self.features))
         if not self.intercept and (self.degree == 0 or self.features == ()):
-            raise InputError("a model without intercept and without features has no parameters")
+            raise InputError("a model without intercept and without features has no parameters", "no_features")
 
     @classmethod
     def standardized(cls, data: Values) -> dict[str, Any]:
@@ -117,7 +117,9 @@ class LinearTerms(Observable, family=True):
         terms = [INTERCEPT] * self.intercept + powers
         if len(set(terms)) < len(terms):
             twice = next(term for term in terms if terms.count(term) > 1)
-            raise InputError(f"a feature is called {shown(twice)}, as a term of the model is", hint="rename it")
+            raise InputError(
+                f"a feature is called {shown(twice)}, as a term of the model is", "duplicate_name", hint="rename it"
+            )
         return {"term": np.array(terms, dtype=str)}
 
     def sizes(self, data: Values) -> dict[str, int]:
@@ -141,7 +143,7 @@ class LinearTerms(Observable, family=True):
         lacking = next((name for name in self.features if name not in place), None)
         if lacking is not None:
             known = ", ".join(map(shown, data["feature"].tolist()[:20]))
-            raise InputError(f"there is no feature {shown(lacking)}", hint=f"the data have {known}")
+            raise InputError(f"there is no feature {shown(lacking)}", "missing_column", hint=f"the data have {known}")
         return np.array([i for name in self.features for i in place[name]], dtype=int)
 
     def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
@@ -160,7 +162,9 @@ class LinearTerms(Observable, family=True):
             columns = [np.zeros((len(features), 0)), *((features / scale) ** k for k in powers)]
             terms, units = np.hstack(columns), np.concatenate([np.zeros(0), *(scale**k for k in powers)])
         if not (np.max(np.abs(terms), initial=0.0) < LARGEST and np.max(np.abs(units), initial=0.0) < LARGEST):
-            raise InputError(f"a power up to {self.degree} of a feature is too large", hint="set center and scale")
+            raise InputError(
+                f"a power up to {self.degree} of a feature is too large", "too_large", hint="set center and scale"
+            )
         return terms, units
 
     def design(self, data: Values) -> np.ndarray:
@@ -292,7 +296,7 @@ def identified(model: LinearTerms, data: Any = None) -> pd.DataFrame:
     import pandas as pd
 
     if not isinstance(model, LinearTerms):
-        raise InputError("identified needs a linear model, such as bz.find('ridge')()")
+        raise InputError("identified needs a linear model, such as bz.find('ridge')()", "no_capability")
     data = read(model, data)
     terms = model.coords(data)["term"].tolist()
     stats = model.moments(data)

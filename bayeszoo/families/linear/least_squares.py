@@ -236,7 +236,9 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: An
 def above_zero(squared_error: float, variance: str) -> float:
     """Return a squared error, or raise `NumericalError` where it is 0."""
     if not squared_error > 0:
-        raise NumericalError(f"no maximum-likelihood estimate: the outcome is fitted exactly, so that {variance} -> 0")
+        raise NumericalError(
+            f"no maximum-likelihood estimate: the outcome is fitted exactly, so that {variance} -> 0", "exact_fit"
+        )
     return squared_error
 
 
@@ -244,7 +246,7 @@ def covariance_root(label: str, value: Any, size: int) -> np.ndarray:
     """Return the lower triangular root of a covariance matrix, or of a multiple of the identity of that size."""
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim and len(matrix) != size:
-        raise InputError(f"{label} is {len(matrix)} x {len(matrix)}, the model has {size} terms")
+        raise InputError(f"{label} is {len(matrix)} x {len(matrix)}, the model has {size} terms", "wrong_shape")
     return np.asarray(np.linalg.cholesky(matrix) if matrix.ndim else math.sqrt(matrix) * np.eye(size))
 
 

@@ -113,7 +113,7 @@ class LinearModel(LinearTerms, family=True):
         theta, squared_error, rank = fitted(*self.equations(stats))
         if rank < len(theta):
             identified = f"the data identify {rank} of {len(theta)} combinations of weights"
-            raise NumericalError(f"no unique maximum-likelihood estimate: {identified}")
+            raise NumericalError(f"no unique maximum-likelihood estimate: {identified}", "no_maximum")
         noise = 1e-20 * float(np.sum(np.square(stats.root[:, -1])))
         return self.origin(len(theta)) + theta / self.units(stats), squared_error * (squared_error > noise)
 

@@ -53,10 +53,10 @@ def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearTerms]:
     linear = _with_other_terms(model)
     listed = [degree.item() if isinstance(degree, np.generic) else degree for degree in degrees]
     if not listed:
-        raise InputError("there are no degrees", hint="give range(0, 10)")
+        raise InputError("there are no degrees", "no_data", hint="give range(0, 10)")
     candidates = {f"degree {degree}": replace(linear, degree=degree) for degree in listed}
     if len(candidates) < len(listed):
-        raise InputError(f"degree {max(listed, key=listed.count)} is given twice")
+        raise InputError(f"degree {max(listed, key=listed.count)} is given twice", "duplicate_name")
     return candidates
 
 
@@ -86,16 +86,16 @@ def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[
     """
     linear = _with_other_terms(model)
     if not linear.degree:
-        raise InputError("a polynomial of degree 0 has no features to choose from")
+        raise InputError("a polynomial of degree 0 has no features to choose from", "no_features")
     table = read(linear, data)
     linear.coords(table)  # refuses features that the data do not have
     names = _choices(table) if linear.features is None else linear.features
     if isinstance(at_most, bool) or not isinstance(at_most, int | np.integer | None) or (at_most or 0) < 0:
-        raise InputError(f"at_most must be a whole number >= 0, got {at_most!r}")
+        raise InputError(f"at_most must be a whole number >= 0, got {at_most!r}", "wrong_type")
     largest = len(names) if at_most is None else min(int(at_most), len(names))
     sizes = range(0 if linear.intercept else 1, largest + 1)
     if not sizes:
-        raise InputError("a model without intercept needs a feature", hint="let at_most be 1 or more")
+        raise InputError("a model without intercept needs a feature", "no_features", hint="let at_most be 1 or more")
     _require_few(names, sizes, at_most)
     chosen = (some for size in sizes for some in combinations(names, size))
     return {_name(some): replace(linear, features=some) for some in chosen if _is_hierarchical(some, names)}
@@ -117,11 +117,13 @@ def _with_other_terms(model: Model) -> LinearTerms:
     """Return the model, which must be a linear one whose prior does not depend on which terms it has."""
     if not isinstance(model, LinearTerms):
         kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-        raise InputError(f"only linear models have terms to choose, got {kind}", hint="give bz.find('ridge')()")
+        raise InputError(
+            f"only linear models have terms to choose, got {kind}", "no_capability", hint="give bz.find('ridge')()"
+        )
     for name, field in hyperparameters(model).items():
         if {"term", "slope"} & set(field.axes) and np.ndim(getattr(model, name)):
             problem = f"{field.label} has an entry for each term, which says nothing of other terms"
-            raise InputError(problem, hint="give one number")
+            raise InputError(problem, "too_many_subsets", hint="give one number")
     return model
 
 
@@ -131,7 +133,9 @@ def _require_few(names: Sequence[str], sizes: range, at_most: int | None) -> Non
         limited = "" if at_most is None else f" of at most {at_most}"
         fit = [k for k in sizes if totals[k] <= MAX_SUBSETS]
         hint = f"let at_most be {max(fit)}, or choose features" if fit else "choose features"
-        raise InputError(f"{len(names)} features have {total} subsets{limited}; {MAX_SUBSETS} is the most", hint=hint)
+        raise InputError(
+            f"{len(names)} features have {total} subsets{limited}; {MAX_SUBSETS} is the most", "too_large", hint=hint
+        )
 
 
 def _name(subset: Sequence[str]) -> str:

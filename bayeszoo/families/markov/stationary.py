@@ -64,7 +64,7 @@ def stationary(transition: Any) -> np.ndarray:
         distributions /= distributions.sum(axis=-1, keepdims=True)
     smallest = np.where(np.take_along_axis(recurrent, order, -1), np.minimum(smallest, distributions), 1.0)
     for draw in np.argwhere(~np.all(smallest >= _SMALLEST, axis=-1))[:1]:
-        raise NumericalError(f"{_name(draw)}: its stationary distribution underflows")
+        raise NumericalError(f"{_name(draw)}: its stationary distribution underflows", "not_finite")
     return np.take_along_axis(distributions, np.argsort(order, axis=-1), -1)
 
 
@@ -81,30 +81,34 @@ def _recurrent(matrices: np.ndarray) -> np.ndarray:
         )
         sets = _first(["{" + _first(states, 8) + "}" for states in closed], 5)
         has = f"{_name(draw)} has {len(closed)} closed classes of states, {sets}"
-        raise NumericalError(f"{has}: its stationary distribution is not unique; take one class")
+        raise NumericalError(f"{has}: its stationary distribution is not unique; take one class", "not_identified")
     return recurrent
 
 
 def _checked(transition: Any) -> np.ndarray:
     """Return a new float64 array of shape (..., K, K) whose rows are distributions."""
     if hasattr(transition, "columns") and list(transition.columns) != list(transition.index):
-        raise InputError("the rows of transition are not named as its columns", hint="reindex both by the same states")
+        raise InputError(
+            "the rows of transition are not named as its columns",
+            "labels_differ",
+            hint="reindex both by the same states",
+        )
     try:
         matrices = np.asarray(transition)
     except ValueError:
-        raise InputError("transition is ragged: its rows have different lengths") from None
+        raise InputError("transition is ragged: its rows have different lengths", "ragged") from None
     if matrices.dtype.kind not in "iuf":
-        raise InputError(f"transition must hold numbers, got {matrices.dtype}")
+        raise InputError(f"transition must hold numbers, got {matrices.dtype}", "wrong_type")
     matrices = matrices.astype(np.float64)
     if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2] or matrices.shape[-1] == 0:
-        raise InputError(f"transition has shape {matrices.shape}; (..., K, K) was expected")
+        raise InputError(f"transition has shape {matrices.shape}; (..., K, K) was expected", "wrong_shape")
     for index in np.argwhere(~((matrices >= 0) & np.isfinite(matrices)))[:1]:
-        raise InputError(f"{_name(index)} is {matrices[tuple(index)]:.6g}, not a probability")
+        raise InputError(f"{_name(index)} is {matrices[tuple(index)]:.6g}, not a probability", "not_a_probability")
     sums = matrices.sum(axis=-1)
     for index in np.argwhere(np.abs(sums - 1) > _ROW_SUM)[:1]:
         transposed = np.allclose(matrices.sum(axis=-2), 1, rtol=0, atol=_ROW_SUM)
         hint = "its columns do: pass the transpose" if transposed else "divide each row by its sum"
-        raise InputError(f"{_name(index)} sums to {sums[tuple(index)]:.10g}, not to 1", hint=hint)
+        raise InputError(f"{_name(index)} sums to {sums[tuple(index)]:.10g}, not to 1", "not_a_probability", hint=hint)
     return matrices
 
 

@@ -136,7 +136,9 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
     def require_rows(self, data: Values) -> None:
         """Refuse more components than rows."""
         if (rows := self.inputs.size(data)) < self.K:
-            raise InputError(f"K={self.K} components but only {rows} row{'s' * (rows != 1)}", hint="use a smaller K")
+            raise InputError(
+                f"K={self.K} components but only {rows} row{'s' * (rows != 1)}", "too_few_rows", hint="use a smaller K"
+            )
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""

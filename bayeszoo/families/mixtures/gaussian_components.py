@@ -46,7 +46,10 @@ class GaussianComponents(MultivariateNormal):
         """
         structure = STRUCTURES[kind](len(m))
         if nu <= (least := structure.block - 1):
-            raise InputError(f"prior degrees of freedom nu0 must be > D - 1 = {least} of {len(m)} columns, got {nu:g}")
+            raise InputError(
+                f"prior degrees of freedom nu0 must be > D - 1 = {least} of {len(m)} columns, got {nu:g}",
+                "out_of_range",
+            )
         of_all = () if kind == "tied" else (count,)
         each = np.broadcast_to(structure.reduced(psi), of_all + structure.shape)
         means, kappas = np.tile(m, (count, 1)), np.full(count, float(kappa))
@@ -103,14 +106,16 @@ class GaussianComponents(MultivariateNormal):
     def mle(self, stats: Moments) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood; none where a component has collapsed beside all rows."""
         if np.any(stats.n <= 0):
-            raise NumericalError(f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty")
+            raise NumericalError(
+                f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty", "no_data"
+            )
         scatter, n = self.together(stats.scatter, stats.n)
         covariances, whole = scatter / along(self.structure.repeat * n, scatter), self.covariance_of_all(stats)
         if not self._have_spread(covariances, whole):
             spread = self.smallest(covariances, whole)
             if not np.all(spread > SMALLEST):
                 which = "" if self.tied else f" of component {np.argmin(spread) + 1}"
-                raise NumericalError(f"no maximum of the likelihood: the covariance{which} is singular")
+                raise NumericalError(f"no maximum of the likelihood: the covariance{which} is singular", "no_maximum")
         return {"means": stats.mean, "covariances": covariances}
 
     def covariance_of_all(self, stats: Moments) -> np.ndarray:
@@ -130,7 +135,7 @@ class GaussianComponents(MultivariateNormal):
         try:
             factor = self.structure.factor(whole)
         except NumericalError:
-            raise NumericalError(f"the rows do not fill {self.columns} dimensions") from None
+            raise NumericalError(f"the rows do not fill {self.columns} dimensions", "not_identified") from None
         return np.min(self.structure.relative(factor, self.spread_out(covariances)), axis=-1)
 
     def sums(self, weights: np.ndarray, means: Any, covariances: Any, Y: np.ndarray) -> tuple[float, Moments]:

@@ -58,7 +58,9 @@ class Weighted:
         leave no scatter.
         """
         if self.moments.scatter <= _COLLAPSED * self.squares:
-            raise NumericalError("no maximum-likelihood estimate: the density is unbounded at equal observations")
+            raise NumericalError(
+                "no maximum-likelihood estimate: the density is unbounded at equal observations", "no_maximum"
+            )
         return block.mle(replace(self.moments, n=self.rows))
 
     def posterior(self, block: Normal) -> Normal:
@@ -92,5 +94,7 @@ def within_pymc(nu: float, gaussian: str) -> float:
     PyMC's density subtracts two log gammas of size nu log nu: from there on it is wrong by more than 1e-9 nats a row.
     """
     if nu > _LARGEST_IN_PYMC:
-        raise InputError(f"nu must be at most 1e6 in PyMC, got {nu:g}", hint=f"use {gaussian}: the limit is Gaussian")
+        raise InputError(
+            f"nu must be at most 1e6 in PyMC, got {nu:g}", "out_of_range", hint=f"use {gaussian}: the limit is Gaussian"
+        )
     return nu

@@ -35,7 +35,9 @@ class SelectionChain:
         left = 2 * selection.b0 + selection.triangle[-1, -1] ** 2
         rounding = len(own) * np.finfo(np.float64).eps * (selection.condition**2 + selection.shape * total / left)
         if not rounding <= MAX_ROUNDING:
-            raise NumericalError("rounding decides: terms nearly depend on each other under so wide a prior; narrow V0")
+            raise NumericalError(
+                "rounding decides: terms nearly depend on each other under so wide a prior; narrow V0", "rounding"
+            )
         self._numbers = columns.T @ columns, own.T @ own, columns.T @ outcome, total
         self._scalars = selection.fixed, selection.shape, selection.b0
         self._members = np.ones(len(own), dtype=bool)

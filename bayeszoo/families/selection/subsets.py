@@ -205,7 +205,9 @@ class Subsets:
         """Return mean and variance over the noise variance of ``rows @ weights``, each (P, rows)."""
         if len(self.weights) * len(rows) > MOST_PREDICTED:
             problem = f"{len(rows)} rows by {len(self.weights):,} subsets of the terms take too much memory"
-            raise InputError(problem, hint=f"predict {MOST_PREDICTED // len(self.weights)} rows at a time")
+            raise InputError(
+                problem, "too_many_subsets", hint=f"predict {MOST_PREDICTED // len(self.weights)} rows at a time"
+            )
         spread = np.empty((len(self.weights), len(rows)))
         for some, columns in _grouped(self.selection, self.members):
             roots = np.linalg.inv(self.selection.factors(columns)[:, :-1, :-1])
@@ -232,9 +234,11 @@ def require_few(selection: Selection) -> None:
         minutes = 2.0 ** (count - MOST_TERMS)
         long = f"{minutes:,.0f} minutes" if minutes < 1e6 else f"{minutes / 525_960:.2g} years"
         problem = f"{count} terms have 2**{count} subsets, {2.0**count:.2g}: to go through all takes about {long}"
-        raise NumericalError(f"{problem}; --method gibbs samples them")
+        raise NumericalError(f"{problem}; --method gibbs samples them", "too_many_subsets")
     if not len(selection.root) * np.finfo(np.float64).eps * selection.condition <= MAX_ROUNDING:
-        raise NumericalError("rounding decides: terms nearly depend on each other under so wide a prior; narrow V0")
+        raise NumericalError(
+            "rounding decides: terms nearly depend on each other under so wide a prior; narrow V0", "rounding"
+        )
 
 
 @lru_cache(maxsize=2)

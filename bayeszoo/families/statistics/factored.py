@@ -53,7 +53,7 @@ class FactoredMoments(Stats):
 
     def __add__(self, other: Self) -> Self:
         if not np.array_equal(self.units, other.units):
-            raise InputError("the statistics are of designs in different units: they do not add up")
+            raise InputError("the statistics are of designs in different units: they do not add up", "wrong_statistics")
         n = self.n + other.n
         if not (self.n and other.n):
             return self if self.n else other

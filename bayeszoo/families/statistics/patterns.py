@@ -43,7 +43,7 @@ class Patterns(Stats):
         observed, which = distinct(~np.isnan(Y))
         if len(observed) > 1 and len(observed) * Y.shape[1] ** 2 > MOST_NUMBERS:  # of a single one `Moments` says it
             patterns = f"{len(observed)} patterns of missing values in {Y.shape[1]} columns"
-            raise InputError(f"{patterns} are too many to keep the scatter of each")
+            raise InputError(f"{patterns} are too many to keep the scatter of each", "too_large")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(observed) + 1))
         rows = (Y[order[ends[p] : ends[p + 1]]] if len(observed) > 1 else Y for p in range(len(observed)))
@@ -77,7 +77,7 @@ class Patterns(Stats):
         left = dict(self._moments())
         for pattern, moments in other._moments():
             if pattern not in left:
-                raise NumericalError("rows cannot be taken away: none has the same numbers missing")
+                raise NumericalError("rows cannot be taken away: none has the same numbers missing", "not_subtractable")
             left[pattern] = left[pattern] - moments
         kept = {pattern: moments for pattern, moments in left.items() if moments.n != 0}
         return self._of(kept, self.size, self.log_coefficient - other.log_coefficient)
@@ -106,7 +106,7 @@ class Patterns(Stats):
     def whole(self) -> Moments:
         """Moments of complete data."""
         if not self.is_complete:
-            raise NumericalError("rows with missing numbers have no scatter about their mean")
+            raise NumericalError("rows with missing numbers have no scatter about their mean", "not_identified")
         nothing = Moments.of(np.zeros((0, self.size)))
         return next((moments for _, moments in self._moments()), nothing)
 

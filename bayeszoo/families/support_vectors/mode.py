@@ -151,12 +151,13 @@ def flat_mode(tube: Tube) -> np.ndarray:
     settings = {"bounds": (0, 1), "method": "highs", "options": EXACT}
     result = scipy.optimize.linprog(costs, A_eq=np.hstack([rows, -rows]), b_eq=np.zeros(len(rows)), **settings)
     if result.status != 0:
-        raise NumericalError(f"the maximum of the likelihood was not found: {result.message}")
+        raise NumericalError(f"the maximum of the likelihood was not found: {result.message}", "not_converged")
     u = -result.eqlin.marginals / scale
     u = min(u, _on_corners(tube, u), key=tube.violation)
     if np.max(np.abs(_lost_nothing_along(tube, u)), initial=0.0) > MOVED:
         raise NumericalError(
-            "no unique maximum-likelihood estimate: several weight vectors have the same likelihood; use map or nuts"
+            "no unique maximum-likelihood estimate: several weight vectors have the same likelihood; use map or nuts",
+            "no_maximum",
         )
     return u
 

@@ -109,7 +109,9 @@ def gaussian(mode: Mode) -> Gaussian:
     try:
         upper = np.linalg.cholesky(mode.precision).T
     except np.linalg.LinAlgError:
-        raise NumericalError("the curvature at the mode is not positive definite: no Laplace approximation") from None
+        raise NumericalError(
+            "the curvature at the mode is not positive definite: no Laplace approximation", "not_positive_definite"
+        ) from None
     # precision = U'U gives covariance = U^-1 U^-T; its lower Cholesky factor comes from one more factorization
     inverse = scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
     return Gaussian(mode.x, np.linalg.cholesky(inverse @ inverse.T))

@@ -190,10 +190,10 @@ def climb(
         height, expectation = evaluate(state)
         if height < trace[-1] - MAX_FALL * max(1.0, abs(trace[-1])):
             fall = f"from {trace[-1]:.12g} to {height:.12g} at step {len(trace)}"
-            raise AscentError(f"the objective fell {fall}: the steps are wrong")
+            raise AscentError(f"the objective fell {fall}: the steps are wrong", "not_converged")
         trace.append(height)
     if not math.isfinite(height):
-        raise NumericalError(f"the objective is not finite ({height}) after {len(trace) - 1} steps")
+        raise NumericalError(f"the objective is not finite ({height}) after {len(trace) - 1} steps", "not_finite")
     return Climb(state, height, expectation, np.array(trace), _gain_left(trace), may_stop=effort.is_coarse)
 
 
@@ -265,7 +265,7 @@ def search(
             climbs.finish(climb_)
     ordered = sorted(climbs.ends, key=lambda climb_: (climb_.is_sound, climb_.objective), reverse=True)
     if not any(climb_.is_sound for climb_ in ordered):
-        raise NumericalError(_why_none(ordered, climbs.reason, climbs.starts))
+        raise NumericalError(_why_none(ordered, climbs.reason, climbs.starts), "not_converged")
     return Search(ordered, climbs.collapsed, fingerprint, climbs.effort)
 
 

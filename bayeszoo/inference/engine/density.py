@@ -99,7 +99,9 @@ class Density:
         self._flat = pt.vector("flat", shape=(self.size,), dtype="float64")
 
     def _refuse(self, discrete: list[str]) -> None:
-        raise InputError(f"{', '.join(discrete)}: discrete variables have no gradient", hint="sum them out")
+        raise InputError(
+            f"{', '.join(discrete)}: discrete variables have no gradient", "no_capability", hint="sum them out"
+        )
 
     @cached_property
     def _parts(self) -> dict[Any, Any]:

@@ -91,7 +91,7 @@ def match(model: Latent, params: Values, responsibilities: np.ndarray, data: Val
     """
     p = responsibilities_of_some(model, params, data).T[None]
     if p[0].T.shape != responsibilities.shape:
-        raise InputError("only fits with as many components and of the same rows can be matched")
+        raise InputError("only fits with as many components and of the same rows can be matched", "not_comparable")
     if exchangeable_axis(model) is None:
         return np.arange(p.shape[1])
     return _nearest(p, responsibilities.T)[0][0]
@@ -103,7 +103,10 @@ def _permuted(model: Model, name: str, values: Any, axis: str, permutations: np.
         if own in (axis, f"{axis}_2"):
             at = leading + i
             if turned.shape[at] != permutations.shape[-1]:
-                raise InputError(f"{name} has {turned.shape[at]} components, the permutations {permutations.shape[-1]}")
+                raise InputError(
+                    f"{name} has {turned.shape[at]} components, the permutations {permutations.shape[-1]}",
+                    "wrong_shape",
+                )
             places = (1,) * i + (-1,) + (1,) * (turned.ndim - at - 1)
             turned = np.take_along_axis(turned, permutations.reshape(*permutations.shape[:-1], *places), axis=at)
     return turned
@@ -123,7 +126,7 @@ def in_chunks(
         values = np.asarray((function or model.assign)({name: draws[some] for name, draws in params.items()}, data))
         impossible = np.isnan(values).all(axis=-1, keepdims=True) if values.ndim == 3 else False
         if not (np.isfinite(values) | impossible).all():
-            raise NumericalError(f"{model.name}.assign gives numbers that are not finite")
+            raise NumericalError(f"{model.name}.assign gives numbers that are not finite", "not_finite")
         yield some, values
 
 

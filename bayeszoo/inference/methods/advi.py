@@ -84,7 +84,7 @@ def _run(problem: Problem, full: bool, shape: tuple[int, int]) -> Outcome:
     with problem.clock.phase("run"):
         start = starts(problem)[0].x
         if not math.isfinite(joint(start)[0]):
-            raise NumericalError(NOT_FINITE)
+            raise NumericalError(NOT_FINITE, "not_finite")
         family = Family(_first_guess(joint, start, full), full)
         q, trace, checks = _converge(family, joint, problem)
         points = q.at(problem.rng.spawn(1)[0].standard_normal((VISITS, density.size)))
@@ -166,7 +166,7 @@ def _fit(family: Family, joint: Gradient, z: np.ndarray, start: np.ndarray) -> n
         return (-value, -slope) if math.isfinite(value) else (math.inf, np.zeros_like(eta))
 
     if not math.isfinite(negative_elbo(start)[0]):
-        raise NumericalError("the log density is not finite around the starting point of ADVI")
+        raise NumericalError("the log density is not finite around the starting point of ADVI", "not_finite")
     options = {"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-6}
     optimum = scipy.optimize.minimize(negative_elbo, start, jac=True, method="L-BFGS-B", options=options)
     return np.asarray(optimum.x)

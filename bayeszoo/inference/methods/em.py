@@ -37,16 +37,16 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
     that every climb ended at a degenerate one.
     """
     if estimate not in ESTIMATES:
-        raise InputError(f"there is no estimate {estimate!r}", hint="use map or mle")
+        raise InputError(f"there is no estimate {estimate!r}", "unknown_method", hint="use map or mle")
     flat = estimate == "mle"
     model, some = problem.model_as(EM), some_of(problem.sample)
     if not flat and (reason := model.unbounded(some)):
-        raise NumericalError(f"the posterior density has no maximum: {reason}")
+        raise NumericalError(f"the posterior density has no maximum: {reason}", "no_maximum")
     with problem.clock.phase("run"):
         search = searched(problem, flat, restarts)
         expectation = search.best.expectation
         if why := model.undetermined(search.best.state, some, expectation.stats, flat):
-            raise NumericalError(f"the maximum is not a single point: {why}")
+            raise NumericalError(f"the maximum is not a single point: {why}", "no_maximum")
         likelihood, log_prior = expectation.value, float(model.log_prior(search.best.state, some))
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
         facts = {"mode_space": SPACE, **heights, **search.facts}

@@ -72,18 +72,22 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
     rather than approximated): no error but rounding is made, whatever the shape of the posterior.
     """
     if not isinstance(model, Model):
-        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+        raise InputError(
+            f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint="write bz.find(name)()"
+        )
     return Enumeration.of(model, read(model, data, **options))
 
 
 def require_few(model: Model, data: Values) -> Enumerable:
     """Return the model, or raise `InputError` unless every assignment of the rows can be gone through."""
     if not isinstance(model, Enumerable):
-        raise InputError(f"{model.name} cannot be enumerated", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} cannot be enumerated", "no_capability", hint="see `bayeszoo list`")
     rows, K, unit = model.latents(data), model.K, model.latent_unit
     if K > 1 and rows > most_rows(K):
         hint = f"give at most {most_rows(K)} {unit}{'s' * (most_rows(K) != 1)}, or use another method"
-        raise InputError(f"{rows} {unit}s have {K}**{rows} assignments to {K} components, more than {MOST}", hint=hint)
+        raise InputError(
+            f"{rows} {unit}s have {K}**{rows} assignments to {K} components, more than {MOST}", "too_large", hint=hint
+        )
     return model
 
 
@@ -106,7 +110,9 @@ class Enumeration:
         enumerable = require_few(model, data)
         log_joint = _log_joint(enumerable, data, reporter or Reporter())
         if not math.isfinite(_log_sum(log_joint)):
-            raise NumericalError(f"{model.name} has probability 0 for every assignment of these rows")
+            raise NumericalError(
+                f"{model.name} has probability 0 for every assignment of these rows", "impossible_data"
+            )
         return cls(enumerable, data, log_joint)
 
     @property
@@ -173,7 +179,7 @@ class Enumeration:
         inputs = self.model.inputs
         new = read(self.model, new_data, new=True, like=self.data, **options)
         if not inputs.has_outcome(new):
-            raise InputError("the new rows have no outcome, and so no predictive density")
+            raise InputError("the new rows have no outcome, and so no predictive density", "missing_outcome")
         longer = (self._with(inputs.reordered(new, np.array([i]))) for i in range(inputs.size(new)))
         return np.array([_log_sum(_log_joint(self.model, data, Reporter())) - self.log_evidence for data in longer])
 
@@ -230,7 +236,7 @@ def _log_joint(model: Enumerable, data: Values, reporter: Reporter) -> np.ndarra
         log_joint[some] = model.log_joint(_digits(some, model.K, rows), data)
         reporter.progress("assignments", int(some[-1]) + 1, len(log_joint))
     if np.isnan(log_joint).any() or np.isposinf(log_joint).any():
-        raise NumericalError(f"{model.name}.log_joint is not a number, or infinite")
+        raise NumericalError(f"{model.name}.log_joint is not a number, or infinite", "not_finite")
     return log_joint
 
 

@@ -22,7 +22,9 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     size = sum(np.size(marginal.mean()) for marginal in problem.posterior.values())
     if (numbers := size * draws * chains) > MOST_NUMBERS:
         line = f"{draws * chains:,} draws of {size:,} quantities take {8 * numbers / 1e9:.1f} GB"
-        raise InputError(line, hint=f"ask for fewer draws of each of the {chains} chains, or choose columns")
+        raise InputError(
+            line, "not_writable", hint=f"ask for fewer draws of each of the {chains} chains, or choose columns"
+        )
     with problem.clock.phase("run"):
         sample = problem.posterior.rvs((chains, draws), problem.rng)
         log_evidence, facts, quadrature = _evidence(problem)

@@ -136,6 +136,7 @@ def _room(chain: GibbsChain, size: tuple[int, int]) -> dict[str, np.ndarray]:
         raise InputError(
             f"{size[0]} chains of {size[1]} draws of {' and '.join(shapes)} would take {taken / 2**30:.1f} GB, "
             f"more than {MOST_BYTES / 2**30:g} GB",
+            "too_large",
             hint=f"ask for at most {most} draws" if most else "use fewer components or less data",
         )
     return {**{name: np.empty((*size, *shape)) for name, shape in shapes.items()}, LP: np.empty(size)}

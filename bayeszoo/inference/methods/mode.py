@@ -173,7 +173,9 @@ def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     Its log evidence is log p(y, mode) + D/2 log(2 pi) - log det(precision)/2: an approximation, not a bound.
     """
     if is_log_concave(problem.model) and problem.model.concave(problem.data).has_corners:
-        raise NumericalError("laplace: the log density has corners, and no curvature at a mode on one; nuts samples it")
+        raise NumericalError(
+            "laplace: the log density has corners, and no curvature at a mode on one; nuts samples it", "no_capability"
+        )
     density = problem.density
     require_few(density.size, "laplace")
     with problem.clock.phase("compile"):

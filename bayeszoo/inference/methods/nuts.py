@@ -63,9 +63,11 @@ def run(
     0.99.
     """
     if sampler not in SAMPLERS:
-        raise InputError(f"there is no sampler {sampler!r}", hint=f"use {' or '.join(SAMPLERS)}")
+        raise InputError(f"there is no sampler {sampler!r}", "unknown_method", hint=f"use {' or '.join(SAMPLERS)}")
     if sampler == "nutpie" and tune < 1:
-        raise InputError(f"nutpie needs at least one draw of warmup, got tune={tune}", hint="leave tune out")
+        raise InputError(
+            f"nutpie needs at least one draw of warmup, got tune={tune}", "out_of_range", hint="leave tune out"
+        )
     runs: list[tuple[Run, Settings]] = []
     for attempt, (factor, accept) in enumerate(ATTEMPTS if extend else ATTEMPTS[:1], start=1):
         try:
@@ -113,7 +115,7 @@ def _sampled(problem: Problem, settings: Settings, sampler: str) -> Run:
     except RuntimeError as error:
         if not re.search("initial(ization|.*evaluation)", str(error), re.IGNORECASE):
             raise
-        raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}") from error
+        raise NumericalError(f"{sampler}: {str(error).partition('\n')[0]}", "sampler_stopped") from error
 
 
 def _checks(problem: Problem, tree: xr.DataTree, earlier: list[Run]) -> list[Check]:
@@ -234,7 +236,7 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
     with problem.clock.phase("compile"):
         native, joint = problem.density.native, problem.density.joint
         if not np.isfinite(joint(start.near(0, joint))[0]):  # nutpie's threads would take the process down with them
-            raise NumericalError(f"nutpie: {NOT_FINITE}")
+            raise NumericalError(f"nutpie: {NOT_FINITE}", "not_finite")
     # all chains at once, so that an interrupted run has something of each
     each = settings.draws + settings.tune
     before, total = done * each, (done + settings.chains) * each
@@ -262,7 +264,7 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
         except (RuntimeError, NumericalError):
             if native.error is None:
                 raise
-            raise NumericalError(f"nutpie: {native.error}") from native.error
+            raise NumericalError(f"nutpie: {native.error}", "sampler_stopped") from native.error
         return Run(_tree(trace, problem.density.shapes, AT_LEAST if interrupted else None), interrupted)
 
 
@@ -343,7 +345,7 @@ def _wait(background: Any) -> tuple[Any, bool]:
         except BaseException as error:
             if type(error).__name__ != "PanicException":  # which nutpie's Rust raises past `except Exception`
                 raise
-            raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}") from error
+            raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}", "sampler_stopped") from error
 
 
 SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie, "pymc": with_pymc}

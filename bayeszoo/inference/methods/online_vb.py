@@ -43,7 +43,7 @@ def run(
     and below 1, is how fast they fall. Draws are independent; chains only give them ArviZ's shape.
     """
     if not forgetting > 0.5:
-        raise InputError(f"forgetting must be above 0.5 and below 1, got {forgetting:g}")
+        raise InputError(f"forgetting must be above 0.5 and below 1, got {forgetting:g}", "out_of_range")
     model, data, rng = problem.model_as(Stochastic), problem.data, problem.rng
 
     def step(t: int) -> float:

@@ -53,6 +53,7 @@ def require_room(problem: Problem, settings: Settings) -> None:
         what = f"{settings.chains} chains of {settings.draws:,} draws would take {taken / 2**30:,.1f} GB"
         raise TooLarge(
             f"{what}, more than the memory of this machine, {memory / 2**30:.1f} GB",
+            "too_large",
             hint=f"ask for at most {max(1, int(memory / bytes_of_draw) - settings.tune)} draws",
         )
 

@@ -41,7 +41,7 @@ def run(
     from bayeszoo.inference.engine.density import no_evidence
 
     if undefined := no_evidence(problem.declared):
-        raise InputError(undefined, hint="use another method")
+        raise InputError(undefined, "undefined_evidence", hint="use another method")
     outcome, coarse = None, None
     for _ in range(ATTEMPTS if extend else 1):
         try:
@@ -134,8 +134,8 @@ def _sample(declared: Any, draws: int, chains: int, threshold: float, seed: int)
             )
     except ValueError as error:  # of a density that is not finite at some particles, or at none
         if "NaN" in str(error):  # the temperature at which half of them would be left
-            raise NumericalError(f"PyMC's SMC: {NOWHERE}") from error
-        raise NumericalError(f"PyMC's SMC failed: {error}") from error
+            raise NumericalError(f"PyMC's SMC: {NOWHERE}", "impossible_data") from error
+        raise NumericalError(f"PyMC's SMC failed: {error}", "sampler_stopped") from error
     finally:
         logger.setLevel(level)
 

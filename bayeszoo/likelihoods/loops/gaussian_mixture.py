@@ -161,5 +161,8 @@ def gaussian_e_step(weights: Any, means: Any, covariances: Any, Y: Any) -> Gauss
     arrays = (np.ascontiguousarray(a, dtype=np.float64) for a in (weights, means, covariances, Y))
     value, counts, shifts, scatters, factors, _ = whitened_statistics(*arrays)
     if np.isnan(value):
-        raise NumericalError("no log likelihood: a covariance is not positive definite, or a number is not finite")
+        raise NumericalError(
+            "no log likelihood: a covariance is not positive definite, or a number is not finite",
+            "not_positive_definite",
+        )
     return GaussianSums(value, counts, (factors @ shifts[..., None])[..., 0], factors @ scatters @ factors.mT)

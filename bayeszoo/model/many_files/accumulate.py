@@ -64,7 +64,9 @@ def accumulate(
     >>> total = bz.accumulate(bz.find("ridge")(), "sales/*.parquet", client=client, target="price")  # doctest: +SKIP
     """
     if not isinstance(model, Model):
-        raise InputError(f"a model instance is needed, got {type(model).__name__}", hint="write bz.find(name)()")
+        raise InputError(
+            f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint="write bz.find(name)()"
+        )
     reporter, paths = reporter or Reporter(), paths_of(source)
     if paths is None and client is None:
         return total_of(model, source, rows, options, reporter)
@@ -83,7 +85,9 @@ def accumulate_files(
     """Add up the statistics of files, on this machine or by the workers of a cluster."""
     sufficient(model)
     if options.get("scale"):
-        raise InputError("--scale needs all rows together", hint="divide the columns before, or leave it out")
+        raise InputError(
+            "--scale needs all rows together", "needs_rows", hint="divide the columns before, or leave it out"
+        )
     total = Sum(paths)
     each = parts_here if client is None else cluster.parts_on(client)
     with closing(each(model, paths, rows, options)) as parts:

@@ -49,7 +49,7 @@ def connected(address: str) -> Iterator[Any]:
         client = distributed.Client(address, timeout=PATIENCE, **own)
     except (OSError, TypeError, ValueError):  # nobody is there, or it is no address
         hint = "give tcp://HOST:PORT as the scheduler prints it, or local"
-        raise InputError(f"no Dask scheduler answers at {escaped(address)}", hint=hint) from None
+        raise InputError(f"no Dask scheduler answers at {escaped(address)}", "cluster_failed", hint=hint) from None
     with client:
         yield client
 
@@ -58,7 +58,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise InputError("a cluster needs Dask", hint="pip install 'bayeszoo[dask]'") from None
+        raise InputError("a cluster needs Dask", "missing_package", hint="pip install 'bayeszoo[dask]'") from None
     return distributed
 
 
@@ -101,11 +101,15 @@ def waiting(client: Any) -> Any:
     """Return a client that waits for results and has a worker, or raise the `InputError` that says what it lacks."""
     distributed = _distributed()
     if not isinstance(client, distributed.Client) or client.asynchronous:
-        raise InputError(f"client must be a dask.distributed.Client that waits, got {type(client).__name__}")
+        raise InputError(
+            f"client must be a dask.distributed.Client that waits, got {type(client).__name__}", "cluster_failed"
+        )
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
-        raise InputError("the Dask cluster has no worker", hint="start one: dask worker ADDRESS") from None
+        raise InputError(
+            "the Dask cluster has no worker", "cluster_failed", hint="start one: dask worker ADDRESS"
+        ) from None
     return client
 
 
@@ -120,7 +124,9 @@ def result(future: Any, path: str) -> Any:
     try:
         return outcome(future)
     except killed_worker():
-        raise InputError(f"{name}: every worker that read it ended, as it may for lack of memory") from None
+        raise InputError(
+            f"{name}: every worker that read it ended, as it may for lack of memory", "cluster_failed"
+        ) from None
 
 
 def outcome(future: Any) -> Any:
@@ -128,7 +134,7 @@ def outcome(future: Any) -> Any:
     try:
         return future.result()
     except CancelledError:
-        raise InputError("the Dask cluster ended before all was done") from None
+        raise InputError("the Dask cluster ended before all was done", "cluster_failed") from None
 
 
 def killed_worker() -> type[Exception]:

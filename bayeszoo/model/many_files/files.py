@@ -33,7 +33,7 @@ def paths_of(source: Any) -> list[str] | None:
         return None
     paths = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
     if not paths:
-        raise InputError(f"there is no file that is named like {escaped(pattern)}")
+        raise InputError(f"there is no file that is named like {escaped(pattern)}", "no_such_file")
     return [os.path.abspath(path) for path in paths]
 
 
@@ -57,7 +57,7 @@ def naming(path: str) -> Iterator[None]:
         yield
     except InputError as error:
         message = error.message if name in error.message else f"{name}: {error.message}"
-        raise InputError(message, column=error.column, rows=error.rows, hint=error.hint) from None
+        raise InputError(message, error.code, column=error.column, rows=error.rows, hint=error.hint) from None
 
 
 def said_of_files(notes: Sequence[tuple[str, ...]], of_each: str = "") -> list[str]:
@@ -93,11 +93,13 @@ class Sum:
         self._first = self._first or part
         here, first = part.like, self._first.like
         if here != first or here.columns != first.columns or here.reading != first.reading:
-            raise InputError(f"{part.source} has other labels, columns or types than {self._first.source}")
+            raise InputError(
+                f"{part.source} has other labels, columns or types than {self._first.source}", "labels_differ"
+            )
         self._stats = part.stats if self._stats is None else self._stats + part.stats
         for name, values in arrays_of(self._stats).items():
             if values.dtype.kind in "iu" and np.any(np.abs(values) > LARGEST_COUNT):
-                raise InputError(f"{name} has a sum of 2**53 or more")
+                raise InputError(f"{name} has a sum of 2**53 or more", "too_large")
         self._notes.append(part.notes[:-1])  # the last one counts the rows of the file
         self._state.update(f"{part.digest}\0".encode())
         self._rows += part.rows

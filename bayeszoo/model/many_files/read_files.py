@@ -78,12 +78,14 @@ def read_files(
     """
     instance = model() if isinstance(model, type) else model
     if not isinstance(instance, Model):
-        raise InputError(f"a model is needed, got {type(instance).__name__}", hint="write bz.find(name)")
+        raise InputError(f"a model is needed, got {type(instance).__name__}", "not_a_model", hint="write bz.find(name)")
     additive(instance)
     if not isinstance(source, str | os.PathLike):
-        raise InputError(f"files are named by a path or a pattern, got {type(source).__name__}", hint="use bz.read")
+        raise InputError(
+            f"files are named by a path or a pattern, got {type(source).__name__}", "wrong_type", hint="use bz.read"
+        )
     if asked := [name for name in _OF_ALL_ROWS if str(options.get(name)) not in ("None", "False")]:
-        raise InputError(f"--{asked[0]} needs all rows together", hint="leave it out")
+        raise InputError(f"--{asked[0]} needs all rows together", "needs_rows", hint="leave it out")
     paths = paths_of(source) or [os.path.abspath(source)]
     held, abouts = held_rows(instance, paths, options, client, reporter or Reporter())
     return _together(instance, source, held, abouts, options)
@@ -131,7 +133,9 @@ def _refuse_other_columns(inputs: Inputs, first: Data, other: Data) -> None:
         return
     option = next((name for name in ("symbols", "vocabulary") if name in inputs.options), None)
     hint = f"name the labels of all files with --{option}" if option else None
-    raise InputError(f"{other.source} has other labels, columns or types than {first.source}", hint=hint)
+    raise InputError(
+        f"{other.source} has other labels, columns or types than {first.source}", "labels_differ", hint=hint
+    )
 
 
 def _refuse_cut(inputs: Inputs, abouts: Sequence[About]) -> None:
@@ -139,13 +143,17 @@ def _refuse_cut(inputs: Inputs, abouts: Sequence[About]) -> None:
     unit = SEQUENCE if isinstance(inputs, Series) else DOCUMENT
     if unit == SEQUENCE and len(abouts) > 1 and SEQUENCE not in abouts[0].like.columns:
         hint = "name the column of sequences with --sequence"
-        raise InputError("the rows of all files are one sequence, which cannot be cut into files", hint=hint)
+        raise InputError(
+            "the rows of all files are one sequence, which cannot be cut into files", "not_cuttable", hint=hint
+        )
     places = dict[str, str]()
     for part in abouts:
         for name in () if part.numbered else part.names:
             if name in places:
                 hint = f"put all rows of a {unit} into one file"
-                raise InputError(f"{part.like.source}: {unit} {shown(name)} is in {places[name]} too", hint=hint)
+                raise InputError(
+                    f"{part.like.source}: {unit} {shown(name)} is in {places[name]} too", "duplicate_name", hint=hint
+                )
         places.update(dict.fromkeys(part.names, part.like.source))
 
 

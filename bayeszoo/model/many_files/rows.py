@@ -72,7 +72,11 @@ class FileRows(Accumulated):
         """Raise `InputError` unless ``model`` can be fitted to these rows."""
         refuse_other_labels(model.labels, self.like)
         if additive(model).inputs != self.model.inputs:
-            raise InputError(f"the rows were read for {self.model.name}, not for {model.name}", hint="read them again")
+            raise InputError(
+                f"the rows were read for {self.model.name}, not for {model.name}",
+                "wrong_statistics",
+                hint="read them again",
+            )
 
 
 def additive(model: Model) -> Additive:
@@ -80,11 +84,13 @@ def additive(model: Model) -> Additive:
     if isinstance(model, Additive):
         return model
     if isinstance(model, Sufficient):
-        raise InputError(f"{model.name} needs no rows, only their statistics", hint="use bz.accumulate")
+        raise InputError(
+            f"{model.name} needs no rows, only their statistics", "no_capability", hint="use bz.accumulate"
+        )
     why = f"{model.name} has no E-step that adds up over files"
     if rows_have_parameters(model):
         why += f": each {model.inputs.row_names} has parameters of its own, which are in no sum"
-    raise InputError(why, hint="use bz.read: it needs the rows at once")
+    raise InputError(why, "rows_differ", hint="use bz.read: it needs the rows at once")
 
 
 def some_of(data: Any) -> Any:

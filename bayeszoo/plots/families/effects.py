@@ -43,7 +43,9 @@ _QUANTILES = ("q025", "q975")
 def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearModel | LinkedTerms]:
     fit = require_shown(tree, f"{answer} by it")
     if not has_slopes(fit.model):
-        raise InputError(f"{answer} are of regressions with a weight for each term, {fit.model.name} is none")
+        raise InputError(
+            f"{answer} are of regressions with a weight for each term, {fit.model.name} is none", "no_capability"
+        )
     return fit, fit.model
 
 
@@ -122,7 +124,9 @@ def effects(tree: xr.DataTree) -> pd.DataFrame:
     fit, model = _regression(tree, "effects")
     X, features = fit.data["X"], features_of(model, fit.data)
     if not features:
-        raise InputError("no feature of the formula varies alone", hint="bz.predict takes rows of your own")
+        raise InputError(
+            "no feature of the formula varies alone", "unknown_name", hint="bz.predict takes rows of your own"
+        )
     each = {name: _varied(X, feature) for name, feature in features.items()}
     rows = np.concatenate([rows for _, rows in each.values()])
     w = fit.pooled()["w"]
@@ -152,7 +156,9 @@ def plot_effects(tree: xr.DataTree, features: Sequence[str] | None = None) -> Fi
     frame = effects(tree)
     reach = frame["mean"].groupby(level="feature", sort=False).agg(np.ptp).sort_values(ascending=False, kind="stable")
     if unknown := [name for name in features or () if name not in reach.index]:
-        raise InputError(f"there is no feature {unknown[0]!r}", hint=f"there are {', '.join(map(str, reach.index))}")
+        raise InputError(
+            f"there is no feature {unknown[0]!r}", "unknown_name", hint=f"there are {', '.join(map(str, reach.index))}"
+        )
     shown = reach.index[:MOST_EFFECTS] if features is None else features
     names, lines = wrapped(shown, _ACROSS)
     figure, every = panels(len(shown), 2.5, 1.97 + 0.13 * lines, across=min(4, max(2, len(shown))), sharey=True)
@@ -190,14 +196,14 @@ def explained(tree: xr.DataTree) -> dict[str, float]:
     fit = require_shown(tree, "R2 by it")
     model = fit.model
     if not isinstance(model, LinearModel):
-        raise InputError(f"R2 is of linear models, {model.name} is none")
+        raise InputError(f"R2 is of linear models, {model.name} is none", "no_capability")
     draws = fit.pooled()
     size = len(next(iter(draws.values())))
     some = {name: values[:: -(-size * fit.data.rows // MOST_CELLS)] for name, values in draws.items()}
     law = model.likelihood(some, fit.data)
     of_means, of_noise = np.var(law.mean(), axis=-1, ddof=1), np.mean(law.var() + 0 * law.mean(), axis=-1)
     if not np.isfinite(of_noise).all():
-        raise InputError("R2 needs a variance of the noise", hint="with nu > 2 it has one")
+        raise InputError("R2 needs a variance of the noise", "no_capability", hint="with nu > 2 it has one")
     R2 = of_means / (of_means + of_noise)
     interval = np.quantile(R2, [0.025, 0.975]).tolist() if size > 1 else [np.nan, np.nan]
     return {"mean": float(R2.mean()), **dict(zip(_QUANTILES, interval, strict=True))}

@@ -156,9 +156,11 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     params, Y = _flat(tree, ("mean", "loadings", "variance")), np.asarray(Fit(tree).data["Y"])
     q = params["loadings"].shape[2]
     if len(axes) != 2 or axes[0] == axes[1] or not all(isinstance(axis, int) and 1 <= axis <= q for axis in axes):
-        raise InputError(f"axes must be two different ones of 1 to {q}, got {axes}", hint="a biplot needs q >= 2")
+        raise InputError(
+            f"axes must be two different ones of 1 to {q}, got {axes}", "out_of_range", hint="a biplot needs q >= 2"
+        )
     if groups is not None and len(groups) != len(Y):
-        raise InputError(f"groups has {len(groups)} entries, there are {len(Y)} rows")
+        raise InputError(f"groups has {len(groups)} entries, there are {len(Y)} rows", "wrong_shape")
     chosen, along_axes = [axis - 1 for axis in axes], biplot(params, Y)
     figure, panel = _figure(tree, 6.4, 6.0)
     _draw_rows(panel, along_axes, chosen, None if groups is None else np.asarray(groups).astype(str))
@@ -228,5 +230,7 @@ def _flat(tree: xr.DataTree, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Return draws of the named parameters with one leading axis."""
     draws = require_shown(tree, "pictures of it").pooled()
     if lacking := [name for name in names if name not in draws]:
-        raise InputError(f"{tree.attrs['model']} has no {lacking[0]}", hint="give a fit of ppca or bayesian_pca")
+        raise InputError(
+            f"{tree.attrs['model']} has no {lacking[0]}", "no_capability", hint="give a fit of ppca or bayesian_pca"
+        )
     return {name: draws[name] for name in names}

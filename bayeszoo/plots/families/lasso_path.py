@@ -63,19 +63,21 @@ def lasso_path(model: Model, data: Any = None, b: Any = None, points: int = 50) 
     import pandas as pd
 
     if not isinstance(model, LaplaceWeights) or model.learn_sigma or model.scale_mixture:
-        raise InputError("a path needs a bayesian_lasso with known noise", hint="set sigma, and scale_mixture=False")
+        raise InputError(
+            "a path needs a bayesian_lasso with known noise", "no_capability", hint="set sigma, and scale_mixture=False"
+        )
     data = read(model, data)
     stats = model.statistics(data)
     scales = _grid(model, stats, points) if b is None else np.sort(np.atleast_1d(np.asarray(b, dtype=np.float64)))
     if scales.ndim != 1 or not len(scales) or not (np.isfinite(scales).all() and scales[0] > 0):
-        raise InputError("prior scales b must be positive numbers")
+        raise InputError("prior scales b must be positive numbers", "out_of_range")
     design, outcome = model.equations(stats)
     rows = []
     for scale in scales:
         prior_scales = cast(Any, replace)(model, b=scale).prior_scales(design.shape[1])
         mode = lasso.mode(design, outcome, prior_scales, model.sigma**2)
         if mode.violation > lasso.LIMIT:
-            raise NumericalError(f"no mode found: the conditions are missed by {mode.violation:.2g}")
+            raise NumericalError(f"no mode found: the conditions are missed by {mode.violation:.2g}", "not_converged")
         alpha = float(model.sigma) ** 2 / (stats.n * scale)
         rows.append([alpha, mode.violation, *(model.origin(len(mode.theta)) + mode.theta / model.units(stats))])
     columns = ["alpha", "violation", *model.coords(data)["term"].tolist()]
@@ -84,13 +86,15 @@ def lasso_path(model: Model, data: Any = None, b: Any = None, points: int = 50) 
 
 def _grid(model: LaplaceWeights, stats: Any, points: int) -> np.ndarray:
     if isinstance(points, bool) or not isinstance(points, int) or points < 2:
-        raise InputError(f"points must be a whole number >= 2, got {points!r}")
+        raise InputError(f"points must be a whole number >= 2, got {points!r}", "wrong_type")
     design, outcome = model.equations(stats)
     intercept, slopes = np.split(design, [int(model.intercept)], axis=1)
     rest = outcome - intercept @ np.linalg.lstsq(intercept, outcome)[0]
     pull = float(np.max(np.abs(slopes.T @ rest), initial=0.0))
     if pull <= 1e-13 * np.linalg.norm(slopes) * np.linalg.norm(outcome):
-        raise NumericalError("all weights are 0 at any prior scale: the outcome does not vary with the features")
+        raise NumericalError(
+            "all weights are 0 at any prior scale: the outcome does not vary with the features", "constant_outcome"
+        )
     smallest = model.sigma**2 / pull  # from here on a weight leaves 0
     return np.geomspace(smallest, RATIO * smallest, points)
 

@@ -106,7 +106,7 @@ def _chosen(whole: Decodable, frame: pd.DataFrame, state: Any) -> int:
         return int(np.argmin([frame[f"smoothed[{label}]"].mean() for label in whole.states]))
     named = [str(label) for label in whole.states]
     if str(state) not in named:
-        raise InputError(f"there is no state {state!r}", hint=f"the states are {', '.join(named)}")
+        raise InputError(f"there is no state {state!r}", "unknown_method", hint=f"the states are {', '.join(named)}")
     return named.index(str(state))
 
 
@@ -114,7 +114,7 @@ def _shaded(truth: Any, probability: np.ndarray) -> tuple[np.ndarray, str]:
     """Return which rows are truly of the state, and what it is called there."""
     names = np.asarray(truth)
     if names.shape != probability.shape:
-        raise InputError(f"truth has shape {names.shape}, there are {len(probability)} rows")
+        raise InputError(f"truth has shape {names.shape}, there are {len(probability)} rows", "wrong_shape")
     if names.dtype == bool:
         return names, "true"
     text = names.astype(str)

@@ -141,15 +141,17 @@ def due_to(before: Mapping[str, Any], after: Mapping[str, Any], formula: str) ->
     """
     total = Formula.of(formula)
     if taken := {"before", "after", CHANGE} & {*total.names}:
-        raise InputError(f"a factor is called {shown(min(taken))}, as a row of the answer is", hint="rename it")
+        raise InputError(
+            f"a factor is called {shown(min(taken))}, as a row of the answer is", "duplicate_name", hint="rename it"
+        )
     if len(total.names) > MOST_FACTORS:
-        raise InputError(f"the formula has {len(total.names)} factors, at most {MOST_FACTORS} are taken")
+        raise InputError(f"the formula has {len(total.names)} factors, at most {MOST_FACTORS} are taken", "too_large")
     periods = [_factors(total, values, when) for values, when in ((before, "before"), (after, "after"))]
     first, second = aligned(*periods)
     with np.errstate(over="ignore", invalid="ignore"):
         parts, ends = shapley(total, first, second)
     if not all(np.isfinite(values).all() for values in (parts, *ends)):
-        raise NumericalError(f"the total {shown(formula)} is too large to compute")
+        raise NumericalError(f"the total {shown(formula)} is too large to compute", "too_large")
     is_drawn = any(each.is_drawn for period in periods for each in period.values())
     return DueTo(formula, total.names, parts, *ends, "sampled" if is_drawn else "exact")
 
@@ -157,9 +159,15 @@ def due_to(before: Mapping[str, Any], after: Mapping[str, Any], formula: str) ->
 def _factors(total: Formula, values: Mapping[str, Any], when: str) -> dict[str, Any]:
     """Take the factors of a period, which must be those of the formula."""
     if lacking := [name for name in total.names if name not in values]:
-        raise InputError(f"{when} has no {shown(lacking[0])}", hint=f"the formula names {quoted(total.names)}")
+        raise InputError(
+            f"{when} has no {shown(lacking[0])}", "missing_factor", hint=f"the formula names {quoted(total.names)}"
+        )
     if others := [name for name in values if name not in total.names]:
-        raise InputError(f"{when} has {shown(others[0])}, which the formula lacks", hint=f"it is {shown(total.text)}")
+        raise InputError(
+            f"{when} has {shown(others[0])}, which the formula lacks",
+            "unknown_factor",
+            hint=f"it is {shown(total.text)}",
+        )
     return {name: factor(name, values[name]) for name in total.names}
 
 

@@ -45,7 +45,9 @@ class Factor:
             return self
         if set(self.labels) != set(labels):
             others = f"{name} has {quoted(self.labels)}, another factor or period {quoted(labels)}"
-            raise InputError(f"the labels of factors differ: {others}", hint="give all the same labels")
+            raise InputError(
+                f"the labels of factors differ: {others}", "labels_differ", hint="give all the same labels"
+            )
         return replace(self, values=self.values[..., [self.labels.index(label) for label in labels]], labels=labels)
 
 
@@ -61,7 +63,7 @@ def factor(name: str, source: Any) -> Factor:
         return Factor(_plain(name, [source]), (), False, source)
     kind = type(source).__name__
     hint = "give a number, numbers by label, a fit, or draws as tree['posterior'][NAME]"
-    raise InputError(f"{name} is a {kind}", hint=hint)
+    raise InputError(f"{name} is a {kind}", "wrong_type", hint=hint)
 
 
 def _is_number(value: Any) -> bool:
@@ -71,7 +73,7 @@ def _is_number(value: Any) -> bool:
 def _plain(name: str, values: list[Any]) -> Array:
     """Return numbers as one draw of one chain."""
     if not values or not all(_is_number(value) and math.isfinite(value) for value in values):
-        raise InputError(f"{name} must be finite numbers, got {values!r:.60}")
+        raise InputError(f"{name} must be finite numbers, got {values!r:.60}", "out_of_range")
     return np.array(values, dtype=np.float64)[None, None]
 
 
@@ -80,11 +82,17 @@ def _of_fit(name: str, tree: Any) -> Factor:
     for each in fits_of(tree).values() if is_by_group(tree) else [tree]:
         fit = require_shown(each, f"the parts of {name}")
         if fit.kind == "point estimate":
-            raise InputError(f"{name} is a point estimate", hint="fit it by a method that draws, or give the number")
+            raise InputError(
+                f"{name} is a point estimate", "no_draws", hint="fit it by a method that draws, or give the number"
+            )
     variables = tree["posterior"].data_vars
     if len(variables) != 1:
         hint = f"give one, as tree['posterior'][{next(iter(variables))!r}]"
-        raise InputError(f"the fit of {name} has {len(variables)} quantities: {quoted(map(str, variables))}", hint=hint)
+        raise InputError(
+            f"the fit of {name} has {len(variables)} quantities: {quoted(map(str, variables))}",
+            "one_quantity_only",
+            hint=hint,
+        )
     return _of_draws(name, next(iter(variables.values())), tree)
 
 
@@ -92,10 +100,12 @@ def _of_draws(name: str, draws: Any, origin: Any) -> Factor:
     """Take the draws of a quantity that is one number, or has one axis."""
     draws = draws.transpose("chain", "draw", ...)
     if draws.ndim > 3:
-        raise InputError(f"{name} has the axes {quoted(map(str, draws.dims[2:]))}", hint="one at most is taken")
+        raise InputError(
+            f"{name} has the axes {quoted(map(str, draws.dims[2:]))}", "one_quantity_only", hint="one at most is taken"
+        )
     values = np.asarray(draws.to_numpy(), dtype=np.float64)
     if not np.isfinite(values).all():
-        raise InputError(f"{name} has draws that are not finite")
+        raise InputError(f"{name} has draws that are not finite", "not_finite")
     if draws.ndim == 2:
         return Factor(values[..., None], (), True, origin)
     axis = draws.dims[2]
@@ -127,4 +137,6 @@ def refuse_same_draws(before: Mapping[str, Factor], after: Mapping[str, Factor])
         for other, another in drawn[:i]:
             if each.origin is not another.origin and np.array_equal(each.values, another.values):
                 hint = "fit one of them with another seed"
-                raise InputError(f"{other} and {name} have the same draws, and are not independent", hint=hint)
+                raise InputError(
+                    f"{other} and {name} have the same draws, and are not independent", "same_draws", hint=hint
+                )

@@ -46,23 +46,27 @@ class Formula:
     def of(cls, text: str) -> Formula:
         """Read a formula, or raise `InputError`."""
         if len(text) > LONGEST:
-            raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read")
+            raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read", "too_large")
         try:
             root = ast.parse(text.strip(), mode="eval").body
             names = dict.fromkeys(_names(root))
         except InputError:
             raise
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise InputError(f"the formula {shown(text)} cannot be read", hint=f"it may hold {TAKEN}") from None
+            raise InputError(
+                f"the formula {shown(text)} cannot be read", "bad_formula", hint=f"it may hold {TAKEN}"
+            ) from None
         if not names:
-            raise InputError(f"the formula {shown(text)} names no factor", hint=f"it may hold {TAKEN}")
+            raise InputError(f"the formula {shown(text)} names no factor", "bad_formula", hint=f"it may hold {TAKEN}")
         return cls(text, root, tuple(names))
 
     def total(self, factors: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the total of factors of shape (..., entries), where entries is 1 of a factor that is one number."""
         total = _value(self.root, factors)
         if np.shape(total)[-1:] not in ((), (1,)):
-            raise InputError(f"the total {shown(self.text)} is {total.shape[-1]} numbers", hint="add up with sum(...)")
+            raise InputError(
+                f"the total {shown(self.text)} is {total.shape[-1]} numbers", "bad_formula", hint="add up with sum(...)"
+            )
         return np.asarray(total)[..., 0]
 
 
@@ -80,7 +84,9 @@ def _names(node: ast.expr) -> list[str]:
         case ast.Call(func=ast.Name(id="sum"), args=[inner], keywords=[]):
             return _names(inner)
     hint = "make a quotient a factor of its own" if isinstance(getattr(node, "op", None), ast.Div) else None
-    raise InputError(f"{shown(ast.unparse(node))} is no sum of products", hint=hint or f"a formula may hold {TAKEN}")
+    raise InputError(
+        f"{shown(ast.unparse(node))} is no sum of products", "bad_formula", hint=hint or f"a formula may hold {TAKEN}"
+    )
 
 
 def _value(node: ast.expr, factors: Mapping[str, np.ndarray]) -> Any:

@@ -152,7 +152,7 @@ def kitagawa(
     {'sex m': 0.4, 'shares': -0.1125, 'rates': -0.0375, 'change': -0.15, 'sex w': 0.25}
     """
     if draws < FEWEST_DRAWS:
-        raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}")
+        raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}", "out_of_range")
     how = {name: options.pop(name) for name in FORM if name in options}
     whole, groups, labels = _read(read_table(data, **how), by, within, before, after, options)
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
@@ -171,23 +171,31 @@ def _read(
 ) -> tuple[Data, dict[str, Cells], list[str]]:
     """Read the rows of two groups, and add them up by the parts, whose labels are returned too."""
     if within == by:
-        raise InputError(f"column {shown(by)} cannot name both the groups and their parts", column=by)
+        raise InputError(f"column {shown(by)} cannot name both the groups and their parts", "duplicate_name", column=by)
     if options.get("count") is not None:
-        raise InputError("a column of counts does not go with parts", hint="give columns of successes and trials")
+        raise InputError(
+            "a column of counts does not go with parts",
+            "options_go_together",
+            hint="give columns of successes and trials",
+        )
     parts = _labels(table[within])
     others = {name: column for name, column in table.columns.items() if name != within}
     whole, rows = read_by(Outcomes, replace(table, columns=others), by, **options)
     names = [before, after] if before is not None and after is not None else list(rows)
     if len(names) > 2:
         hint = "say which two with --before and --after"
-        raise InputError(f"column {shown(by)} names {len(names)} groups: {quoted(names)}", column=by, hint=hint)
+        raise InputError(
+            f"column {shown(by)} names {len(names)} groups: {quoted(names)}", "wrong_columns", column=by, hint=hint
+        )
     if before is not None or after is not None:
         names = [before or _other(names, after), after or _other(names, before)]
     for name in names:
         if name not in rows:
-            raise InputError(f"there is no group {shown(name)}", column=by, hint=f"the groups are {quoted(rows)}")
+            raise InputError(
+                f"there is no group {shown(name)}", "unknown_name", column=by, hint=f"the groups are {quoted(rows)}"
+            )
     if names[0] == names[1]:
-        raise InputError(f"group {shown(names[0])} is compared with itself", column=by)
+        raise InputError(f"group {shown(names[0])} is compared with itself", "not_comparable", column=by)
     chosen = {name: rows[name] for name in names}
     labels = list(dict.fromkeys(parts[row - 1] for data in chosen.values() for row in data.numbers))
     return whole, {name: _cells(name, data, parts, labels, within) for name, data in chosen.items()}, labels
@@ -216,5 +224,5 @@ def _cells(group: str, data: Data, parts: list[str], labels: list[str], within: 
         np.add.at(total, place, values)
     if empty := [label for label, tried in zip(labels, sums[1], strict=True) if not tried]:
         problem = f"group {shown(group)} has no trials where {within} is {shown(empty[0])}: its rate there is not known"
-        raise InputError(problem, hint="leave these rows out, or merge them with others")
+        raise InputError(problem, "empty_group", hint="leave these rows out, or merge them with others")
     return Cells(*sums)

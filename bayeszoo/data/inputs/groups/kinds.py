@@ -83,7 +83,7 @@ class Groups(Inputs):
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Refuse: how well the outcomes of further groups will be known is not known."""
         hint = f"give a table with a column {self.beside}"
-        raise InputError(f"the {self.beside} of further groups is not known", hint=hint)
+        raise InputError(f"the {self.beside} of further groups is not known", "new_rows_unknown", hint=hint)
 
     def uninformed(self, groups: np.ndarray) -> dict[str, np.ndarray]:
         """Return groups of which nothing was observed, by their names: their parameters have the population's law."""
@@ -159,7 +159,9 @@ class GroupMeans(Groups, Measured):
         alike = [rows.groups[i] for i in np.flatnonzero(~(errors > 0))]
         if alike:
             problem = f"{column}: all rows of a group are equal, and the standard error is 0: {joined(alike)}"
-            raise InputError(problem, column=column.name, hint="leave such groups out, or give --se")
+            raise InputError(
+                problem, "bad_group_column", column=column.name, hint="leave such groups out, or give --se"
+            )
         note = f"{column}: the mean of the n rows of each group ({rows.counted}, least n {rows.sizes.min()}), and its "
         note += "standard error sd/sqrt(n), which is taken as known"
         return _finished(rows, {self.name: column}, {self.name: means, SE: errors}, note)
@@ -172,7 +174,9 @@ class GroupMeans(Groups, Measured):
         names = joined([rows.groups[i] for i in few])
         hint = "leave them out, or say with --se which column holds standard errors"
         problem = f"{rows.naming.column}: groups of one row, of which a standard error needs two: {names}"
-        raise InputError(problem, rows=(rows.places[np.isin(rows.codes, few)] + 1).tolist(), hint=hint)
+        raise InputError(
+            problem, "bad_group_column", rows=(rows.places[np.isin(rows.codes, few)] + 1).tolist(), hint=hint
+        )
 
     def raw(self, arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the estimates, and their weights 1/se^2."""
@@ -207,7 +211,9 @@ class GroupTrials(Groups):
         of_counts, table = any(columns.values()), request.table
         of_trials = bool(request.options.keys() & {"column", "positive"})
         if of_counts and of_trials:
-            raise InputError("successes and trials go together, and with neither column nor positive")
+            raise InputError(
+                "successes and trials go together, and with neither column nor positive", "options_go_together"
+            )
         columns = {role: name or (role if role in table.columns else None) for role, name in columns.items()}
         if of_trials or not (of_counts or columns[TRIALS]):
             return self._of_trials(request)
@@ -216,7 +222,7 @@ class GroupTrials(Groups):
         lacking = [SUCCESSES if role == self.name else TRIALS for role, name in columns.items() if not name]
         if lacking:
             problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-            raise InputError(problem, hint=f"say with --{lacking[0]} which holds the {lacking[0]}")
+            raise InputError(problem, "bad_group_column", hint=f"say with --{lacking[0]} which holds the {lacking[0]}")
         return self._of_counts(request, {role: table[str(name)] for role, name in columns.items()})
 
     def _of_counts(self, request: Request, columns: dict[str, Column]) -> Parsed:
@@ -267,7 +273,9 @@ def _refuse_more(successes: Column, some: np.ndarray, trials: Column, every: np.
     """Refuse more successes than trials."""
     above = np.flatnonzero(some > every)
     if len(above):
-        raise successes.error(f"successes are more than {shown(trials.values[above[0]])} trials", above)
+        raise successes.error(
+            f"successes are more than {shown(trials.values[above[0]])} trials", "successes_above_trials", above
+        )
 
 
 @dataclass(frozen=True)

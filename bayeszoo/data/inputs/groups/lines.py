@@ -58,7 +58,9 @@ class GroupRows(Measured):
         asked = super()._given(table, missing, options)
         features = asked.pop(_OPTIONS[FEATURE], [])
         if len(features) > 1:
-            raise InputError(f"rows of groups have one feature, not {quoted(features)}", hint="name one of them")
+            raise InputError(
+                f"rows of groups have one feature, not {quoted(features)}", "wrong_columns", hint="name one of them"
+            )
         by_role = {OUTCOME: asked.pop(_OPTIONS[OUTCOME], None), FEATURE: next(iter(features), None)}
         return {**asked, **{role: name for role, name in by_role.items() if name is not None}}
 
@@ -68,7 +70,7 @@ class GroupRows(Measured):
         if len(feature) > 1 and not np.ptp(feature):
             column = table[parsed.columns[FEATURE]]
             hint = "name a column of different numbers with --features; groups without a feature go to normal_means"
-            raise column.error("is constant: no slope is known from it", hint=hint)
+            raise column.error("is constant: no slope is known from it", "constant_column", hint=hint)
         return parsed
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
@@ -82,7 +84,9 @@ class GroupRows(Measured):
         places = places_of(parsed.arrays[GROUP], like[GROUP])
         if (places < 0).any():
             new = joined(parsed.arrays[GROUP][places < 0].tolist())
-            raise InputError(f"the fit has no rows of group {new}", hint="leave it out, or fit again with it")
+            raise InputError(
+                f"the fit has no rows of group {new}", "no_data", hint="leave it out, or fit again with it"
+            )
         return replace(parsed, arrays={**parsed.arrays, CODE: places[parsed.arrays[CODE]], GROUP: like[GROUP]})
 
     def _read(self, request: Request) -> Parsed:
@@ -109,7 +113,7 @@ class GroupRows(Measured):
         columns = [to_column(name, arrays[name]) for name in (self.name, self.feature) if name in arrays]
         for column in columns:
             if len(column) != len(coded):
-                raise InputError(f"{CODE} has {len(coded)} rows, {column.name} has {len(column)}")
+                raise InputError(f"{CODE} has {len(coded)} rows, {column.name} has {len(column)}", "wrong_shape")
         (*values, codes), notes = complete([*columns, coded], [*map(to_reals, columns), codes], missing)
         known = {column.name: each for column, each in zip(columns, values, strict=True)}
         return Parsed({**known, CODE: codes.astype(np.int64), GROUP: groups}, {}, notes)
@@ -130,7 +134,7 @@ class GroupRows(Measured):
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Refuse: without feature and group nothing is said about an outcome."""
         hint = "give a table with a column of each"
-        raise InputError("feature and group of further rows are not known", hint=hint)
+        raise InputError("feature and group of further rows are not known", "new_rows_unknown", hint=hint)
 
 
 def _named(column: Column | None) -> dict[str, Column]:
@@ -141,11 +145,13 @@ def _chosen(request: Request, role: str, name: str, held: Mapping[str, str]) -> 
     """Find the column of a role: the one asked for, else the one called `name`, else the only one that is left."""
     table, asked = request.table, request.options.get(role)
     if asked is not None and asked in held:
-        raise InputError(f"column {shown(asked)} cannot hold both the {role} and {held[asked]}", column=asked)
+        raise InputError(
+            f"column {shown(asked)} cannot hold both the {role} and {held[asked]}", "duplicate_name", column=asked
+        )
     if asked is not None or (name in table.columns and name not in held):
         return table[asked or name]
     left = [label for label in table.columns if label not in held]
     if len(left) == 1:
         return table[left[0]]
     problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-    raise InputError(problem, hint=f"say with --{_OPTIONS[role]} which holds the {role}")
+    raise InputError(problem, "bad_group_column", hint=f"say with --{_OPTIONS[role]} which holds the {role}")

@@ -84,7 +84,7 @@ class Rows(NamedTuple):
             return
         _, first = np.unique(self.codes, return_index=True)
         hint = hint if is_said else f"say with --{GROUP} which column names the groups"
-        raise column.error("is the name of an earlier group too", np.delete(self.places, first), hint)
+        raise column.error("is the name of an earlier group too", "duplicate_name", np.delete(self.places, first), hint)
 
     def added(self) -> tuple[str, ...]:
         """Say that the rows of each group are added up; it must have been said which column names the groups."""
@@ -104,7 +104,9 @@ def named_by(request: Request, held: Mapping[str, str]) -> Naming:
     if name is None and GROUP in table.columns and GROUP not in held:
         name = GROUP
     if name is not None and name in held:
-        raise InputError(f"column {shown(name)} cannot hold both {_NAMES} and {held[name]}", column=name)
+        raise InputError(
+            f"column {shown(name)} cannot hold both {_NAMES} and {held[name]}", "duplicate_name", column=name
+        )
     if name is not None:
         return Naming(table[name], is_said=True)
     others = (column for label, column in table.columns.items() if label not in held)
@@ -115,7 +117,7 @@ def said_to_be_named(request: Request, hint: str) -> Naming:
     """Find the column that names the group of each of several rows: by its option or by its name only."""
     if GROUP not in request.options and GROUP not in request.table.columns:
         problem = f"{request.table.name or 'the table'} has columns {quoted(request.table.columns)}"
-        raise InputError(problem, hint=hint)
+        raise InputError(problem, "bad_group_column", hint=hint)
     return named_by(request, {})
 
 

@@ -65,7 +65,9 @@ class Series(Inputs):
     def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if missing == "drop":
             hint = "use --missing mask, which keeps it and takes its observation for unknown"
-            raise InputError("to drop a row would join its neighbours, which are not adjacent", hint=hint)
+            raise InputError(
+                "to drop a row would join its neighbours, which are not adjacent", "row_order_matters", hint=hint
+            )
         return super()._given(table, missing, options)
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
@@ -277,7 +279,7 @@ def _numbered(names: Column) -> np.ndarray:
     if len(again):
         ended = first[1 + np.flatnonzero(codes[first[: again[0]]] == codes[first[again[0]]])[-1]]
         hint = "put the rows of each sequence together, in their order"
-        raise names.error(f"names a sequence that ended in row {ended}", first[again], hint=hint)
+        raise names.error(f"names a sequence that ended in row {ended}", "split_sequence", first[again], hint=hint)
     return _renumbered(codes)
 
 
@@ -285,7 +287,9 @@ def _refuse_holes(column: Column, values: np.ndarray, missing: str) -> tuple[str
     """Refuse missing values, or say that they are masked; a column must have one that is not."""
     rows = np.flatnonzero(np.isnan(values))
     if len(rows) == len(values):
-        raise InputError(f"{column} has no values", column=column.name, hint="leave it out, or name other columns")
+        raise InputError(
+            f"{column} has no values", "no_data", column=column.name, hint="leave it out, or name other columns"
+        )
     if not len(rows):
         return ()
     if missing == "refuse":
@@ -323,7 +327,9 @@ def table_of(source: Any, decimal: str, name: str = "symbol") -> Table | None:
         return None
     if len(items) < len(columns):
         other = columns.index(None)
-        raise InputError(f"item {other + 1} is a {type(source[other]).__name__}, the others are sequences")
+        raise InputError(
+            f"item {other + 1} is a {type(source[other]).__name__}, the others are sequences", "mixed_types"
+        )
     empty = sum(not item for item in items)
     notes = (f"{empty} empty sequence{'s' if empty > 1 else ''}",) if empty else ()
     names = np.repeat(np.arange(1, len(items) + 1), [len(item) for item in items])

@@ -118,7 +118,9 @@ class Transitions(Inputs):
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Refuse: without the symbol before it nothing is said about the next."""
-        raise InputError("the next symbol depends on the one before it", hint="give a table of symbols")
+        raise InputError(
+            "the next symbol depends on the one before it", "row_order_matters", hint="give a table of symbols"
+        )
 
     def outcome(self, arrays: Arrays) -> np.ndarray:
         """Return the code of the symbol that each transition leads to, shape (rows,)."""
@@ -136,14 +138,14 @@ def _refuse_large(labels: Mapping[str, np.ndarray]) -> None:
     if contexts * symbols > MOST_PROBABILITIES:
         size = f"{8 * contexts * symbols / 1e9:.1f} GB, and several are needed"
         problem = f"{contexts:,} contexts and {symbols:,} symbols have a matrix of transitions of {size}"
-        raise InputError(problem, hint="join rare symbols into one")
+        raise InputError(problem, "bad_transitions", hint="join rare symbols into one")
 
 
 def _order(text: str | None, like: Arrays | None) -> int | None:
     """Return how many symbols a context has: as asked for, as in the fit, or None."""
     if text is not None:
         if not text.isascii() or not text.isdigit() or int(text[:9]) < 1:
-            raise InputError(f"order must be a whole number >= 1, got {shown(text)}")
+            raise InputError(f"order must be a whole number >= 1, got {shown(text)}", "wrong_type")
         return int(text[:9])
     if like is None:
         return None
@@ -154,9 +156,13 @@ def _order(text: str | None, like: Arrays | None) -> int | None:
 def _refuse_mixture(options: Mapping[str, Any]) -> None:
     ends, symbols = sorted(options.keys() & {"source", "target"}), sorted(options.keys() & {"column", "sequence"})
     if len(ends) == 1:
-        raise InputError("source and target go together")
+        raise InputError("source and target go together", "options_go_together")
     if symbols and (ends or "count" in options):
-        raise InputError("a column of symbols and a table of transitions do not mix", hint=f"leave out {symbols[0]}")
+        raise InputError(
+            "a column of symbols and a table of transitions do not mix",
+            "conflicting_options",
+            hint=f"leave out {symbols[0]}",
+        )
 
 
 def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
@@ -167,18 +173,24 @@ def _ends(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
     if "source" in options:
         pairs = [(options["source"], options["target"])]
     if len(pairs) > 1:
-        raise InputError("the table has columns from, to, source and target", hint="say which with --source, --target")
+        raise InputError(
+            "the table has columns from, to, source and target",
+            "conflicting_options",
+            hint="say which with --source, --target",
+        )
     if not pairs:
         if "count" in options:
-            raise InputError("count goes with source and target", hint="say which columns these are")
+            raise InputError(
+                "count goes with source and target", "options_go_together", hint="say which columns these are"
+            )
         if half := [pair for pair in _PAIRS if list(table.columns) == [pair[0]]]:  # as symbols in order not the same
             problem = f"there is a column {shown(half[0][0])} but no column {shown(half[0][1])}"
-            raise InputError(problem, hint="use --column for symbols")
+            raise InputError(problem, "bad_transitions", hint="use --column for symbols")
         return {}
     count = options.get("count", "count" if "count" in table.columns and "count" not in pairs[0] else None)
     names = {"previous": pairs[0][0], "next": pairs[0][1]} | ({} if count is None else {"count": count})
     if len(set(names.values())) < len(names):
-        raise InputError("source, target and count must be different columns")
+        raise InputError("source, target and count must be different columns", "duplicate_name")
     return names
 
 
@@ -260,11 +272,13 @@ def from_symbols(
     windows, rows = _windows(coded.codes, names, order)
     notes = (*notes, *_about(sequence, names, rows))
     if not len(rows):
-        raise column.error("holds no transition", hint=f"a sequence of more than {order} symbols is needed")
+        raise column.error("holds no transition", "no_data", hint=f"a sequence of more than {order} symbols is needed")
     following = Coded(coded.labels, windows[:, -1])
     if order == 1:
         if like is not None and like["context"].tolist() != coded.labels:
-            raise InputError("the chain was fitted to contexts of several symbols", hint="leave the order out")
+            raise InputError(
+                "the chain was fitted to contexts of several symbols", "row_order_matters", hint="leave the order out"
+            )
         return _arrays(Coded(coded.labels, windows[:, 0]), following), notes
     contexts = _joined_contexts(column, windows, rows, coded.labels, like)
     return _arrays(contexts, following), (*notes, f"{len(contexts.labels)} contexts of {order} symbols")
@@ -299,7 +313,9 @@ def _joined_contexts(
     spaced = next((label for label in labels if " " in label), None)
     if spaced is not None:
         hint = "write it without, or use --order 1"
-        raise InputError(f"symbol {shown(spaced)} has a space, which joins the symbols of a context", hint=hint)
+        raise InputError(
+            f"symbol {shown(spaced)} has a space, which joins the symbols of a context", "space_in_symbol", hint=hint
+        )
     texts = [""] * len(column)  # in the rows where contexts end, so that messages name these
     for row, window in zip(rows.tolist(), windows[:, :-1].tolist(), strict=True):
         texts[row] = " ".join(labels[symbol] for symbol in window)

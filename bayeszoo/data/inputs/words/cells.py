@@ -40,7 +40,7 @@ class Cells:
 
         counts = np.asarray(counts)
         if float(counts.sum(dtype=np.float64)) > LARGEST_COUNT:
-            raise InputError("the counts have a sum of 2**53 or more")
+            raise InputError("the counts have a sum of 2**53 or more", "too_large")
         shape = len(document), len(word)
         table = sparse.coo_array((counts, (doc, term)), shape=shape).tocsr()  # which adds up, and sorts
         table.eliminate_zeros()
@@ -158,7 +158,7 @@ def _labels(names: Column | None, rows: np.ndarray, like: Column) -> list[str]:
     twice = repeated(labels)
     if twice is not None:
         again = [int(row) for row, label in zip(rows, labels, strict=True) if label == twice]
-        raise names.error("is the name of an earlier document too", again[1:])
+        raise names.error("is the name of an earlier document too", "duplicate_name", again[1:])
     return labels
 
 
@@ -185,7 +185,7 @@ def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
         return None
     shape = matrix.shape if is_sparse else np.shape(matrix)
     if not all(shape):
-        raise InputError("no data rows" if not shape[0] else f"{name} has no columns")
+        raise InputError("no data rows" if not shape[0] else f"{name} has no columns", "missing_column")
     document, word = (_axis(labels, which, size) for which, size in zip((DOCUMENT, axis), shape, strict=True))
     if is_sparse:
         cells = _sparse(name, matrix, document, word)
@@ -200,7 +200,7 @@ def _axis(labels: Mapping[str, Any], which: str, size: int) -> np.ndarray:
         return np.array([str(i + 1) for i in range(size)])
     checked = checked_labels(which, labels[which], least=1)
     if len(checked) != size:
-        raise InputError(f"{which} holds {len(checked)} labels, but the matrix has {size}", column=which)
+        raise InputError(f"{which} holds {len(checked)} labels, but the matrix has {size}", "wrong_shape", column=which)
     return checked
 
 
@@ -216,7 +216,7 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
         where = f"{name}, document {shown(document[cells.row[at]])}, word {shown(word[cells.col[at]])}"
         hint, rows = "counts are whole numbers from 0 to 2**53 - 1", [int(cells.row[at]) + 1]
         problem = f"{where}: {shown(cells.data[at])} is not a count"
-        raise InputError(problem, column=name, rows=rows, hint=hint) from None
+        raise InputError(problem, "bad_corpus", column=name, rows=rows, hint=hint) from None
     return Cells.of(document.tolist(), word.tolist(), cells.row, cells.col, counts)
 
 
@@ -228,11 +228,11 @@ def read_cells(table: Table, options: Mapping[str, Any], missing: str, name: str
     if isinstance(table, MatrixTable):
         return cast(ReadCells, table.content)
     if any(column.before is not None for column in table.columns.values()):
-        raise InputError("documents cannot be cut into chunks", hint="read the file at once")
+        raise InputError("documents cannot be cut into chunks", "not_cuttable", hint="read the file at once")
     roles = roles_of(table, options)
     columns = {role: table[column] for role, column in roles.items()}
     if len(set(roles.values())) < len(roles):
-        raise InputError(f"one column cannot be both {' and '.join(roles)}")
+        raise InputError(f"one column cannot be both {' and '.join(roles)}", "conflicting_options")
     if "text" in roles:
         corpus = from_text(columns["text"], columns.get(DOCUMENT), missing)
     elif "word" in roles:
@@ -254,7 +254,7 @@ def roles_of(table: Table, options: Mapping[str, Any]) -> dict[str, str]:
     """Return which columns are text, document, word and count; of a dense table there is at most the document."""
     roles = {role: options[role] for role in ("text", "word", "count", "columns") if role in options}
     if len(roles) > 1 and roles.keys() != {"word", "count"}:
-        raise InputError(f"{' and '.join(roles)} do not go together", hint="leave one out")
+        raise InputError(f"{' and '.join(roles)} do not go together", "options_go_together", hint="leave one out")
     document = options.get(DOCUMENT, DOCUMENT)
     names = table.columns.keys()
     own = {DOCUMENT: document} if DOCUMENT in options else {}

@@ -115,7 +115,7 @@ class Corpus(Bags):
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         labels = {DOCUMENT: checked_labels(DOCUMENT, arrays[DOCUMENT], 1), WORD: checked_labels(WORD, arrays[WORD], 2)}
         if not len(arrays[COUNTS]):
-            raise InputError("there are no words in the documents")
+            raise InputError("there are no words in the documents", "no_data")
         column = to_column(COUNTS, arrays[COUNTS])
         checked = {COUNTS: (column, to_counts(column))}
         checked |= {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
@@ -211,7 +211,9 @@ class Documents(Bags):
         if size > MOST_CELLS and not dense:
             shape = f"{len(cells.document)} documents x {len(cells.word)} words"
             hint = "leave words out, as with --min-documents"
-            raise InputError(f"{shape} are {size} counts with their zeros, more than {MOST_CELLS}", hint=hint)
+            raise InputError(
+                f"{shape} are {size} counts with their zeros, more than {MOST_CELLS}", "too_large", hint=hint
+            )
         return Parsed({self.name: cells.dense(), self.axis: label_array(cells.word)}, columns, notes)
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
@@ -245,7 +247,11 @@ def _chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | 
     """Leave out the words that are not of the vocabulary, and say how many they are."""
     known = Alphabet.of("word", "vocabulary", options.get("vocabulary"), fitted).labels
     if known is not None and fitted is None and options.keys() & {"min_documents", "max_share"}:
-        raise InputError("min_documents and max_share do not apply to a given vocabulary", hint="leave them out")
+        raise InputError(
+            "min_documents and max_share do not apply to a given vocabulary",
+            "conflicting_options",
+            hint="leave them out",
+        )
     cells, notes = corpus.cells, list(corpus.notes)
     for why, without in _reasons(cells, options, known is not None).items():
         kept = cells.among([word for word in cells.word if word not in without])
@@ -265,15 +271,21 @@ def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str,
     """Return the words to be left out, for each of the reasons that the options give."""
     if (language := options.get("stop_words")) not in (None, *STOP_WORDS):
         known_lists = " or ".join(map(shown, STOP_WORDS))
-        raise InputError(f"there are no stop words called {shown(language)}", hint=f"use {known_lists}, or none at all")
+        raise InputError(
+            f"there are no stop words called {shown(language)}",
+            "unknown_name",
+            hint=f"use {known_lists}, or none at all",
+        )
     reasons: dict[str, Collection[str]] = {"stop words": STOP_WORDS[language] if language else ()}
     if known:
         return reasons
     least, most = (number(options.get(name, "1")) for name in ("min_documents", "max_share"))
     if least is None or not (least >= 1 and least == np.floor(least)):
-        raise InputError(f"min_documents must be a whole number >= 1, got {shown(options['min_documents'])}")
+        raise InputError(
+            f"min_documents must be a whole number >= 1, got {shown(options['min_documents'])}", "wrong_type"
+        )
     if most is None or not 0 < most <= 1:
-        raise InputError(f"max_share must be a share > 0 and <= 1, got {shown(options['max_share'])}")
+        raise InputError(f"max_share must be a share > 0 and <= 1, got {shown(options['max_share'])}", "out_of_range")
     words, spread = np.array(cells.word, dtype=object), np.bincount(cells.term, minlength=len(cells.word))
     few, many = (spread < least) & (least > 1), spread > most * len(cells.document)
     reasons[f"words in fewer than {int(least)} documents"] = frozenset(words[few])
@@ -293,7 +305,7 @@ def _left_out(why: str, before: Cells, after: Cells) -> tuple[str, ...]:
 def _unknown(before: int, after: int, vocabulary: str) -> tuple[str, ...]:
     """Say how many words are not in the vocabulary; refuse to go on with nothing."""
     if before and not after:
-        raise InputError(f"none of the {before} words is in {vocabulary}")
+        raise InputError(f"none of the {before} words is in {vocabulary}", "unknown_label")
     are, share = "is" if before - after == 1 else "are", 100 * (before - after) / max(before, 1)
     said = f"{before - after} of {before} words {are} not in {vocabulary} and {are} left out ({share:.1f}%)"
     return (said,) if before > after else ()
@@ -301,9 +313,11 @@ def _unknown(before: int, after: int, vocabulary: str) -> tuple[str, ...]:
 
 def _refuse_few(cells: Cells) -> None:
     if not cells.words:
-        raise InputError("the counts add up to 0: there are no words in the documents")
+        raise InputError("the counts add up to 0: there are no words in the documents", "no_data")
     if len(cells.word) < 2:
-        raise InputError(f"only the word {shown(cells.word[0])}, at least two are needed", hint="give or keep more")
+        raise InputError(
+            f"only the word {shown(cells.word[0])}, at least two are needed", "no_data", hint="give or keep more"
+        )
 
 
 def _never(cells: Cells) -> tuple[str, ...]:

@@ -121,6 +121,6 @@ class _Profile:
         heights = [self.height(place) for place in grid]
         best = int(np.argmax(heights))
         if best in (0, len(grid) - 1):
-            raise NumericalError(self._model.profile_runs_away(best > 0))
+            raise NumericalError(self._model.profile_runs_away(best > 0), "no_maximum")
         about = {"bounds": (grid[best - 1], grid[best + 1]), "method": "bounded", "options": {"xatol": 1e-9}}
         return float(scipy.optimize.minimize_scalar(lambda place: -self.height(place), **about).x)

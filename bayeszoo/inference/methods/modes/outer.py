@@ -146,7 +146,9 @@ def _depth(place: np.ndarray, height: Height) -> float:
 def _refuse_runaway(places: _Places, place: np.ndarray) -> None:
     for name, x in zip(places.values(place), place, strict=True):
         if abs(x) > FAR:
-            raise NumericalError(f"no mode: the density grows as {name} runs off to {math.copysign(math.inf, x):g}")
+            raise NumericalError(
+                f"no mode: the density grows as {name} runs off to {math.copysign(math.inf, x):g}", "no_maximum"
+            )
 
 
 def _checks_of_height(places: _Places, height: Height, place: np.ndarray) -> list[Check]:
