@@ -62,7 +62,17 @@ the gate then withholds half of the fits, and the ranks of the others are no sam
 WITHHELD = {"probit_regression/gibbs"}
 """Samplers that are not calibrated: of most data that the prior gives, the gate withholds their chains, which are slow
 where the outcomes are nearly separated."""
-FITTING = ("foundation", "distributions", "likelihoods", "model", "families", "inference", "results", "contract")
+FITTING = (
+    "foundation",
+    "distributions",
+    "likelihoods",
+    "model",
+    "families",
+    "compile",
+    "inference",
+    "results",
+    "contract",
+)
 """Storeys that a fit's numbers come from, and that check them; the others read tables or show what is there."""
 
 

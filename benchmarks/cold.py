@@ -16,7 +16,7 @@ from bayeszoo.model.capabilities import Atoms
 COMPILE = """
 import sys, time, numpy as np
 import bayeszoo as bz
-from bayeszoo.inference.engine.density import Density
+from bayeszoo.compile.density import Density
 from bayeszoo.inference.problem import Problem
 
 model = bz.find(sys.argv[1])

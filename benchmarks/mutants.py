@@ -34,7 +34,8 @@ from benchmarks.mutations import Mutant, mutants_of
 ROOT = Path(__file__).parents[1]
 LINES = ROOT / "models" / "scorecards" / "mutants.jsonl"
 CACHE = ROOT / ".cache" / "mutants"
-FOLDERS = ("inference/methods", "inference/engine", "inference/labels", "answers", "tools", "comparison", "results")
+STOREYS = "compile", "answers", "tools", "comparison", "results"
+FOLDERS = ("inference/methods", "inference/engine", "inference/labels", *STOREYS)
 FILES = ("foundation/gate.py", "model/integration.py", "distributions/integrated.py")
 PRELOADED = ("pymc", "arviz", "nutpie", "matplotlib.pyplot", "pandas", "scipy.stats", "scipy.optimize", "rich.table")
 

@@ -14,9 +14,9 @@ from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
 import bayeszoo as bz
+from bayeszoo.compile.density import Density
 from bayeszoo.families.factors import ppca, steps
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.inference.engine.density import Density
 
 REPEATS = 21
 COLUMNS, FACTORS = 10, 3

@@ -23,8 +23,8 @@ from scipy import optimize
 from threadpoolctl import threadpool_info
 
 import bayeszoo as bz
+from bayeszoo.compile.density import Density
 from bayeszoo.foundation.optimize import maximize
-from bayeszoo.inference.engine.density import Density
 
 logging.getLogger("pymc").setLevel(logging.WARNING)
 REPEATS = 5

@@ -7,9 +7,9 @@ import pytest
 from pytensor.conditional.op import ifelse
 
 import bayeszoo as bz
+from bayeszoo.compile import compiled
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import off_default
-from bayeszoo.inference.engine import compiled
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import Atoms
 from tests.quick import quick_where

@@ -9,10 +9,10 @@ from scipy import optimize, special, stats
 from sklearn.datasets import load_iris
 from sklearn.mixture import GaussianMixture as Peer
 
+from bayeszoo.compile.density import Density
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import base as mixtures
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import vb
 from tests.gaussian_oracles import (
     FAITHFUL,

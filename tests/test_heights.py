@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import case_of
 from bayeszoo.fit import methods_for
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.model.capabilities import Conditional
 
 QUICK = ("normal_gamma", "negative_binomial_regression", "logistic_regression", "beta_binomial")

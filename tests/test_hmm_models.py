@@ -11,13 +11,13 @@ from pytensor.graph.traversal import ancestors
 from scipy import integrate, special, stats
 
 import bayeszoo as bz
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import case_of
 from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.data.read import example
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.hmm import passes
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration

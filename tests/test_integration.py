@@ -12,6 +12,7 @@ from bayeszoo.models.normal_means import NormalMeans
 from scipy import stats
 
 import bayeszoo as bz
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import case_of
 from bayeszoo.contract.conditional import conditional_candidate, marginalized_density, quadrature
 from bayeszoo.distributions import frozen
@@ -20,7 +21,6 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.foundation import grid as rules
 from bayeszoo.foundation.gate import failures, passed
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods.modes import surface
 from bayeszoo.model.integration import integrate
 from bayeszoo.results.summary import document

@@ -8,9 +8,9 @@ from pytensor.compile.builders import OpFromGraph
 from scipy import special
 
 import bayeszoo as bz
+from bayeszoo.compile.compiled import compiled
+from bayeszoo.compile.density import Density, strict
 from bayeszoo.contract.case import off_default
-from bayeszoo.inference.engine.compiled import compiled
-from bayeszoo.inference.engine.density import Density, strict
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import Atoms
 from tests.quick import quick_where

@@ -12,13 +12,13 @@ from scipy import optimize, stats
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
 from bayeszoo.comparison.compare import compare
+from bayeszoo.compile.density import Density
 from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.fit import methods_for
 from bayeszoo.foundation.gate import at_least, at_most, pareto_k
 from bayeszoo.foundation.optimize import describe, maximize
 from bayeszoo.inference.engine.approximation import Gaussian, assess
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import smc
 from bayeszoo.inference.methods.advi import _fixed_draws
 from bayeszoo.inference.problem import Outcome, Problem

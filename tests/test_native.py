@@ -18,10 +18,10 @@ from pymc.logprob.utils import CheckParameterValue
 from pytensor.raise_op import CheckAndRaise
 
 import bayeszoo as bz
+from bayeszoo.compile import native
+from bayeszoo.compile.density import Density
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.progress import Clock, Reporter
-from bayeszoo.inference.engine import native
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start

@@ -13,11 +13,11 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.comparison.compare import Withheld, fit_each, usual_methods
+from bayeszoo.compile.density import Density
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import optimize
 from bayeszoo.foundation.gate import check_draws
 from bayeszoo.foundation.optimize import maximize
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.results.summary import document
 
 BetaBernoulli, GaussianMean = map(bz.find, ("beta_bernoulli", "gaussian_mean"))
@@ -336,7 +336,7 @@ def test_a_seed_that_was_drawn_is_said_and_gives_the_same_again(run, written):
 def test_a_compile_folder_that_others_may_write_to_is_said(tmp_path, monkeypatch, mode, is_said):
     import os
 
-    from bayeszoo.inference.engine.density import open_to_others
+    from bayeszoo.compile.cache import open_to_others
 
     tmp_path.chmod(mode)
     os.chown(tmp_path, -1, os.getegid())
@@ -348,7 +348,7 @@ def test_a_compile_folder_that_others_may_write_to_is_said(tmp_path, monkeypatch
 
 @pytest.mark.parametrize(("mode", "is_said"), [(0o777, True), (0o1777, False), (0o755, False)])
 def test_a_compile_folder_below_one_that_others_may_write_to_is_said(tmp_path, mode, is_said):
-    from bayeszoo.inference.engine.density import open_to_others
+    from bayeszoo.compile.cache import open_to_others
 
     folder = tmp_path / "shared" / "mine" / "cache"
     folder.mkdir(parents=True)

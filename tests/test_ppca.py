@@ -10,12 +10,12 @@ import scipy
 from sklearn.decomposition import PCA
 
 import bayeszoo as bz
+from bayeszoo.compile.density import Density
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.factors import declaration, loadings_shape, ppca, steps
 from bayeszoo.foundation.optimize import maximize
 from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.engine.ascent import NOISE
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em
 from bayeszoo.results.assemble import _variables
 from bayeszoo.results.stored import Fit

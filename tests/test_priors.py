@@ -13,11 +13,11 @@ from bayeszoo.models.normal_means import NormalMeans
 from scipy import stats
 
 import bayeszoo as bz
+from bayeszoo.compile.density import Density
 from bayeszoo.contract import conditional
 from bayeszoo.contract.case import Case
 from bayeszoo.distributions import priors
 from bayeszoo.distributions.priors import PRIORS, HalfNormal, Normal, Priors, prior_of
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.model.declared_priors import declared
 from bayeszoo.model.integration import integrate
 from bayeszoo.results.stored import Fit

@@ -8,7 +8,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.inference.engine.density import Density
+from bayeszoo.compile.density import Density
 from bayeszoo.results.stored import Fit
 
 NAMES = ("ridge", "linear_regression", "bayesian_lasso", "robust_regression")

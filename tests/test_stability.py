@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 import bayeszoo as bz
-from bayeszoo.inference.engine.density import Density
+from bayeszoo.compile.density import Density
 from bayeszoo.model.fields import in_units
 from bayeszoo.results.summary import failures_of
 from tests.reading import by_name

@@ -10,6 +10,7 @@ import scipy
 from bayeszoo.models.student_t import StudentT
 
 import bayeszoo as bz
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.check import applicable, run_identity
 from bayeszoo.distributions.conjugate.normal import Normal
@@ -17,7 +18,6 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import student as scale_mixture
 from bayeszoo.families.mixtures.student import Weighted
-from bayeszoo.inference.engine.density import Density
 
 NEWCOMB = bz.example(StudentT)
 WEAK = StudentT.weak(NEWCOMB)

@@ -7,12 +7,12 @@ import pytest
 from scipy import special, stats
 from scipy.special import logsumexp
 
+from bayeszoo.compile.density import Density
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.covariance import CovarianceMarginals
 from bayeszoo.distributions.structures import Matrices, log_multigamma_ratio
 from bayeszoo.distributions.wishart import GaussianRows, MultivariateT
 from bayeszoo.errors import NumericalError
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.likelihoods.inverse_wishart import Cholesky, InverseWishart, ScaledNormal
 from bayeszoo.likelihoods.ops.covariances import GaussianTerms
 from bayeszoo.likelihoods.ops.gaussian_mixture import gaussian_mixture_log_likelihood

@@ -255,7 +255,7 @@ def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
 
 def _undefined(candidate: Candidate) -> str | None:
     """Say which of the priors is flat; only models without closed forms have any, so that the others stay light."""
-    from bayeszoo.inference.engine.density import no_evidence
+    from bayeszoo.compile.density import no_evidence
 
     return no_evidence(candidate.model.declare(candidate.data))
 

@@ -14,6 +14,7 @@ import scipy
 import xarray as xr
 
 from bayeszoo.answers.decode import decode
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
 from bayeszoo.contract.latent import few
@@ -21,7 +22,6 @@ from bayeszoo.data.read import read
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.optimize import Gradient
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods.mode import laplace
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values

@@ -10,9 +10,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.traversal import applys_between
 
+from bayeszoo.compile.density import Density
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (

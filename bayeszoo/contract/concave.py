@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.newton import Peak
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.methods import vb
 from bayeszoo.inference.methods.modes.concave import highest
 from bayeszoo.model.base import Values

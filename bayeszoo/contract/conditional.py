@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
 from bayeszoo.foundation.gate import Check, at_most, failures
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.model.base import Values
 from bayeszoo.model.density import log_density
 from bayeszoo.model.integration import integrate

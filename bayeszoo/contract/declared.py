@@ -14,10 +14,10 @@ import pytensor
 import scipy
 from pytensor.graph import clone_replace
 
+from bayeszoo.compile.density import Density, improper
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import lowest_ks, relative
 from bayeszoo.foundation.gate import Check, at_least, at_most
-from bayeszoo.inference.engine.density import Density, improper
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.density import log_density, log_likelihood
 

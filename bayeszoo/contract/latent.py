@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case, case_of
 from bayeszoo.contract.identities import lowest_ks, relative
 from bayeszoo.contract.sampler import MAX_Z
@@ -25,7 +26,6 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, curvature, describe
 from bayeszoo.inference.engine.ascent import AscentError
-from bayeszoo.inference.engine.density import Density
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration, most_rows

@@ -23,8 +23,8 @@ from bayeszoo.model.many_files.rows import FileRows
 if TYPE_CHECKING:
     import pymc as pm
 
+    from bayeszoo.compile.density import Density
     from bayeszoo.distributions.posterior import Posterior
-    from bayeszoo.inference.engine.density import Density
 
 
 Streams = Callable[..., np.random.Generator]
@@ -131,13 +131,11 @@ class Problem:
     def _compile(self) -> Density:
         declared = self.declared
         with self.clock.phase("compile"):
-            import pytensor
-            from pytensor.link.numba.cache import NUMBA_CACHE_PATH
+            from bayeszoo.compile import cache
+            from bayeszoo.compile.density import Density
 
-            from bayeszoo.inference.engine.density import Density, open_to_others
-
-            if warnings := {open_to_others(folder) for folder in (pytensor.config.compiledir, NUMBA_CACHE_PATH)} - {""}:
-                self.reporter.say(warnings.pop())
+            if warning := cache.warning():
+                self.reporter.say(warning)
             return Density(declared)
 
     @property

@@ -1,1 +1,1 @@
-"""What several methods share: climbs, compiled densities, and Gaussian approximations."""
+"""What several methods share: climbs, Gaussian approximations, and what a run may cost."""

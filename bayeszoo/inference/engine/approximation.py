@@ -93,7 +93,7 @@ def outcome(
 
     Under a flat prior log evidence and ELBO are withheld, and the fact ``evidence_withheld`` says why.
     """
-    from bayeszoo.inference.engine.density import no_evidence
+    from bayeszoo.compile.density import no_evidence
 
     density = problem.density
     facts = {**assess(q, density.joint, problem.rng), **facts}

@@ -38,7 +38,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import SHARE, Start, announce, starts, visit_checks
 
 if TYPE_CHECKING:
-    from bayeszoo.inference.engine.native import Native
+    from bayeszoo.compile.native import Native
 
 FLAT = "flat"
 """What nutpie calls its one variable, all parameters side by side."""

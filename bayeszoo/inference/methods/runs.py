@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
 
+from bayeszoo.compile.density import strict
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
-from bayeszoo.inference.engine.density import strict
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start, announce, starts
 

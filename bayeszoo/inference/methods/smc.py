@@ -38,7 +38,7 @@ def run(
     is repeated, up to twice: with finer tempering where only that changed the log evidence, else with twice the
     particles.
     """
-    from bayeszoo.inference.engine.density import no_evidence
+    from bayeszoo.compile.density import no_evidence
 
     if undefined := no_evidence(problem.declared):
         raise InputError(undefined, "undefined_evidence", hint="use another method")
@@ -114,7 +114,7 @@ def _finer(threshold: float) -> float:
 def _sample(declared: Any, draws: int, chains: int, threshold: float, seed: int) -> Any:
     import pymc as pm
 
-    from bayeszoo.inference.engine.density import strict
+    from bayeszoo.compile.density import strict
 
     logger = logging.getLogger("pymc")
     level = logger.level

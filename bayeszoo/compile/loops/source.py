@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import pytensor
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import cache_key_for_constant, numba_njit
+
+from bayeszoo.compile import cache
 
 _NUMPY = (
     *("empty", "full", "exp", "log", "log1p", "sqrt", "isnan", "isinf", "nan", "inf", "bool_", "float32", "float64"),
@@ -130,8 +131,8 @@ class Source:
     def compiled(self) -> Callable[..., Any]:
         """Return the jitted function, from the disk where it was compiled before."""
         text = "\n".join([f"def graph({', '.join(self._arguments)}):", *self._lines])
-        key = sha256("\n".join([text, *self._keys, str(pytensor.config.numba__fastmath)]).encode()).hexdigest()
-        kept = key if self._is_kept and pytensor.config.numba__cache else None
+        is_kept = self._is_kept and pytensor.config.numba__cache
+        kept = cache.key(text, *self._keys, str(pytensor.config.numba__fastmath)) if is_kept else None
         function = compile_numba_function_src(text, "graph", self._names, cache_key=kept)
         return numba_njit(function, final_function=True, cache=kept is not None, error_model="numpy")
 

@@ -19,8 +19,8 @@ from pytensor.tensor.subtensor import (
     indices_from_subtensor,
 )
 
-from bayeszoo.inference.engine.loops.operations import called, entry, number, write
-from bayeszoo.inference.engine.loops.source import Array, Source
+from bayeszoo.compile.loops.operations import called, entry, number, write
+from bayeszoo.compile.loops.source import Array, Source
 
 
 @write.register(DimShuffle)

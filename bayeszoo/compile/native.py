@@ -8,11 +8,10 @@ for all models, and no function is compiled twice.
 from __future__ import annotations
 
 import ctypes
+import functools
 import inspect
 import sys
 from collections.abc import Callable
-from functools import cache
-from hashlib import sha256
 from itertools import count, islice
 from typing import Any
 
@@ -25,7 +24,8 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import get_itemsize, make_array, populate_array
 from pytensor.link.numba.cache import compile_numba_function_src
 
-from bayeszoo.inference.engine.compiled import Function
+from bayeszoo.compile import cache
+from bayeszoo.compile.compiled import Function
 
 _WORD = ir.IntType(64)
 _POINTER = types.CPointer(types.float64)
@@ -101,12 +101,12 @@ def _addresses(entry: Any, function: Function) -> list[int]:
     return [entry.library.get_pointer_to_function(entry.fndesc.llvm_func_name), *arrays]
 
 
-@cache
+@functools.cache
 def _of_log_density(signature: Any) -> Any:
     return _callback(_LOG_DENSITY, _OF_LOG_DENSITY, signature, 1)
 
 
-@cache
+@functools.cache
 def _of_parameters(signature: Any, at: int) -> Any:
     copies = (
         _COPY.format(each=f"values[{i}].flat" if isinstance(kind, types.Array) else f"(values[{i}],)")
@@ -121,10 +121,9 @@ def _callback(kind: Any, source: str, signature: Any, at: int, **code: str) -> A
     PyTensor's locator finds it by its key, so that it lies where PyTensor's own compiled code does.
     """
     source = source.format(**code)
-    key = "\n".join((inspect.getsource(sys.modules[__name__]), source, repr(signature), str(at)))
+    key = cache.key(inspect.getsource(sys.modules[__name__]), source, repr(signature), str(at))
     names = globals() | {"call": _caller(signature, at)}
-    known = {"cache_key": sha256(key.encode()).hexdigest(), "global_env": names}
-    function = compile_numba_function_src(source, "callback", **known)
+    function = compile_numba_function_src(source, "callback", cache_key=key, global_env=names)
     return numba.cfunc(kind, cache=pytensor.config.numba__cache)(function)
 
 

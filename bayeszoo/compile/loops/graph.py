@@ -10,9 +10,9 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
-from bayeszoo.inference.engine.loops import parts  # noqa: F401  its operations are registered
-from bayeszoo.inference.engine.loops.operations import entries, write
-from bayeszoo.inference.engine.loops.source import Array, Source, argument, constant
+from bayeszoo.compile.loops import indexing  # noqa: F401  its operations are registered
+from bayeszoo.compile.loops.operations import entries, write
+from bayeszoo.compile.loops.source import Array, Source, argument, constant
 
 
 def jitted(graph: FunctionGraph) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from pytensor.graph.basic import Constant
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 from pytensor.scalar import basic
 
-from bayeszoo.inference.engine.loops.source import Source, constant, type_name
+from bayeszoo.compile.loops.source import Source, constant, type_name
 
 _EXPRESSIONS: dict[type, Callable[..., str]] = {
     basic.Add: lambda *x: " + ".join(x),

@@ -13,8 +13,8 @@ from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.math import Dot
 
-from bayeszoo.inference.engine.loops.scalars import scalars
-from bayeszoo.inference.engine.loops.source import Array, Source, argument, type_name
+from bayeszoo.compile.loops.scalars import scalars
+from bayeszoo.compile.loops.source import Array, Source, argument, type_name
 
 _REDUCTIONS = {
     basic.Add: ("0", "{0} + {1}"),

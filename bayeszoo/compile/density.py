@@ -8,11 +8,8 @@ lets nutpie call it without Python. From Python the jitted function is called di
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,15 +18,15 @@ import pytensor.tensor as pt
 from pymc.logprob.utils import ParameterValueError
 from pytensor.graph import clone_replace
 
+from bayeszoo.compile.compiled import Function, compiled
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.optimize import Gradient
-from bayeszoo.inference.engine.compiled import Function, compiled
 
 if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
-    from bayeszoo.inference.engine.native import Native
+    from bayeszoo.compile.native import Native
 
 
 def improper(model: pm.Model) -> list[str]:
@@ -57,31 +54,6 @@ def strict() -> Any:
 def untraced() -> Any:
     """Return a decorator: PyTensor does not note where in the code each operation was made, a tenth of the time."""
     return pytensor.config.change_flags(traceback__limit=0)
-
-
-def open_to_others(folder: str | Path) -> str:
-    """Say that others may write to the folder of compiled code, which is run as it is found; nothing if they may not.
-
-    Its owner, root and the user's own group may. Who may write to a folder above it can put another one in its place,
-    unless that folder is one like ``/tmp``, where each may rename only what is their own.
-    """
-    if not _is_open(folder := Path(folder).absolute(), but_for=0):
-        above = {*folder.parents, *folder.resolve().parents}
-        if not any(_is_open(parent, but_for=stat.S_ISVTX) for parent in above):
-            return ""
-    return (
-        "warning: others may write to the folder of compiled code, or to one above it, which PyTensor runs as it finds "
-        "it: take one of your own, PYTENSOR_FLAGS=base_compiledir=FOLDER"
-    )
-
-
-def _is_open(folder: Path, but_for: int) -> bool:
-    """Say whether others own a folder, or may write to it and it has none of the bits ``but_for``."""
-    status = folder.stat()
-    foreign = status.st_uid not in (0, os.geteuid()) if hasattr(os, "geteuid") else False
-    own_groups = (0, os.getegid()) if hasattr(os, "getegid") else (status.st_gid,)
-    of_group = bool(status.st_mode & stat.S_IWGRP) and status.st_gid not in own_groups
-    return foreign or (bool(status.st_mode & stat.S_IWOTH or of_group) and not status.st_mode & but_for)
 
 
 class Density:
@@ -155,7 +127,7 @@ class Density:
     @cached_property
     def native(self) -> Native:
         """The log joint density of the unconstrained coordinates, and `constrain`, as nutpie calls them."""
-        from bayeszoo.inference.engine.native import Native
+        from bayeszoo.compile.native import Native
 
         expanded = sum(int(np.prod(shape)) for shape in self.shapes.values())
         return Native(self._joint, self._constrain, self.joint, self.size, expanded)

@@ -25,7 +25,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.type import TensorType
 
-from bayeszoo.inference.engine.loops.graph import jitted
+from bayeszoo.compile.loops.graph import jitted
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 MOST_KEPT = 64

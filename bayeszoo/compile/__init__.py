@@ -1,0 +1,1 @@
+"""A declared PyMC model as one compiled log density with its gradient, `Density`."""
