@@ -6,10 +6,13 @@ SciPy's ``gammaln``, ``betaln`` and log masses are off by 1e-6 nats at arguments
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy
+
+Function = Callable[[np.ndarray], np.ndarray]
 
 _TINY = 1e-100
 """The square of a smaller number would lose digits or vanish."""
@@ -17,6 +20,16 @@ _FEW = 1e4
 """Counts up to which logarithms of Gamma functions have so few digits that their differences keep 11 of them."""
 _LARGE = 64.0
 """From here on three terms of Stirling's series are exact to double precision."""
+
+
+def _by_size(x: Any, limit: float, below: Function, above: Function) -> np.ndarray:
+    """Return a function of numbers below a limit and another above, neither called without need, which takes time."""
+    x = np.asarray(x, dtype=np.float64)
+    if x.max(initial=-math.inf) < limit:
+        return np.asarray(below(x))
+    if x.min() >= limit:
+        return np.asarray(above(x))
+    return np.where(x < limit, below(np.minimum(x, limit)), above(np.maximum(x, limit)))
 
 
 def _stirling_remainder(x: np.ndarray) -> np.ndarray:
@@ -38,14 +51,11 @@ def log_rising(a: Any, n: Any) -> np.ndarray:
 
 def log_peak(x: Any) -> np.ndarray:
     """Return x log x - x - log Gamma(x + 1): the log mass at x of a Poisson distribution whose mean is x."""
-    x = np.asarray(x, dtype=np.float64)
-    is_small = x.max(initial=0.0) < _LARGE  # the other terms of many small arrays would take most of the time
-    low = x if is_small else np.minimum(x, _LARGE)
-    small = scipy.special.xlogy(low, low) - low - scipy.special.gammaln(low + 1)
-    if is_small:
-        return np.asarray(small)
-    high = np.maximum(x, _LARGE)
-    return np.where(x < _LARGE, small, -_stirling_remainder(high) - 0.5 * np.log(2 * np.pi * high))
+    return _by_size(x, _LARGE, _log_peak_of_few, lambda x: -_stirling_remainder(x) - 0.5 * np.log(2 * np.pi * x))
+
+
+def _log_peak_of_few(x: np.ndarray) -> np.ndarray:
+    return np.asarray(scipy.special.xlogy(x, x) - x - scipy.special.gammaln(x + 1))
 
 
 def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
@@ -57,15 +67,15 @@ def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
     """
     x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
     difference = x - mean if difference is None else np.asarray(difference, dtype=np.float64)
-    both = x + mean
-    v = difference / np.where(both > 0, both, 1.0)
-    is_near = np.abs(v) < 0.1
+    v = difference / np.maximum(x + mean, np.finfo(np.float64).tiny)
+    square = v * v
+    is_near = square < 0.01
     if not is_near.any():
         return np.asarray(scipy.special.rel_entr(x, mean) - difference)
-    square = v * v
-    series = np.zeros_like(v)
-    for j in range(9, 0, -1):
-        series = (series + 1 / (2 * j + 1)) * square
+    series = square / 19
+    for j in range(8, 0, -1):
+        series += 1 / (2 * j + 1)
+        series *= square
     near = difference * v + 2 * x * v * series
     return np.where(is_near, near, scipy.special.rel_entr(x, mean) - difference)
 
@@ -85,14 +95,13 @@ def digamma_less_log(x: Any) -> np.ndarray:
 
     From 16 on by its series (Abramowitz and Stegun 1964, 6.3.18), as both are large and alike.
     """
-    x = np.asarray(x, dtype=np.float64)
-    small = scipy.special.digamma(x) - np.log(x)
-    if x.max(initial=0.0) < 16.0:
-        return np.asarray(small)
-    large = np.maximum(x, 16.0)
-    inverse = large**-2
+    return _by_size(x, 16.0, lambda x: scipy.special.digamma(x) - np.log(x), _digamma_less_log_of_many)
+
+
+def _digamma_less_log_of_many(x: np.ndarray) -> np.ndarray:
+    inverse = x**-2
     terms = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
-    return np.where(x < 16.0, small, -0.5 / large - terms)
+    return -0.5 / x - terms
 
 
 def gamma_divergence(shape: Any, rate: Any, other_shape: Any, other_rate: Any) -> np.ndarray:

@@ -31,7 +31,7 @@ class Structure:
     def __init__(self, columns: int, block: int = 1, repeat: int = 1, shape: tuple[int, ...] | None = None) -> None:
         self.columns, self.block, self.repeat, self.blocks = columns, block, repeat, columns // (block * repeat)
         self.shape = (columns,) if shape is None else shape
-        self._triangle = np.tril_indices(block)
+        self._triangle, self._below = np.tril_indices(block), np.tri(block, k=-1)
 
     def _blocks(self, values: Any) -> np.ndarray:
         """Give values of the structure's shape the axes (..., blocks, block, block)."""
@@ -73,7 +73,7 @@ class Structure:
 
     def scatter(self, weights: np.ndarray, shifts: np.ndarray) -> np.ndarray:
         """Return the sum of the scatters of vectors (n, D), with weights (n,)."""
-        parts = np.moveaxis(self._parts(np.sqrt(weights)[:, None] * shifts), -2, 0)
+        parts = self._parts(np.sqrt(weights)[:, None] * shifts).transpose(2, 0, 1, 3)
         parts = parts.reshape(self.blocks, -1, self.block)
         return self._shaped(parts.mT @ parts)
 
@@ -109,12 +109,12 @@ class Structure:
 
     def log_det(self, factor: np.ndarray) -> np.ndarray:
         """Return the log determinant of the blocks together."""
-        return 2 * np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=(-2, -1))
+        return 2 * np.log(factor.diagonal(axis1=-2, axis2=-1)).sum(axis=(-2, -1))
 
     def scaled(self, factor: np.ndarray, shifts: np.ndarray) -> np.ndarray:
         """Return the squared lengths (..., n) of vectors (..., n, D) in units of the covariance."""
         right = np.moveaxis(self._parts(shifts), -4, -1)
-        return np.sum(solve_lower(factor[..., None, :, :, :], right) ** 2, axis=(-4, -3, -2))
+        return (solve_lower(factor[..., None, :, :, :], right) ** 2).sum(axis=(-4, -3, -2))
 
     def natural(self, covariances: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Return statistics (..., F), in which Gaussian and inverse-Wishart log densities of the covariance are linear.
@@ -155,9 +155,9 @@ class Structure:
     def ratio(self, factor: np.ndarray, psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return psi over the covariance: squares of the diagonals of its factor, and the sum of the other squares."""
         B = solve_lower(factor, self.factor(psi))
-        squares = np.diagonal(B, axis1=-2, axis2=-1) ** 2
+        squares = B.diagonal(axis1=-2, axis2=-1) ** 2
         squares = squares.reshape(*squares.shape[:-2], self.blocks * self.block)
-        return squares, np.sum(np.tril(B, -1) ** 2, axis=(-3, -2, -1))
+        return squares, ((B * self._below) ** 2).sum(axis=(-3, -2, -1))
 
     def relative(self, factor: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         """Return the eigenvalues of a covariance in units of the one whose factor is given."""
@@ -180,7 +180,7 @@ class Structure:
             inverse = np.linalg.inv(self._blocks(covariance))
         except np.linalg.LinAlgError:
             return np.asarray(np.nan)
-        return np.asarray(np.sum(inverse * self._blocks(whole), axis=(-3, -2, -1)))
+        return np.asarray((inverse * self._blocks(whole)).sum(axis=(-3, -2, -1)))
 
     def draw_root(self, nu: Any, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draw blocks C' (*size, *shape of nu, blocks, block, block) of which C C' is inverse-Wishart.
@@ -230,17 +230,17 @@ class Structure:
         """Return the derivative of log Gamma_d at nu / 2."""
         return np.sum([scipy.special.digamma((nu - j) / 2) for j in range(self.block)], axis=0)
 
-    def divergence(self, nu: np.ndarray, psi: np.ndarray, prior_nu: Any, prior_psi: np.ndarray) -> np.ndarray:
-        """Return KL(InvWishart(nu, psi) || InvWishart(prior_nu, prior_psi)) of all blocks together.
+    def divergence(self, nu: np.ndarray, factor: np.ndarray, prior_nu: Any, prior_psi: np.ndarray) -> np.ndarray:
+        """Return KL(InvWishart(nu, psi) || InvWishart(prior_nu, prior_psi)) of all blocks together, by psi's factor.
 
         That of Gamma distributions, one of each column of the precision's factor, and what these leave: no term is
         negative, and none larger than the sum.
         """
-        squares, rest = self.ratio(self.factor(psi), prior_psi)
+        squares, rest = self.ratio(factor, prior_psi)
         place = np.tile(np.arange(self.block), self.blocks) / 2
         half, before = (np.asarray(degrees)[..., None] / 2 - place for degrees in (nu, prior_nu))
         each = gamma_divergence(half, 1.0, before, squares) + place * deviance(1.0, squares)
-        return np.asarray(np.sum(each, axis=-1) + nu / 2 * rest)
+        return np.asarray(each.sum(axis=-1) + nu / 2 * rest)
 
     def log_ratio(self, nu: Any, psi: np.ndarray, n: Any, growth: np.ndarray) -> np.ndarray:
         """Log ratio of the normalizing constants after n rows that add ``growth``, and before.

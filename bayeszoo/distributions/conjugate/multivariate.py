@@ -226,11 +226,11 @@ class MultivariateNormal(Block[Moments]):
 
     def divergence(self, prior: Self) -> float:
         """Return KL(self || prior) in nats."""
-        ratio = prior.kappa / self.kappa
+        ratio, factor = prior.kappa / self.kappa, self.structure.factor(self.psi)
         shift = (self.m - prior.m)[..., None, :]
-        squares = self.nu_each * self.structure.scaled(self.structure.factor(self.psi_each), shift)[..., 0]
+        squares = self.nu_each * self.structure.scaled(self._expanded(factor, 3), shift)[..., 0]
         of_means = (self.columns * (ratio - 1 - np.log(ratio)) + prior.kappa * squares) / 2
-        of_covariances = self.structure.divergence(self.nu, self.psi, prior.nu, prior.psi)
+        of_covariances = self.structure.divergence(self.nu, factor, prior.nu, prior.psi)
         return float(np.sum(of_means) + np.sum(of_covariances))
 
     def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -85,9 +85,9 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
-        law: GaussianComponents = self.prior(data).law
-        value, moments = law.sums(params["weights"], params["means"], params["covariances"], data["Y"])
-        return Expectation(self._expected(moments, data), value)
+        prior = self.prior(data)
+        value, moments = prior.law.sums(params["weights"], params["means"], params["covariances"], data["Y"])
+        return Expectation(_expected(moments, prior), value)
 
     def vb_e_step(self, q: Factors[MixturePrior], data: Values) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
@@ -96,10 +96,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         means, covariances = law.typical().values()
         largest = log_weights.max()  # of few rows all would underflow
         value, moments = law.sums(np.exp(log_weights - largest), means, covariances, data["Y"])
-        return Expectation(self._expected(moments, data), value + len(data["Y"]) * float(largest))
-
-    def _expected(self, moments: Moments, data: Values) -> Expected[MixturePrior]:
-        return Expected(Several((Counts(moments.n), moments)), self.prior(data))
+        return Expectation(_expected(moments, q.prior), value + len(data["Y"]) * float(largest))
 
     def chart(self, params: Values, stats: Expected[MixturePrior], flat: bool) -> Chart:
         """Return coordinates about parameters, in units of what they would be known by if the components were."""
@@ -167,6 +164,10 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         """Say so where there are fewer different rows than components."""
         distinct = len(np.unique(data["Y"], axis=0))
         return (f"K={self.K} components but only {distinct} different rows",) if 0 < distinct < self.K else ()
+
+
+def _expected(moments: Moments, prior: MixturePrior) -> Expected[MixturePrior]:
+    return Expected(Several((Counts(moments.n), moments)), prior)
 
 
 def piecewise(function: Callable[[Values], dict[str, Any]], params: Values, cells: int) -> dict[str, np.ndarray]:
