@@ -242,7 +242,7 @@ def test_without_a_trusted_fit_it_stays_withheld(fits):
 NEXT = [
     ("beta_bernoulli", "nuts", ["r_hat"], "try --draws 4000, or --method exact"),
     ("beta_bernoulli", "nuts", ["divergences"], "try a narrower prior (--set FIELD=...), or --method exact"),
-    ("beta_bernoulli", "nuts", ["stuck chains"], "try --seed 2, or --method exact"),
+    ("beta_bernoulli", "nuts", ["stuck_chains"], "try --seed 2, or --method exact"),
     ("beta_bernoulli", "nuts", ["draws"], "try --chains 4 --draws 1000"),
     ("gaussian_mixture", "nuts", ["r_hat"], "try bayeszoo select -c gaussian_mixture --components 1-4, or --method vb"),
     ("gaussian_mixture", "vb", ["k_hat"], "try --method nuts"),

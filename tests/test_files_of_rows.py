@@ -195,7 +195,7 @@ def test_a_saved_fit_has_all_but_the_rows(cut, tmp_path):
     bz.save(bz.fit(model, rows, "vb", seed=1), tmp_path / "fit.nc")
     fit = Fit(bz.load(tmp_path / "fit.nc"))
     assert (fit.tree.attrs["data_rows"], fit.tree.attrs["status"]) == (ROWS, "caution")
-    assert fit.failed == ["distance to the posterior"]  # which needs the rows
+    assert fit.failed == ["distance_to_posterior"]  # which needs the rows
     assert fit.like["word"].tolist() == ["x", "y", "z"]
     assert fit.notes[-1] == "600 rows in 2 files, each kept where it was read"
     with pytest.raises(bz.InputError, match="this needs the 600 rows at once"):

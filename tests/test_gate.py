@@ -1,5 +1,7 @@
 """Every threshold of the gate: one defect at a time in chains otherwise good (VERIFICATION.md, section 2.6)."""
 
+import json
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -7,7 +9,7 @@ import scipy
 import xarray as xr
 
 import bayeszoo as bz
-from bayeszoo.foundation import gate
+from bayeszoo.foundation import check_names, gate
 from bayeszoo.foundation.gate import (
     as_dict,
     at_least,
@@ -17,11 +19,12 @@ from bayeszoo.foundation.gate import (
     unmeasured_checks,
     verdict,
 )
+from bayeszoo.results.stored import Fit
 from tests.quick import quick_where
 
 NAMES = {"nutpie": ("maxdepth_reached", "logp"), "pymc": ("reached_max_treedepth", "lp")}
 MIXING = {"r_hat", "ess_bulk", "ess_tail"}
-UNCHECKED = {"non-finite draws", "stuck chains", "repeated chains", *MIXING}
+UNCHECKED = {"non_finite_draws", "stuck_chains", "repeated_chains", *MIXING}
 
 
 def good(chains=4, draws=1000, seed=1, names="nutpie"):
@@ -87,8 +90,8 @@ def test_the_least_that_is_enough(size, failed):
     assert failing(tree_of(*good(*size))) == failed
 
 
-NEVER = ("non-finite draws", "stuck chains", "repeated chains", "divergences", "non-finite log densities")
-LIMITS = dict.fromkeys((*NEVER, "transitions at maximum tree depth"), "<= 0")
+NEVER = ("non_finite_draws", "stuck_chains", "repeated_chains", "divergences", "non_finite_log_densities")
+LIMITS = dict.fromkeys((*NEVER, "tree_depth"), "<= 0")
 LIMITS |= dict.fromkeys(("ess_bulk", "ess_tail"), ">= 500")  # 100 a chain
 LIMITS |= {"chains": ">= 4", "draws": ">= 400", "r_hat": "<= 1.01", "e_bfmi": ">= 0.3"}
 
@@ -98,10 +101,10 @@ def test_the_limits_of_five_chains():
 
 
 DRAWS = {
-    "one NaN": (put((2, 17), np.nan), {"non-finite draws", *MIXING}),
-    "one infinity": (put((0, 0), -np.inf), {"non-finite draws", *MIXING}),
-    "one chain constant": (put(3, 0.1), {"stuck chains", "r_hat"}),
-    "all chains constant, apart": (put(..., np.arange(4.0)[:, None]), {"stuck chains", "r_hat", "ess_bulk"}),
+    "one NaN": (put((2, 17), np.nan), {"non_finite_draws", *MIXING}),
+    "one infinity": (put((0, 0), -np.inf), {"non_finite_draws", *MIXING}),
+    "one chain constant": (put(3, 0.1), {"stuck_chains", "r_hat"}),
+    "all chains constant, apart": (put(..., np.arange(4.0)[:, None]), {"stuck_chains", "r_hat", "ess_bulk"}),
     "one chain shifted": (put(1, lambda mu: mu[1] + 0.5), {"r_hat"}),
     "one chain wider": (put(1, lambda mu: mu[1] * 2), {"r_hat"}),  # same mean: only the folded R-hat sees it
     "drifting": (put(..., lambda mu: mu + np.linspace(0, 1, mu.shape[1])), {"r_hat"}),
@@ -128,9 +131,9 @@ STATS = {
     "low E-BFMI in one chain": ("energy", low_bfmi, "e_bfmi"),
     "constant energy in one chain": ("energy", put(0, 3.0), "e_bfmi"),
     "NaN energy": ("energy", put((0, 0), np.nan), "e_bfmi"),
-    "maximum tree depth once": ("maxdepth_reached", put((3, 999), True), "transitions at maximum tree depth"),
-    "log density minus infinity": ("logp", put((0, 1), -np.inf), "non-finite log densities"),
-    "log density NaN": ("logp", put((0, 1), np.nan), "non-finite log densities"),
+    "maximum tree depth once": ("maxdepth_reached", put((3, 999), True), "tree_depth"),
+    "log density minus infinity": ("logp", put((0, 1), -np.inf), "non_finite_log_densities"),
+    "log density NaN": ("logp", put((0, 1), np.nan), "non_finite_log_densities"),
 }
 
 
@@ -152,7 +155,7 @@ def test_a_missing_statistic_is_not_a_passed_one(stat, failed):
     checks = {check.name: check for check in bz.gate(tree_of(posterior, stats)) if not check.passed}
     assert list(checks) == [failed]
     assert checks[failed].value is None
-    assert str(checks[failed]).startswith(f"{failed} not checked (must be ")
+    assert str(checks[failed]).startswith(f"{check_names.plain(failed)} not checked (must be ")
 
 
 def test_no_statistics_at_all():
@@ -180,7 +183,7 @@ def test_a_posterior_without_a_number_is_not_checked(empty):
 def test_all_chains_stuck_at_one_value_are_as_bad():
     """R-hat is NaN and ArviZ gives an effective sample size of 4000: NaN must not pass."""
     stuck = tree_of({"mu": np.ones((4, 1000))}, good()[1])
-    assert {"stuck chains", "repeated chains", "r_hat"} <= failing(stuck)
+    assert {"stuck_chains", "repeated_chains", "r_hat"} <= failing(stuck)
 
 
 def test_the_order_of_the_axes_does_not_matter():
@@ -316,7 +319,7 @@ def test_false_alarms_are_rare():
     [(1.9, 33, 0, False), (2.8, 0, 3354, False), (1.2, 33, 0, True), (1.9, 1, 1, True), (None, None, None, True)],
 )
 def test_care_does_not_help_chains_that_are_apart_and_whose_steps_break(r_hat, divergences, cut, may_help):
-    names = ("r_hat", "divergences", "transitions at maximum tree depth")
+    names = ("r_hat", "divergences", "tree_depth")
     assert gate.care_may_help(dict(zip(names, (r_hat, divergences, cut), strict=True)), 1200) is may_help
 
 
@@ -351,3 +354,13 @@ def test_the_error_of_a_share_is_that_of_the_fewer_of_its_effective_draws(monkey
         monkeypatch.setattr(gate.diagnostics, "ess", lambda values, kind="bulk", of=sizes: np.asarray(of[kind]))
         (found,) = gate.check_agreement({"x": draws.reshape(2, 50)}, {"x": scipy.stats.norm()})
         assert found.value == pytest.approx(0.1 / (0.5 * 0.5 / 20) ** 0.5)
+
+
+def test_checks_of_fits_saved_by_earlier_versions_are_read_by_their_codes():
+    earlier = {"stuck chains": "stuck_chains", "derived: non-finite draws": "derived: non_finite_draws"}
+    earlier |= {"least share of a mode beside what its mass asks": "mode_shares", "r_hat": "r_hat"}
+    tree = bz.fit(bz.find("beta_bernoulli"), method="exact", seed=1)
+    check = {"passed": False, "value": 1.0, "limit": "<= 0"}
+    tree.attrs["gate"] = json.dumps({"passed": False, "checks": dict.fromkeys(earlier, check)})
+    assert Fit(tree).failed == list(earlier.values())
+    assert not set(check_names.PLAIN) & set(check_names.PLAIN.values())

@@ -128,7 +128,7 @@ def test_what_cannot_be_measured_is_not_ok(monkeypatch):
         monkeypatch.setattr(reference, route, fails)
     tree = bz.fit(COIN(a=1, b=1), np.repeat([1, 0], [500, 400]), "laplace", seed=1)
     assert tree.attrs["status"] == "caution"
-    assert Fit(tree).checks["distance to the posterior"]["caveat"] == "not measured: of this test"
+    assert Fit(tree).checks["distance_to_posterior"]["caveat"] == "not measured: of this test"
 
 
 def test_predictions_are_judged_too():

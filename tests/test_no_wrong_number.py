@@ -263,7 +263,7 @@ def test_copied_chains_do_not_pass(shift, noise):
     draws[2] = np.roll(draws[0], shift) + noise * rng.normal(size=1000)
     draws[2, :shift] = rng.normal(5, 1, shift)
     checks = {check.name: check for check in check_draws(xr.Dataset({"mu": (("chain", "draw"), draws)}))}
-    assert (checks["repeated chains"].value, checks["repeated chains"].passed) == (1, False)
+    assert (checks["repeated_chains"].value, checks["repeated_chains"].passed) == (1, False)
     draws[2] = rng.normal(5, 1, 1000)
     assert all(check.passed for check in check_draws(xr.Dataset({"mu": (("chain", "draw"), draws)})))
 

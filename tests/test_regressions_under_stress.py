@@ -160,7 +160,7 @@ def test_the_highest_of_several_modes_is_the_map():
 def test_chains_in_one_of_several_modes_do_not_pass():
     tree = bz.fit(*two_modes(), "nuts", seed=1, extend=False)
     assert tree.attrs["status"] == "failed"
-    assert "modes of the density of weights and noise" in tree.attrs["gate"]
+    assert "joint_modes" in tree.attrs["gate"]
     single = replace(LASSO.weak(bz.example(LASSO)), learn_sigma=True)
     assert all(check.passed for check in single.hazards(single.statistics(bz.example(LASSO))))
 

@@ -187,17 +187,17 @@ def asked_of(kind, checks, **facts):
 @pytest.mark.parametrize(
     ("check", "value", "said"),
     [
-        ("gain of a small step", -1e-9, "and no small step from it gains."),
-        ("distance to a stationary point in sd", 2e-7, "and a Newton step would move it by 2e-07 sd."),
-        ("violation of the KKT conditions", 1e-12, "and it violates the conditions of optimality (KKT) by 1e-12."),
-        ("restarts that reached the best", 7, "and 7 climbs ended there, at the highest of the maxima"),
+        ("small_step_gain", -1e-9, "and no small step from it gains."),
+        ("stationary_distance", 2e-7, "and a Newton step would move it by 2e-07 sd."),
+        ("kkt_violation", 1e-12, "and it violates the conditions of optimality (KKT) by 1e-12."),
+        ("restarts", 7, "and 7 climbs ended there, at the highest of the maxima"),
         ("another", 1.0, "The mode was found."),
     ],
 )
 def test_of_a_point_only_what_was_checked_is_said(check, value, said):
     found = verdict("map", asked_of("point estimate", {check: value}))
     assert said in found.words
-    assert ("no small step" in found.words) == (check == "gain of a small step")
+    assert ("no small step" in found.words) == (check == "small_step_gain")
 
 
 def test_the_verdict_says_the_worst_of_all_and_what_is_withheld():

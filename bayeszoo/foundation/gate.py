@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import lazy_loader
 import numpy as np
 
-from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation import check_names, diagnostics
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,7 +41,7 @@ MIN_BFMI, SHOWN_BFMI = 0.3, 0.2
 MAX_DIVERGENCES = 0
 """One is too many, and no number is a caveat: it marks where the integrator cannot follow the posterior, which leaves a
 bias that no other check sees (Betancourt 2017, section 6.2). Stan calls a few often harmless; which, it cannot tell."""
-DEEP = "transitions at maximum tree depth"
+DEEP = "tree_depth"
 SLOW = "which costs time, and shows in the effective sample size"
 """Of transitions cut at the largest tree depth: Stan's guide to its warnings calls them a matter of efficiency."""
 MAX_K_HAT = 0.7
@@ -52,11 +52,11 @@ MAX_SD_GAP, SHOWN_SD_RATIO = 0.1, 2.0
 """An approximation's sd over the posterior's: ok within the first of 1, and shown up to the second, or its inverse."""
 MAX_QUANTILE_GAP = 0.5
 """Error of an approximation's quantile, in sd of the posterior: the limits of mean and sd alone come to .3 at 2 sd."""
-AGREEMENT, MAX_Z = "draws against the closed form, |z|", 6.0
+AGREEMENT, MAX_Z = "closed_form_z", 6.0
 """By chance a share of draws is 6 errors off once in 5e8 numbers; with 400 effective draws and a share of .1, 1e7."""
-STRUCTURAL = ("chains", "draws", "non-finite draws", "stuck chains", "repeated chains")
+STRUCTURAL = ("chains", "draws", "non_finite_draws", "stuck_chains", "repeated_chains")
 """Checks that a longer run cannot repair."""
-MIXING = ("non-finite draws", "r_hat", "ess_bulk", "ess_tail")
+MIXING = ("non_finite_draws", "r_hat", "ess_bulk", "ess_tail")
 """Checks of each quantity by itself."""
 
 _SHARES = (0.1, 0.5, 0.9)
@@ -114,7 +114,7 @@ def check_agreement(draws: Mapping[str, np.ndarray], marginals: Mapping[str, Any
 
 def unmeasured_checks(facts: Mapping[str, Any], why: str) -> list[Check]:
     """Say as a caveat why an approximation could not be measured; its k-hat is checked, unless it has none."""
-    unmeasured = Check("distance to the posterior", False, None, "measured", f"not measured: {why}")
+    unmeasured = Check("distance_to_posterior", False, None, "measured", f"not measured: {why}")
     return [unmeasured, *([] if "k_hat_withheld" in facts else [at_most("k_hat", facts.get("k_hat"), MAX_K_HAT)])]
 
 
@@ -123,6 +123,7 @@ class Check:
     """One check of a result, which has not passed when its diagnostic is missing or NaN."""
 
     name: str
+    """Its code, which stays the same between versions: see `check_names`."""
     passed: bool
     value: float | None
     limit: str
@@ -141,7 +142,7 @@ class Check:
 
     def __str__(self) -> str:
         figure = "not checked" if self.value is None else f"{self.value:.4g}"
-        return f"{self.name} {figure} (must be {self.limit}{'; ' * bool(self.caveat)}{self.caveat})"
+        return f"{check_names.plain(self.name)} {figure} (must be {self.limit}{'; ' * bool(self.caveat)}{self.caveat})"
 
 
 def at_most(name: str, value: float | None, limit: float, shown: float = -math.inf) -> Check:
@@ -235,8 +236,8 @@ def check_draws(posterior: xr.Dataset) -> list[Check]:
         at_least("chains", chains, MIN_CHAINS),
         at_least("draws", length, MIN_DRAWS),
         finite,
-        at_most("stuck chains", _stuck(draws), 0),
-        at_most("repeated chains", _repeated(draws), 0),
+        at_most("stuck_chains", _stuck(draws), 0),
+        at_most("repeated_chains", _repeated(draws), 0),
         at_most("r_hat", r_hat, MAX_R_HAT, SHOWN_R_HAT),
         at_least("ess_bulk", bulk, MIN_ESS_PER_CHAIN * chains, SHOWN_ESS),
         at_least("ess_tail", tail, MIN_ESS_PER_CHAIN * chains, SHOWN_ESS),
@@ -246,7 +247,7 @@ def check_draws(posterior: xr.Dataset) -> list[Check]:
 def check_finite(posterior: xr.Dataset) -> Check:
     """Check that all draws are finite numbers."""
     draws = quantities(posterior)
-    return at_most("non-finite draws", int((~np.isfinite(draws)).sum()) if draws.size else None, 0)
+    return at_most("non_finite_draws", int((~np.isfinite(draws)).sum()) if draws.size else None, 0)
 
 
 def quantities(posterior: xr.Dataset) -> np.ndarray:
@@ -302,7 +303,7 @@ def check_hmc(stats: xr.Dataset) -> list[Check]:
         at_most("divergences", None if diverging is None else float(diverging.sum()), MAX_DIVERGENCES),
         at_least("e_bfmi", _lowest_bfmi(stats), MIN_BFMI, SHOWN_BFMI),
         at_most(DEEP, cut, 0).or_caveat("" if cut is None else SLOW),
-        at_most("non-finite log densities", broken, 0),
+        at_most("non_finite_log_densities", broken, 0),
     ]
 
 

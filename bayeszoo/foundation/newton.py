@@ -53,8 +53,8 @@ class Peak:
         at most what it is in units of the prior.
         """
         return [
-            at_most("slope at the mode, in nats a standard deviation", self.slope, MAX_SLOPE),
-            at_least("least curvature at the mode, to its diagonal", self._least_curvature(), LEAST_CURVATURE),
+            at_most("slope", self.slope, MAX_SLOPE),
+            at_least("curvature", self._least_curvature(), LEAST_CURVATURE),
         ]
 
     def _least_curvature(self) -> float:

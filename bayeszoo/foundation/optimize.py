@@ -120,4 +120,4 @@ def curvature(gradient: Gradient, x: np.ndarray, steps: Any = None) -> np.ndarra
 
 def distance_checks(mode: Mode) -> list[Check]:
     """Check that a numerical maximum is one."""
-    return [at_most("distance to a stationary point in sd", mode.distance, MAX_DISTANCE)]
+    return [at_most("stationary_distance", mode.distance, MAX_DISTANCE)]

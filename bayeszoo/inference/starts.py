@@ -81,7 +81,7 @@ def visit_checks(problem: Problem, points: np.ndarray) -> list[Check]:
     known = [] if is_symmetric(problem.model) else starts(problem)
     if len(known) < 2 or any(start.scale is None for start in known):
         return []
-    return [at_least("smallest ratio of a mode's share of draws to its share of mass", visits(known, points), 0.25)]
+    return [at_least("mode_shares", visits(known, points), 0.25)]
 
 
 def visits(starts: list[Start], points: np.ndarray) -> float:

@@ -220,10 +220,10 @@ def _over_outer(model: Conditional, data: Values) -> Integrated:
     of_all = moments_of(integrand, grid, inner, derived, _existing(integrand, inner, derived), rows)
     posterior = integrated(integrand, grid, inner, integrand.log_joint, of_all, rows)
     checks = [
-        at_most("change of the log evidence when the grid is halved", grid.error, MAX_ERROR),
-        at_most("change of outer quantiles when the grid is halved, in probability", grid.moved, MAX_MOVED),
-        at_most("change of inner quantiles when the grid is halved, in probability", moved(grid), MAX_INNER_MOVED),
-        at_least("drop of the log density towards the bounds, in nats", grid.depth, LEAST_DEPTH),
+        at_most("grid_evidence", grid.error, MAX_ERROR),
+        at_most("grid_outer_quantiles", grid.moved, MAX_MOVED),
+        at_most("grid_inner_quantiles", moved(grid), MAX_INNER_MOVED),
+        at_least("drop_at_bounds", grid.depth, LEAST_DEPTH),
     ]
     of_derived = {name: each for name, each in of_all.items() if name not in posterior}
     places = combinations([rule.points for rule in grid.rules])
@@ -279,10 +279,10 @@ def _over_weights(model: LogConcave, data: Values) -> Integrated:
         return heights - rows.log_volume - evidence
 
     checks = [
-        at_most("change of the log evidence when the grid is halved", max(grid.error for grid in grids), MAX_ERROR),
-        at_most("change of the log evidence on another grid", abs(grids[-1].log_integral - evidence), MAX_ERROR),
-        at_most("change of quantiles when the grid is halved, in probability", max(g.moved for g in grids), MAX_MOVED),
-        at_least("drop of the log density towards the bounds, in nats", min(g.depth for g in grids), LEAST_DEPTH),
+        at_most("grid_evidence", max(grid.error for grid in grids), MAX_ERROR),
+        at_most("other_grid_evidence", abs(grids[-1].log_integral - evidence), MAX_ERROR),
+        at_most("grid_quantiles", max(g.moved for g in grids), MAX_MOVED),
+        at_least("drop_at_bounds", min(g.depth for g in grids), LEAST_DEPTH),
     ]
     mass = np.ravel(grids[0].mass)
     covariance = lambda: covariance_over(mass, params["w"], np.zeros_like(params["w"]))  # noqa: E731

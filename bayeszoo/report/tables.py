@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import MIXING
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements
 
@@ -188,7 +189,9 @@ def none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]], checks: Ma
     """
     failed = {name: check["value"] for name, check in checks.items() if check["verdict"] == "failed"}
     if failed and not failed.keys() & set(MIXING):
-        said = f": failed {'; '.join(f'{name} {number(value, 4)}' for name, value in failed.items())}"
+        said = (
+            f": failed {'; '.join(f'{check_names.plain(name)} {number(value, 4)}' for name, value in failed.items())}"
+        )
     else:
         said = _worst_mixing(columns, rows)
     return f"{'the estimate is' if len(rows) == 1 else f'all {len(rows)} estimates are'} withheld{said}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers import leave_out
+from bayeszoo.foundation import check_names
 from bayeszoo.report import tables
 from bayeszoo.report.blocks import Choice, Folded, Section, Words, table
 from bayeszoo.report.tables import number
@@ -24,10 +25,10 @@ _SAMPLED = {
     "divergences": "{} divergent transitions",
 }
 _FOUND = {
-    "gain of a small step": "no small step from it gains",
-    "distance to a stationary point in sd": "a Newton step would move it by {} sd",
-    "violation of the KKT conditions": "it violates the conditions of optimality (KKT) by {}",
-    "restarts that reached the best": "{} climbs ended there, at the highest of the maxima that were found",
+    "small_step_gain": "no small step from it gains",
+    "stationary_distance": "a Newton step would move it by {} sd",
+    "kkt_violation": "it violates the conditions of optimality (KKT) by {}",
+    "restarts": "{} climbs ended there, at the highest of the maxima that were found",
 }
 _LEAD = "Estimates are withheld if a check fails, shown with a warning if a check narrowly fails or cannot be run."
 HEADS = {"q025": "2.5%", "q975": "97.5%", "mcse_mean": "MCSE", "ess_bulk": "ESS bulk", "ess_tail": "ESS tail"}
@@ -142,7 +143,7 @@ def _checks(document: Mapping[str, Any]) -> list[Any]:
         figure = "not checked" if check["value"] is None else check["value"]
         said = {"ok": "passed", "caution": "caution", "failed": "FAILED"}[check["verdict"]]
         limit = f"must be {check['limit']}{'; ' * bool(check['caveat'])}{check['caveat']}"
-        rows[said == "passed"].append([name, said, figure, limit])
+        rows[said == "passed"].append([check_names.plain(name), said, figure, limit])
     columns, total = ["check", "verdict", "figure", "limit"], len(document["gate"]["checks"])
     others, passed = (table(columns, rows[which], words=columns[1::2]) for which in (False, True))
     return [others] * bool(rows[False]) + [Folded(f"{len(rows[True])} of {total} checks passed", [passed])]

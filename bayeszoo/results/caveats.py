@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
+from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
 from bayeszoo.model.capabilities import Atoms, Collapsed, LogConcave, Variational, is_exact
 from bayeszoo.model.integration import beyond_quadrature
@@ -37,7 +38,9 @@ def failures_of(tree: xr.DataTree) -> list[str]:
 def _line(name: str, check: dict[str, Any]) -> str:
     value = "not checked" if check["value"] is None else check["value"]
     figure = value if isinstance(value, str) else f"{value:.4g}"
-    return f"{name}: {figure} (must be {check['limit']}{'; ' * bool(check['caveat'])}{check['caveat']})"
+    return (
+        f"{check_names.plain(name)}: {figure} (must be {check['limit']}{'; ' * bool(check['caveat'])}{check['caveat']})"
+    )
 
 
 def require_shown(tree: xr.DataTree, answer: str) -> Fit:

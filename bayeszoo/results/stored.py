@@ -16,6 +16,7 @@ import numpy as np
 from bayeszoo.data.inputs.base import KEPT
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation import check_names
 from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
@@ -145,9 +146,9 @@ class Fit:
 
     @property
     def checks(self) -> Mapping[str, dict[str, Any]]:
-        """The checks of the gate by name, each with ``verdict``, ``passed``, ``value``, ``limit`` and ``caveat``."""
-        each = self.gate["checks"].items()
-        return {name: {"verdict": "ok" if check["passed"] else "failed", "caveat": "", **check} for name, check in each}
+        """The checks of the gate by code, each with ``verdict``, ``passed``, ``value``, ``limit`` and ``caveat``."""
+        each = [(check_names.code(name), check) for name, check in self.gate["checks"].items()]
+        return {code: {"verdict": "ok" if check["passed"] else "failed", "caveat": "", **check} for code, check in each}
 
     @property
     def failed(self) -> list[str]:

@@ -77,7 +77,7 @@ class PpcaModel(FactorModel, family=True):
             value, of_mean, of_loadings, of_variance = steps.value_and_gradient(stats, here)
             return value, np.concatenate([of_mean, of_loadings[at], [here["variance"] * of_variance]])
 
-        return [at_most("distance to a stationary point in sd", describe(likelihood, x).distance, MAX_DISTANCE)]
+        return [at_most("stationary_distance", describe(likelihood, x).distance, MAX_DISTANCE)]
 
 
 def m_step_flat(stats: Complete) -> dict[str, Any]:

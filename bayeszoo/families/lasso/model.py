@@ -156,7 +156,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
             return []
         scales = self.prior_scales(len(self.units(stats)))
         modes = joint_modes(*self.equations(stats), scales, self.a0 + stats.n / 2, self.b0)
-        return [at_most("modes of the density of weights and noise", len(modes), 1)]
+        return [at_most("joint_modes", len(modes), 1)]
 
     def _from(self, theta: np.ndarray, units: np.ndarray) -> np.ndarray:
         return self.origin(len(units)) + theta / units
@@ -166,11 +166,11 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         (design, outcome), units = self.equations(stats), self.units(stats)
         theta, sigma2 = (np.asarray(params["w"]) - self.origin(len(units))) * units, float(self.variance(params))
         violation = kkt_violation(design, outcome, self.prior_scales(len(units)), sigma2, theta)
-        checks = [at_most("violation of the KKT conditions", violation, LIMIT)]
+        checks = [at_most("kkt_violation", violation, LIMIT)]
         if not self.learn_sigma:
             return checks
         expected = noise_mode(design @ theta - outcome, self.a0 + stats.n / 2, self.b0)
-        return [*checks, at_most("distance of sigma2 from its mode, relative", abs(sigma2 / expected - 1), LIMIT)]
+        return [*checks, at_most("sigma2_distance", abs(sigma2 / expected - 1), LIMIT)]
 
     def mle(self, stats: FactoredMoments) -> dict[str, Any]:
         """Return the least-squares estimate; there is none where the columns are linearly dependent."""

@@ -25,7 +25,7 @@ class Corner(Peak):
 
     def certificate(self) -> list[Check]:
         """Check the conditions of a maximum, which in a concave density are enough."""
-        return [at_most("violation of the KKT conditions, in nats a standard deviation", self.violation, LIMIT)]
+        return [at_most("kkt_violation_sd", self.violation, LIMIT)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,8 +165,8 @@ class Search:
     def checks(self) -> list[Check]:
         """Whether the best climb converged, and whether a second one found the same maximum."""
         return [
-            at_most("gain left by Aitken's extrapolation", self.best.gain_left, self.effort.gain_left),
-            at_least("restarts that reached the best", self.reached, 2).or_caveat(STOPPED * self.effort.is_coarse),
+            at_most("gain_left", self.best.gain_left, self.effort.gain_left),
+            at_least("restarts", self.reached, 2).or_caveat(STOPPED * self.effort.is_coarse),
         ]
 
 

@@ -24,7 +24,7 @@ from bayeszoo.inference.engine.approximation import Gaussian, gaussian, outcome,
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
 
-LIMITS = {"change of means in sd": 0.05, "change of log sds": 0.025, "divergence of the last two fits": 0.05}
+LIMITS = {"mean_change": 0.05, "log_sd_change": 0.025, "last_divergence": 0.05}
 """Two successive fits agree below these; the divergence, in nats, sees correlations that means and sds do not."""
 MAX_ELBO_GAP = 0.1  # nats by which a fit from a distant start may differ
 MAX_LOG2_DRAWS = 13
@@ -121,7 +121,7 @@ def _converge(family: Family, joint: Gradient, problem: Problem) -> tuple[Gaussi
     rival = family.member(_fit(family, joint, _fixed_draws(log2_draws, family.size, rng), family.start(rng)))
     trace = dict(zip(("fixed_draws", "mean_change", "log_sd_change", "divergence"), np.array(rows).T, strict=True))
     agreement = [at_most(name, value, LIMITS[name]) for name, value in zip(LIMITS, rows[-1][1:], strict=True)]
-    gap = at_most("ELBO gap of a second start", _elbo_gap(q, rival, joint, rng), MAX_ELBO_GAP)
+    gap = at_most("second_start_gap", _elbo_gap(q, rival, joint, rng), MAX_ELBO_GAP)
     return q, trace, [*agreement, gap]
 
 

@@ -61,7 +61,7 @@ def _slope_checks(model: EM, data: Any, params: Values, flat: bool) -> list[Chec
         return []
     rows = model.concave(data)
     there = (rows.derivatives if flat else rows.joint)(rows.place(params))
-    return [at_most("slope at the mode, in nats a standard deviation", slope_of(there), MAX_DISTANCE)]
+    return [at_most("slope", slope_of(there), MAX_DISTANCE)]
 
 
 def searched(problem: Problem, flat: bool = False, restarts: int = RESTARTS) -> Search:

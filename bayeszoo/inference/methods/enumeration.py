@@ -38,7 +38,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         enumeration = Enumeration.of(problem.model, problem.data, problem.reporter)
         sample = enumeration.draw((chains, draws), problem.rng)
     broken = sum(int((~np.isfinite(values)).sum()) for values in sample.values())
-    checks = [at_most("numbers not finite", broken, 0), *enumeration.checks()]
+    checks = [at_most("non_finite_numbers", broken, 0), *enumeration.checks()]
     facts = {"log_evidence": enumeration.log_evidence, "assignments": len(enumeration.log_joint)}
     return Outcome(sample, f"sum over {len(enumeration.log_joint)} assignments", checks, facts)
 
@@ -200,10 +200,10 @@ class Enumeration:
     def checks(self) -> list[Check]:
         """Check that the probabilities add up, and where components are exchangeable that no label is preferred."""
         K = self.model.K
-        checks = [at_most("error of the sum of probabilities", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
+        checks = [at_most("probability_sum", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
         if self.rows and isinstance(self.model, Symmetric) and self.model.exchangeable() is not None:
             error = float(np.max(np.abs(self.component_probabilities - 1 / K)))
-            checks.append(at_most("asymmetry between labels", error, MAX_ERROR))
+            checks.append(at_most("label_asymmetry", error, MAX_ERROR))
         return checks
 
     def _indicators(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

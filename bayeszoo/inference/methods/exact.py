@@ -32,8 +32,8 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         each = [np.max(_error(marginal, q)) for marginal in problem.posterior.values() for q in QUANTILES.values()]
     broken = sum(int(np.sum(~np.isfinite(values))) for values in (np.asarray(log_evidence), *sample.values()))
     checks = [
-        at_most("numbers not finite", broken, 0),
-        at_most("largest error of a quantile in probability", float(np.max(each)), MAX_ERROR),
+        at_most("non_finite_numbers", broken, 0),
+        at_most("quantile_inversion", float(np.max(each)), MAX_ERROR),
     ]
     sampler = "quadrature" if quadrature else "closed form"
     return Outcome(sample, sampler, [*checks, *quadrature], {**facts, "log_evidence": log_evidence})

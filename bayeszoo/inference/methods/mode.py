@@ -57,7 +57,7 @@ def run_map(problem: Problem) -> Outcome:
             if certificate := model.certificate(problem.stats, params):
                 return _known(problem, params, "least angle regression", certificate)
             gain = _nearby_gain(problem, params, problem.posterior.logpdf)
-        return _known(problem, params, "closed form", [at_most("gain of a small step", gain, 0.0)])
+        return _known(problem, params, "closed form", [at_most("small_step_gain", gain, 0.0)])
     return _optimized(problem, lambda density: density.constrained_joint)
 
 
@@ -80,7 +80,7 @@ def run_mle(problem: Problem) -> Outcome:
         with problem.clock.phase("run"):
             params = model.mle(problem.stats)
             gain = _nearby_gain(problem, params, lambda point: _log_likelihood(problem, point, MAX_ROWS))
-        return _known(problem, params, "closed form", [at_most("gain of a small step", gain, 0.0)])
+        return _known(problem, params, "closed form", [at_most("small_step_gain", gain, 0.0)])
     return _optimized(problem, lambda density: density.likelihood)
 
 
@@ -109,7 +109,7 @@ def _known(problem: Problem, params: Values, sampler: str, checks: list[Check]) 
 def _stationary(problem: Problem, params: Values) -> list[Check]:
     """Check by the gradient of the sampled density that the likelihood has a maximum at a point."""
     distance = describe(problem.density.likelihood, problem.density.unconstrain(params)).distance
-    return [at_most("distance to a stationary point in sd", distance, MAX_DISTANCE)]
+    return [at_most("stationary_distance", distance, MAX_DISTANCE)]
 
 
 def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values], float]) -> float:

@@ -157,7 +157,7 @@ def _left_behind(problem: Problem, earlier: list[Run], tree: xr.DataTree) -> lis
         draws, height = _settled(problem, run.tree)
         middle = np.median(draws, axis=1)
         count += int((((middle < low) | (middle > high)).any(axis=1) & (height >= least)).sum())
-    return [at_most("modes visited by earlier chains only", count, 0)]
+    return [at_most("unvisited_modes", count, 0)]
 
 
 def _settled(problem: Problem, tree: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:

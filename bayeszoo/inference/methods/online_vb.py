@@ -58,8 +58,8 @@ def run(
         sample, about = described(problem, q, (chains, draws))
     reached = sum(best - height <= SAME for height in heights)
     checks = [
-        at_most("gain of a sweep over all rows, relative", gain, COARSE),
-        at_least("restarts that reached the best", reached, 2).or_caveat(STOPPED),
+        at_most("sweep_gain", gain, COARSE),
+        at_least("restarts", reached, 2).or_caveat(STOPPED),
     ]
     search = {"restarts": restarts, "reached_the_best": reached, "degenerate": 0}
     facts = {"elbo": best, "elbo_se": 0.0, **search, "maxima": sorted(heights, reverse=True)[:5], **about}

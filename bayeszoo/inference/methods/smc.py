@@ -19,7 +19,7 @@ from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.problem import Outcome, Problem
 
 ATTEMPTS = 3
-TEMPERING = "change of log evidence under finer tempering"
+TEMPERING = "tempering"
 MAX_SHIFT = 10.0
 """Nats of change under finer tempering above which still finer tempering does not help: there are too many parameters
 for independent proposals to be accepted. Random-walk proposals are, but their evidence was off by four of its standard
@@ -83,7 +83,7 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
         lambda: check_draws(problem.density.moving(posterior[names]) if free is None else free)
     )
     of_evidence = [
-        at_most("sd of log evidence between runs", spread, MAX_EVIDENCE_SD),
+        at_most("evidence_spread", spread, MAX_EVIDENCE_SD),
         at_most(TEMPERING, abs(shift), MAX_EVIDENCE_SD),
     ]
     outcome = Outcome(

@@ -47,7 +47,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
         sample, about = described(problem, search.best.state, (chains, draws))
     # how much of the posterior may lie about the next optimum
     weights = [math.exp(other.objective - search.best.objective) for other in search.distinct[1:2]]
-    rival = at_most("weight of the next-best optimum relative to the best, by the ELBO", sum(weights), MAX_RIVAL)
+    rival = at_most("next_optimum_weight", sum(weights), MAX_RIVAL)
     return Outcome(
         sample, "coordinate ascent", [*search.checks, rival], facts | about, optimization={"elbo": search.best.trace}
     )

@@ -112,7 +112,7 @@ class _Profile:
         place = self._highest()
         rows, peak = self.rows(place), self.peak(place)
         gain = max(self.height(place + step) for step in (-STEP, STEP)) - self.height(place)
-        checks = [*peak.certificate(), at_most(f"nats gained by a small step of {self._name}", max(gain, 0.0), 0.0)]
+        checks = [*peak.certificate(), at_most(f"small_step_gain: {self._name}", max(gain, 0.0), 0.0)]
         return Mode(rows, peak, {**rows.params(peak.x), self._name: np.asarray(np.exp(place))}, checks)
 
     def _highest(self) -> float:

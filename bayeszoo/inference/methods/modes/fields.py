@@ -70,10 +70,10 @@ def highest(model: Over, data: Values, flat: bool, starts: int, rng: np.random.G
     boundary = _boundary(surface, best.x, sides)
     reached = sum(abs(height - best.value) <= SAME for height in heights)
     checks = [
-        at_most("log evidences that are not finite", int(not math.isfinite(best.value)), 0),
+        at_most("non_finite_evidence", int(not math.isfinite(best.value)), 0),
         boundary_check([*boundary.values()]),
-        at_most("distance to a stationary point in sd", best.distance, MAX_DISTANCE),
-        at_least("starts that reached the maximum", reached, 2),
+        at_most("stationary_distance", best.distance, MAX_DISTANCE),
+        at_least("starts", reached, 2),
     ]
     return Mode(surface.coordinates.outer(best.x), best.value, boundary, reached, checks)
 

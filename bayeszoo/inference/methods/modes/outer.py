@@ -159,8 +159,8 @@ def _checks_of_height(places: _Places, height: Height, place: np.ndarray) -> lis
     gain = gain - rounding if rounding <= MAX_AT_EDGE else rounding  # above, no gain of nats could be seen
     at_edge = height(_towards_edges(place, places.bounds)) - here
     return [
-        at_most("gain of a small step", max(gain, 0.0), 0.0),
-        at_most("nats gained halfway to the edge", max(at_edge, 0.0), MAX_AT_EDGE),
+        at_most("small_step_gain", max(gain, 0.0), 0.0),
+        at_most("edge_gain", max(at_edge, 0.0), MAX_AT_EDGE),
     ]
 
 
@@ -177,7 +177,7 @@ def _check_all_matter(places: _Places, height: Height, climbs: Sequence[np.ndarr
         if apart[i] or max(abs(height(other) - height(place)) for other in others) < FLAT:
             flat.append(name)
     named = f": {', '.join(flat)}" if flat else ""
-    check = at_most(f"parameters not identified at the mode{named}", len(flat), 0)
+    check = at_most(f"not_identified{named}", len(flat), 0)
     return check.or_caveat(f"{', '.join(flat)} are not identified")
 
 

@@ -230,4 +230,4 @@ def still_rises(noun: str, label: str, value: float) -> str:
 
 def boundary_check(lines: Sequence[str]) -> Check:
     """Check that the density falls off on every side of a mode."""
-    return at_most(": ".join(["outer parameters without a maximum", *lines]), len(lines), 0)
+    return at_most(": ".join(["no_outer_maximum", *lines]), len(lines), 0)
