@@ -265,7 +265,7 @@ def check_method(model: type[Model], method: str, in_files: bool = False) -> Non
         lacking = _LACKS.get(needs, f"base {needs}")
         raise InputError(
             f"{model.name} cannot be fitted with {method!r}: it has no {lacking}",
-            "no_capability",
+            "method_unavailable",
             hint=f"methods: {', '.join(methods_for(model))}",
         )
     if in_files and method not in METHODS_OF_FILES:

@@ -11,7 +11,7 @@ Refusal = InputError | NumericalError | Untrustworthy
 
 
 @contextmanager
-def refused(error: type[Refusal], code: str, *values: object) -> Iterator[pytest.ExceptionInfo[Refusal]]:
+def raises(error: type[Refusal], code: str, *values: object) -> Iterator[pytest.ExceptionInfo[Refusal]]:
     """Expect an error of this class and code, whose message has all the values: names and numbers, no sentences."""
     with pytest.raises(error) as caught:
         yield caught

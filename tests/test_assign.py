@@ -20,6 +20,7 @@ from bayeszoo.inference.labels import align
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.results.assemble import assemble
 from tests.quick import zoo_with
+from tests.refusals import raises
 
 module = sys.modules["bayeszoo.answers.assign"]  # the package may export a function of that name
 latent_models = zoo_with("latent_models")
@@ -132,7 +133,7 @@ def test_a_latent_number_has_a_mean_and_its_error(monkeypatch):
 
 
 def test_numbers_that_are_not_finite_are_an_error():
-    with pytest.raises(NumericalError, match=r"standing.assign gives numbers that are not finite"):
+    with raises(NumericalError, "not_finite"):
         assignments(Standing(), {"a": np.array([[1.0, np.nan]])}, {"y": np.array([0.0])})
 
 
@@ -158,17 +159,17 @@ def test_the_frame_has_a_row_for_each_row_of_the_fit_or_each_new_one(written):
 
 def test_what_cannot_be_assigned_is_refused():
     params = draws_of(np.random.default_rng(10))
-    with pytest.raises(Untrustworthy, match="the fit failed its gate: assignments by it are withheld"):
+    with raises(Untrustworthy, "withheld", "failed"):
         assign(tree_of(params, checks=[at_most("something", 1, 0)]))
     apart = {**params, "rates": np.random.default_rng(0).gamma(1.0, 10.0, (4, 100, 2))}
-    with pytest.raises(Untrustworthy, match="assignments to components are withheld: draws do not agree"):
+    with raises(Untrustworthy, "withheld"):
         assign(tree_of(apart))
-    with pytest.raises(InputError, match="gamma_poisson has no latent variable of each row"):
+    with raises(InputError, "no_latent_variable", "gamma_poisson"):
         assign(bz.fit(bz.find("gamma_poisson")(), Y, "exact", seed=1))
     tree = tree_of(params, {"y": Y, "exposure": np.ones(6)})
-    with pytest.raises(InputError, match="the new rows have no outcome"):
+    with raises(InputError, "missing_outcome"):
         assign(tree, {"exposure": [1.0, 2.0]})
-    with pytest.raises(InputError, match="column is an option for reading a table, and no table is given"):
+    with raises(InputError, "option_needs_data"):
         assign(tree, column="n")
 
 

@@ -21,6 +21,7 @@ from bayeszoo.inference.methods import vb
 from bayeszoo.likelihoods.loops import augmented as loops
 from bayeszoo.model.integration import integrate
 from bayeszoo.results.summary import errors
+from tests.refusals import raises
 
 LOGISTIC, PROBIT = bz.find("logistic_regression"), bz.find("probit_regression")
 BOTH = pytest.mark.parametrize("kind", [LOGISTIC, PROBIT], ids=["logit", "probit"])
@@ -170,7 +171,7 @@ def iris():
 def test_em_refuses_separated_outcomes_as_mle_does(kind):
     lines = []
     for how in ({"method": "mle"}, {"method": "em", "estimate": "mle"}):
-        with pytest.raises(bz.NumericalError, match="separates the outcomes completely") as error:
+        with raises(bz.NumericalError, "no_maximum") as error:
             bz.fit(kind, iris(), seed=1, **how)
         lines.append(str(error.value))
     assert lines[0] == lines[1]
@@ -344,7 +345,7 @@ def test_a_move_too_far_would_be_seen(monkeypatch):
 
 def test_more_trials_than_can_be_drawn_are_refused():
     table = {"x": [1.0, 2.0, 3.0], "successes": [4, 6, 10], "trials": [10, 10, 2_000_000]}
-    with pytest.raises(bz.InputError, match="a latent variable for each of 2,000,020 trials"):
+    with raises(bz.InputError, "no_capability", "2,000,020"):
         bz.fit(LOGISTIC(), bz.read(LOGISTIC, table), "gibbs", seed=1)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
+from tests.refusals import raises
 
 REALS = "y\n1.5\n-2\n0.25\n"
 COUNTS = "y\n3\n0\n2\n"
@@ -82,15 +83,15 @@ def test_bad_tables(refused, written, nothing_compiled, model, table, options, m
 @pytest.mark.parametrize(
     ("name", "fields", "message"),
     [
-        ("normal_inverse_wishart", {"Psi0": np.diag([1.0, -1.0])}, r"smallest eigenvalue -1"),
-        ("dirichlet_multinomial", {"alpha": np.array([1.0, -1.0])}, r"prior alpha\[1\] must be > 0, got -1"),
-        ("markov_chain", {"alpha": np.ones((2, 2, 2))}, "must be a number"),
-        ("gaussian_mean", {"s0": 1j}, "prior sd must be a number"),
-        ("gaussian_mean", {"s0": np.datetime64("2020-01-01")}, "prior sd must be a number"),
+        ("normal_inverse_wishart", {"Psi0": np.diag([1.0, -1.0])}, ("not_positive_definite", "-1")),
+        ("dirichlet_multinomial", {"alpha": np.array([1.0, -1.0])}, ("out_of_range", "alpha", "0", "-1")),
+        ("markov_chain", {"alpha": np.ones((2, 2, 2))}, ("wrong_type",)),
+        ("gaussian_mean", {"s0": 1j}, ("wrong_type",)),
+        ("gaussian_mean", {"s0": np.datetime64("2020-01-01")}, ("wrong_type",)),
     ],
 )
 def test_models_that_cannot_be_made(name, fields, message):
-    with pytest.raises(bz.InputError, match=message) as caught:
+    with raises(bz.InputError, *message) as caught:
         bz.find(name)(**fields)
     assert "\n" not in str(caught.value)
 

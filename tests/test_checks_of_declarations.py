@@ -20,6 +20,7 @@ from tests.bad_models.grouped import Grouped
 from tests.bad_models.logit_coin import LogitCoin
 from tests.own_models.hmm_example import HMMExample
 from tests.quick import named, one_bug_an_identity, right, seed
+from tests.refusals import raises
 
 RobustRegression = find("robust_regression")
 SLOW = pytest.param(HMMExample, marks=pytest.mark.slow)
@@ -196,5 +197,5 @@ def test_check_without_a_prior_to_draw_from_uses_the_examples(error):
     failed = [found for found in check(kind, sampler=False) if not found.passed]
     assert [found.name for found in failed] == ["simulated_prior", "simulated_rows"]
     assert all("a flat prior cannot be drawn from" in str(found) for found in failed)
-    with pytest.raises(InputError, match="simulates no data to be checked on: a flat prior"):
+    with raises(InputError, "bad_case"):
         cases_of(type("NoExamples", (kind,), {"examples": (), "__module__": __name__}))

@@ -9,6 +9,7 @@ from scipy import stats
 import bayeszoo as bz
 from bayeszoo.data.read import example
 from bayeszoo.families.markov.stationary import stationary
+from tests.refusals import raises
 
 GaussianMean, GaussianPrecision = bz.find("gaussian_mean"), bz.find("gaussian_precision")
 GammaPoisson, NormalGamma = bz.find("gamma_poisson"), bz.find("normal_gamma")
@@ -57,15 +58,15 @@ def test_modes_on_the_edge_pass_the_gate(model, rows, options):
 @pytest.mark.parametrize(
     ("model", "data", "message"),
     [
-        (GammaPoisson(0.5, 2.0), {"y": np.array([0, 0])}, "density of rate is unbounded"),
-        (DirichletMultinomial(0.5), {"y": np.array([0, 1]), "category": SYMBOLS}, "some alpha < 1"),
-        (MarkovChain(1.0), bz.read(MarkovChain, [["a", "b"]]), "of P 2 is flat"),
-        (NormalGamma(0, 1, 0.2, 1), {"y": np.array([])}, "no maximum as the precision goes to 0"),
+        (GammaPoisson(0.5, 2.0), {"y": np.array([0, 0])}, ("no_maximum",)),
+        (DirichletMultinomial(0.5), {"y": np.array([0, 1]), "category": SYMBOLS}, ("no_maximum", "1")),
+        (MarkovChain(1.0), bz.read(MarkovChain, [["a", "b"]]), ("no_maximum", "P", "2")),
+        (NormalGamma(0, 1, 0.2, 1), {"y": np.array([])}, ("no_maximum", "0")),
     ],
     ids=lambda v: getattr(v, "name", ""),
 )
 def test_posteriors_without_a_mode_have_no_map(model, data, message):
-    with pytest.raises(bz.NumericalError, match=message):
+    with raises(bz.NumericalError, *message):
         model.map(model.statistics(data))
 
 

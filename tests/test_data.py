@@ -14,6 +14,7 @@ from bayeszoo.data.inputs import Binary, Real
 from bayeszoo.data.read import Example, example, read
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain
+from tests.refusals import raises
 
 
 class Coin:
@@ -114,10 +115,10 @@ def test_examples(zoo):
 
 def test_unknown_examples(zoo):
     for name in ("../births", "births.csv", ""):
-        with pytest.raises(InputError, match=r"Coin has no example .*; it has births, previa"):
+        with raises(InputError, "unknown_name", "Coin", "births", "previa"):
             example(zoo, name)
     for call in (lambda: read(Coin), lambda: example(Coin(), "births")):
-        with pytest.raises(InputError, match="Coin comes with no example; give the data"):
+        with raises(InputError, "no_example", "Coin"):
             call()
 
 

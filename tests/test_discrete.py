@@ -25,6 +25,7 @@ from bayeszoo.distributions.special import (
     sum_or_nan,
 )
 from bayeszoo.errors import NumericalError
+from tests.refusals import raises
 
 QUANTILES = (0.025, 0.5, 0.975)
 P = np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0], [0.05, 0.05, 0.9]])
@@ -321,11 +322,11 @@ def test_mode_is_the_highest_point():
 
 
 def test_no_mode():
-    with pytest.raises(NumericalError, match="is unbounded"):
+    with raises(NumericalError, "no_maximum"):
         dirichlet([0.5, 3.0]).mode()
-    with pytest.raises(NumericalError, match="is flat"):
+    with raises(NumericalError, "no_maximum"):
         dirichlet([1.0, 1.0, 1.0]).mode()
-    with pytest.raises(NumericalError, match="of p 2 is flat"):
+    with raises(NumericalError, "no_maximum", "p", "2"):
         dirichlet([[2.0, 1.0], [1.0, 1.0]]).mode()
-    with pytest.raises(NumericalError, match="of p 1 is unbounded"):
+    with raises(NumericalError, "no_maximum", "p", "1"):
         dirichlet([[2.0, 0.9], [1.0, 3.0]]).mode()

@@ -21,6 +21,7 @@ from bayeszoo.inference.problem import Problem
 from bayeszoo.model.steps import Expectation
 from bayeszoo.report import tables
 from bayeszoo.results.stored import Fit
+from tests.refusals import raises
 
 GAUSSIAN, UNIGRAMS = bz.find("gaussian_mixture"), bz.find("multinomial_mixture")
 FAITHFUL = bz.example(GAUSSIAN)
@@ -81,7 +82,7 @@ def test_two_rows_that_are_almost_one_make_a_higher_maximum_that_is_not_the_answ
 
 
 def test_all_climbs_degenerate_is_an_error_that_says_so_and_the_map_exists():
-    with pytest.raises(NumericalError, match=r"none of \d+ starts led to a maximum"):
+    with raises(NumericalError, "not_converged"):
         bz.fit(GAUSSIAN.weak_given(PAIRS, {"K": 2}), PAIRS, "mle", seed=1)
     tree = bz.fit(GAUSSIAN(K=2, m0=0.5, kappa0=0.1), PAIRS, "map", seed=1)
     assert tree.attrs["status"] == "ok"
@@ -90,7 +91,7 @@ def test_all_climbs_degenerate_is_an_error_that_says_so_and_the_map_exists():
 
 def test_posterior_without_a_maximum_is_refused():
     for field in ("alpha", "eta"):
-        with pytest.raises(NumericalError, match=f"no maximum: {field} < 1"):
+        with raises(NumericalError, "no_maximum", field, "1"):
             bz.fit(UNIGRAMS(**{field: 0.5}), bz.example(UNIGRAMS), "map", seed=1)
 
 
@@ -106,10 +107,11 @@ def test_a_fit_has_its_trace_its_restarts_and_components_numbered_by_weight():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"estimate": "mode"}, "no estimate 'mode'"), ({"restarts": 0}, "restarts must be")]
+    ("options", "message"),
+    [({"estimate": "mode"}, ("unknown_method", "estimate", "'mode'")), ({"restarts": 0}, ("wrong_type", "restarts"))],
 )
 def test_options_are_checked(options, message):
-    with pytest.raises(InputError, match=message):
+    with raises(InputError, *message):
         bz.fit(GAUSSIAN.weak(FAITHFUL), FAITHFUL, "em", seed=1, **options)
 
 
@@ -140,7 +142,7 @@ class ForgetsToNormalize(GAUSSIAN):
 @pytest.mark.parametrize("bug", [DividesByLess, ForgetsToNormalize])
 def test_a_wrong_step_makes_the_objective_fall(bug):
     model = bug(**{f: getattr(GAUSSIAN.weak(FAITHFUL), f) for f in ("K", "m0", "kappa0", "nu0", "Psi0")})
-    with pytest.raises(ascent.AscentError, match="the objective fell"):
+    with raises(ascent.AscentError, "not_converged", "objective"):
         climbs(model, FAITHFUL, flat=True)
 
 
@@ -162,7 +164,7 @@ def test_slow_climbs_do_not_stop_early(rate):
 def test_a_climb_cut_short_is_not_sound_and_one_without_end_an_error(monkeypatch):
     monkeypatch.setattr(ascent, "MAX_STEPS", 50)
     assert not ascent.climb(1.0, *scalar(5.0, 0.99)).is_sound
-    with pytest.raises(NumericalError, match="not finite"):
+    with raises(NumericalError, "not_finite"):
         ascent.climb(1.0, *scalar(np.inf, 0.99))
 
 

@@ -18,6 +18,7 @@ from bayeszoo.inference.methods.modes import fields as modes
 from bayeszoo.inference.methods.modes import surface
 from bayeszoo.model.fields import covariance, in_units, positive
 from tests.reading import Opaque
+from tests.refusals import raises
 
 COIN = [1, 0, 1, 1, 0, 1, 1, 1]
 Y = np.random.default_rng(0).normal(3, 2, 30)
@@ -249,10 +250,10 @@ def rng():
 
 
 def test_an_evidence_that_is_not_finite_and_one_climb_are_refused():
-    with pytest.raises(bz.NumericalError, match=r"the log evidence of made\(a=1, b=1\) is not finite"):
+    with raises(bz.NumericalError, "not_finite", "evidence", "1", "b"):
         bz.empirical_bayes(coin_with(lambda m: math.nan)(), COIN, over="a")
     for starts in (1, 2.5, True, "8"):
-        with pytest.raises(bz.InputError, match="starts must be a whole number >= 2"):
+        with raises(bz.InputError, "wrong_type", "2"):
             bz.empirical_bayes(GaussianMean(), Y, over="sigma", starts=starts)
 
 

@@ -16,6 +16,7 @@ from bayeszoo.foundation.gate import at_most
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.methods.modes.fields import SearchCoordinates
 from bayeszoo.inference.problem import Outcome
+from tests.refusals import raises
 
 evidence = sys.modules["bayeszoo.comparison.evidence.empirical_bayes"]
 LASSO = bz.find("bayesian_lasso")
@@ -209,18 +210,18 @@ def test_climbs_that_end_in_different_places_withhold_everything(exact, monkeypa
 @pytest.mark.parametrize(
     ("model", "over", "message"),
     [
-        (LASSO(), "sigma", r"over sigma: the evidence has no closed form \(the columns are not orthogonal"),
-        (LASSO(), "sigma", "the likelihood depends on sigma, not the prior alone; by draws b, s0 can be chosen"),
-        (LASSO(), "a0", "the prior does not depend on a0"),
-        (LASSO(), "m0", "by draws only positive fields are chosen, which m0 is not"),
-        (LASSO(), "scale", "reads the data through scale"),
-        (LASSO(learn_sigma=True), ("b", "sigma"), r"\(the noise is unknown.*by draws b, s0, a0, b0 can be"),
-        (RIDGE(), "scale", "over scale: ridge reads the data with it: it cannot be optimized"),
+        (LASSO(), "sigma", ("undefined_evidence", "sigma")),
+        (LASSO(), "sigma", ("undefined_evidence", "sigma", "b", "s0")),
+        (LASSO(), "a0", ("undefined_evidence", "a0")),
+        (LASSO(), "m0", ("undefined_evidence", "fields", "m0")),
+        (LASSO(), "scale", ("undefined_evidence",)),
+        (LASSO(learn_sigma=True), ("b", "sigma"), ("undefined_evidence", "b", "s0", "a0")),
+        (RIDGE(), "scale", ("not_optimizable", "ridge")),
     ],
 )
 def test_fields_that_draws_cannot_choose(model, over, message, monkeypatch):
     monkeypatch.setattr(nuts, "run", None)
-    with pytest.raises(bz.InputError, match=message):
+    with raises(bz.InputError, *message):
         bz.empirical_bayes(model, correlated(), over=over)
 
 

@@ -16,6 +16,7 @@ from bayeszoo.inference.methods import enumeration
 from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior, most_rows, run
 from bayeszoo.inference.problem import Problem
 from tests.quick import zoo_with
+from tests.refusals import raises
 
 latent_models = zoo_with("latent_models")
 WORDS = np.array([[1, 0], [1, 1], [0, 2], [1, 0], [0, 1]])  # of two, in five documents
@@ -196,26 +197,26 @@ def test_too_many_rows_are_refused_before_any_work(monkeypatch):
     assert [most_rows(K) for K in (2, 3, 10, 2_000_000, 2_000_001)] == [20, 13, 6, 1, 0]
     model = poisson(2, 1.0, 1.0, 1.0)
     monkeypatch.setattr(type(model), "log_joint", None)
-    message = r"^21 rows have 2\*\*21 assignments to 2 components, more than 2000000; give at most 20 rows, or use"
-    with pytest.raises(InputError, match=message):
+    message = ("too_large", "21", "assignments", "2000000")
+    with raises(InputError, *message):
         enumerate_posterior(model, np.arange(21))
-    with pytest.raises(InputError, match="give at most 20 rows"):
+    with raises(InputError, "too_large", "20"):
         run(Problem(model, bz.read(model, np.arange(100)), np.random.default_rng(0)))
     monkeypatch.undo()
     monkeypatch.setattr(enumeration, "MOST", 16)  # one row too many to predict
-    with pytest.raises(InputError, match="5 rows have"):
+    with raises(InputError, "too_large", "5"):
         enumerate_posterior(poisson(), [1, 2, 3, 4]).log_predictive([1])
 
 
 def test_other_models_and_rows_without_outcome_are_refused():
-    with pytest.raises(InputError, match="gamma_poisson cannot be enumerated"):
+    with raises(InputError, "not_enumerable", "gamma_poisson"):
         enumerate_posterior(bz.find("gamma_poisson")(), [1, 2])
-    with pytest.raises(InputError, match="a model instance is needed"):
+    with raises(InputError, "not_a_model"):
         enumerate_posterior(bz.find("gamma_poisson"), [1, 2])
     found = enumerate_posterior(poisson(), {"y": [1, 2], "exposure": [1.0, 2.0]})
-    with pytest.raises(InputError, match="no outcome"):
+    with raises(InputError, "missing_outcome"):
         found.log_predictive({"exposure": [1.0]})
-    with pytest.raises(InputError, match="no column 'yes'"):
+    with raises(InputError, "missing_column", "'yes'"):
         enumerate_posterior(unigrams(), documents(WORDS)).log_predictive({"a": [1], "b": [0]})
 
 
@@ -237,10 +238,10 @@ def test_impossible_assignments_count_nothing_and_undefined_ones_are_an_error():
     assert (found.draw((500,), np.random.default_rng(0))["weights"][:, 0]).mean() > 0.5
     for value in (np.nan, np.inf):
         Odd._other = value
-        with pytest.raises(NumericalError, match="log_joint is not a number, or infinite"):
+        with raises(NumericalError, "not_finite", "log_joint"):
             Enumeration.of(model, counts(1, 4, 2))
     Odd.log_joint = lambda self, assignments, data: np.full(len(assignments), -np.inf)
-    with pytest.raises(NumericalError, match="probability 0 for every assignment"):
+    with raises(NumericalError, "impossible_data", "0"):
         Enumeration.of(model, counts(1, 4, 2))
 
 

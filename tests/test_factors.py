@@ -19,6 +19,7 @@ from bayeszoo.families.factors.base import FactorRows, latent_posterior, princip
 from bayeszoo.inference.methods import vb
 from bayeszoo.plots.families import factors as factor_plots
 from bayeszoo.report import provenance
+from tests.refusals import raises
 
 RNG = np.random.default_rng(0)
 PARAMS = {"mean": RNG.normal(size=5), "loadings": RNG.normal(size=(5, 2)), "variance": np.float64(0.4)}
@@ -191,13 +192,13 @@ def test_predicting_scores_what_was_observed(air):
 
 def test_fits_without_factors_and_fits_that_failed_are_refused(iris):
     other = bz.fit(bz.find("beta_bernoulli")(), method="exact", seed=1)
-    with pytest.raises(InputError, match="beta_bernoulli has no factors"):
+    with raises(InputError, "no_factors", "beta_bernoulli"):
         bz.project(other)
     failed = iris.copy()
     failed.attrs["status"] = "failed"
-    with pytest.raises(Untrustworthy, match="withheld"):
+    with raises(Untrustworthy, "withheld", "withheld"):
         bz.reconstruct(failed)
-    with pytest.raises(InputError, match="there is no column 'petal width'"):
+    with raises(InputError, "missing_column", "'petal width'"):
         bz.project(iris, {"sepal length": [1.0], "sepal width": [1.0], "petal length": [1.0]}, columns=None)
 
 
@@ -308,12 +309,12 @@ def test_points_have_the_colours_of_their_groups(many):
 
 
 def test_what_cannot_be_drawn_is_refused(point):
-    with pytest.raises(InputError, match="two different ones of 1 to 3"):
+    with raises(InputError, "out_of_range", "1", "3"):
         bz.plot_biplot(point, axes=(1, 4))
-    with pytest.raises(InputError, match="groups has 2 entries, there are 150 rows"):
+    with raises(InputError, "wrong_shape", "2", "150"):
         bz.plot_biplot(point, groups=["a", "b"])
     other = bz.fit(bz.find("beta_bernoulli")(), method="exact", seed=0)
-    with pytest.raises(InputError, match="give a fit of ppca"):
+    with raises(InputError, "no_capability", "ppca"):
         bz.plot_scree(other)
 
 
@@ -322,7 +323,7 @@ def test_a_fit_that_did_not_pass_its_gate_is_not_drawn():
     assert tree.attrs["status"] != "ok"
     assert json.loads(tree.attrs["facts"])["parameters_withheld"]  # rotations are freer than q has them
     for plot in (bz.plot_scree, bz.plot_ard, bz.plot_biplot):
-        with pytest.raises(Untrustworthy, match="withheld"):
+        with raises(Untrustworthy, "withheld", "withheld"):
             plot(tree)
 
 
@@ -359,9 +360,9 @@ def test_rows_are_scaled_as_the_fit_is_and_given_back_in_their_own_units(unlike)
     expected = reconstruction(point, data["Y"])[0] * unlike.std(ddof=0).to_numpy()
     assert bz.reconstruct(tree)["mean"].to_numpy() == pytest.approx(expected.ravel())
     for other in (bz.read(M, unlike[:3]), bz.read(M, unlike[:3], scale=True)):
-        with pytest.raises(bz.InputError, match="were not divided by the same numbers; give the table itself"):
+        with raises(bz.InputError, "not_a_number"):
             bz.project(tree, other)
-    with pytest.raises(bz.InputError, match="column 'a' is constant and cannot be scaled"):
+    with raises(bz.InputError, "not_a_number"):
         bz.read(M, unlike.assign(a=1.0), scale=True)
 
 
@@ -391,7 +392,7 @@ def test_columns_that_the_fit_has_not_are_left_out_and_named(unlike, run, tmp_pa
     expected = bz.project(bz.load(saved), unlike[:4])
     assert [row["mean"] for row in json.loads(out)["rows"]] == pytest.approx(expected["mean"].tolist())
     numbered = bz.fit(M(), unlike.to_numpy(), "mle", seed=1)
-    with pytest.raises(bz.InputError, match="column '4' is not among the 3 of the fit"):  # which of them is not known
+    with raises(bz.InputError, "unknown_label", "'4'", "3"):  # which of them is not known
         bz.project(numbered, np.ones((2, 4)))
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import bayeszoo as bz
+from tests.refusals import raises
 
 COIN, NORMAL = bz.find("beta_bernoulli"), bz.find("normal_gamma")
 FLIPS = [1, 0, 1, 1, 0, 1]
@@ -81,9 +82,9 @@ def test_joint_covariance_of_fits(fits):
     assert bz.joint_covariance(exact).loc["theta", "theta"] == pytest.approx(stats.beta(5, 3).var(), rel=1e-12)
     variance = bz.summarize(laplace)["theta"]["sd"] ** 2
     assert bz.joint_covariance(laplace).loc["theta", "theta"] == pytest.approx(variance)
-    with pytest.raises(bz.InputError, match="a point estimate has no covariance"):
+    with raises(bz.InputError, "no_draws"):
         bz.joint_covariance(bz.fit(COIN(), FLIPS, "map", seed=1))
-    with pytest.raises(bz.Untrustworthy, match=r"the covariance is withheld: .*interrupted"):
+    with raises(bz.Untrustworthy, "withheld", "withheld", "interrupted"):
         bz.joint_covariance(stopped)
 
 

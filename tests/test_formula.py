@@ -13,6 +13,7 @@ from bayeszoo.data.read import read
 from bayeszoo.model.chunks import read_chunks
 from bayeszoo.results.stored import Fit
 from tests.reading import by_name, model_of, plain, refusal, refuses
+from tests.refusals import raises
 from tests.test_levels import cars
 
 formulaic = pytest.importorskip("formulaic")
@@ -86,7 +87,7 @@ def test_effects_leave_out_what_cannot_vary_alone():
 
     assert list(dict.fromkeys(effects(tree).index.get_level_values("feature"))) == ["gears", "C(origin)"]
     alone = bz.read(Linear, table(), formula="mpg ~ bs(weight, df=4)")
-    with pytest.raises(bz.InputError, match="no feature of the formula varies alone"):
+    with raises(bz.InputError, "unknown_name", "formula"):
         effects(bz.fit(Linear.weak(alone), alone, "map", seed=1))
 
 
@@ -174,7 +175,7 @@ def test_a_formula_in_a_file_is_checked_as_well():
     data = read(Line, ROWS, formula="y ~ center(a)")
     coding = {**data.reading["coding"], "formula": "1 + I(a.__class__)"}
     forged = type(data)(dict(data), columns=data.columns, reading={**data.reading, "coding": coding})
-    with pytest.raises(bz.InputError, match="cannot be used in a formula"):
+    with raises(bz.InputError, "bad_formula", "formula"):
         read(Line, {"a": [1]}, new=True, like=forged)
 
 
@@ -216,13 +217,13 @@ def test_rows_that_were_read_by_themselves_are_not_those_of_the_fit():
     tree = bz.fit(Linear.weak(data), data, "map", seed=1)
     assert Fit(tree).data.reading["coding"]["state"]
     apart = bz.read(Linear, frame.head(10), formula="mpg ~ center(weight)")
-    with pytest.raises(bz.InputError, match="were not read with the same rows; give the table itself"):
+    with raises(bz.InputError, "formula_needs_fit"):
         bz.predict(tree, apart)
 
 
 def test_chunks_and_a_missing_library_are_said(tmp_path, monkeypatch):
     table(50).to_csv(tmp_path / "cars.csv", index=False)
-    with pytest.raises(bz.InputError, match="--formula needs all rows together, and cannot be used with chunks"):
+    with raises(bz.InputError, "needs_rows", "formula"):
         list(read_chunks(Line, tmp_path / "cars.csv", 20, formula="mpg ~ weight"))
     monkeypatch.setattr(formula, "formulaic", lazy_loader.load("no_such_library_as_this"))
     assert str(refusal(Line, ROWS, formula="y ~ a")) == "formulas need formulaic; pip install 'bayeszoo[formula]'"
@@ -299,7 +300,7 @@ def test_a_column_with_the_name_of_a_function_takes_no_functions_place(name):
     expected = np.column_stack([table[name], np.log(x), np.exp(x), x - x.mean(), x**2])
     assert data["X"] == pytest.approx(expected)
     for term in (f"I(2 * {name})", f"C({name})", f"center({name})"):
-        with pytest.raises(bz.InputError, match=f"'{name}'.*write a column in backticks"):
+        with raises(bz.InputError, "bad_formula", name):
             bz.read(Line, table, formula=f"y ~ {term}")
     assert column_of(f"I(2 * `{name}` * log(x))", table) == pytest.approx(2 * np.array(table[name]) * np.log(x))
 

@@ -23,6 +23,7 @@ from bayeszoo.foundation.quadrature import Rule
 from bayeszoo.model.integration import integrate
 from bayeszoo.model.outer import OuterCoordinates
 from bayeszoo.results.stored import Fit
+from tests.refusals import raises
 
 full = sys.modules["bayeszoo.comparison.evidence.full_bayes"]
 
@@ -64,7 +65,7 @@ def test_a_grid_holds_scipy_s_evidence_at_equal_ratios_and_distances():
     model = NormalInverseWishart.weak(bz.example(NormalInverseWishart))
     lowest = len(model.Psi0) - 1  # a field with a lower bound stays above it
     assert np.isfinite(bz.evidence_grid(model, over={"nu0": (lowest + 0.01, 50.0)}, points=9).log_evidence).all()
-    with pytest.raises(bz.InputError, match=f"the bounds of nu0: LogUniform: low must be > {lowest}"):
+    with raises(bz.InputError, "out_of_range", "nu0", lowest):
         bz.evidence_grid(model, over={"nu0": (lowest, 50.0)})
 
 
@@ -206,7 +207,7 @@ def test_a_sharp_posterior_between_wide_bounds():
 
 def test_a_plateau_is_not_integrated_without_a_word():
     model = GaussianMean(m0=Y.mean(), sigma=2)
-    with pytest.raises(bz.Untrustworthy, match=r"no maximum to lay bounds around .*as s0 -> 0\): give bounds of s0"):
+    with raises(bz.Untrustworthy, "no_maximum", "s0"):
         bz.full_bayes(model, Y, "s0")
     found = bz.full_bayes(model, Y, bounds={"s0": (1e-3, 1e3)})
     assert found.status == "at the bounds"
@@ -283,7 +284,7 @@ def test_a_hard_edge_of_the_prior_is_integrated_or_shows():
 def test_a_prior_that_is_none_is_seen():
     found = bz.full_bayes(Scaled(m0=M0), Y, "sigma", log_prior=lambda sigma: 1 + log_precision_prior(sigma))
     assert "prior probability within the bounds 2.718" in failures(found.checks)
-    with pytest.raises(bz.InputError, match=r"log_prior must be a number below infinity, got nan at sigma=1\.\d+"):
+    with raises(bz.InputError, "wrong_type", "log_prior", "sigma", "1"):
         bz.full_bayes(GaussianMean(), Y, "sigma", log_prior=lambda sigma: math.nan)
 
 
@@ -317,15 +318,15 @@ def test_what_a_grid_is_not_over(model, over, message):
     ("call", "message"),
     [
         *[(lambda model, points=points: bz.evidence_grid(model, Y, {"sigma": (1, 2)}, points=points),
-           "points must be a whole number >= 2, and at most") for points in (1, 2.5, True, 10_000_000)],
-        (lambda model: bz.full_bayes(model, Y, "m0"), "a uniform prior of m0 needs bounds"),
-        (lambda model: bz.full_bayes(model, Y, "sigma", bounds={"s0": (1, 2)}), "bounds of s0, which is not among"),
+           ("too_large", "2")) for points in (1, 2.5, True, 10_000_000)],
+        (lambda model: bz.full_bayes(model, Y, "m0"), ("out_of_range", "m0")),
+        (lambda model: bz.full_bayes(model, Y, "sigma", bounds={"s0": (1, 2)}), ("out_of_range", "s0")),
         (lambda model: bz.full_bayes(model, Y, "s0", plug_in=bz.empirical_bayes(model, Y, "sigma")),
-         "plug_in is the maximum over sigma, not over s0"),
+         ("not_comparable", "plug_in", "sigma", "s0")),
     ],
 )  # fmt: skip
 def test_what_cannot_be_integrated(call, message):
-    with pytest.raises(bz.InputError, match=message):
+    with raises(bz.InputError, *message):
         call(GaussianMean(s0=1, sigma=2))
 
 
@@ -458,7 +459,7 @@ def test_a_field_of_several_entries_is_several_numbers():
     assert fitted.posterior["alpha"].mean()[0] == pytest.approx(alpha, rel=1e-6)
     assert bz.fit(own, counts, "exact", seed=1).posterior["alpha"].dims == ("chain", "draw", "category")
     wide = DirichletMultinomial(alpha=(1.0,) * 4)
-    with pytest.raises(bz.NumericalError, match="4 numbers, and it is of at most 3"):
+    with raises(bz.NumericalError, "too_large", "4", "3"):
         integrate(bz.over(wide, {"alpha": LogUniform(0.1, 10)}), bz.read(DirichletMultinomial, ["a", "b", "c", "d"]))
 
 
@@ -471,7 +472,7 @@ def test_priors_of_fields_are_values():
     whole = scipy.integrate.quad(height, 0, np.inf, epsabs=0, epsrel=1e-11, limit=200)[0]
     assert ok(found).log_evidence == pytest.approx(math.log(whole), abs=1e-8)
     assert found.prior == "sigma ~ HalfNormal(4)"
-    with pytest.raises(bz.InputError, match="both bounds and a prior"):
+    with raises(bz.InputError, "out_of_range"):
         bz.full_bayes(GaussianMean(), Y, bounds={"sigma": (1, 2)}, priors={"sigma": "HalfNormal(4)"})
 
 

@@ -8,6 +8,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.answers import group_estimates as module
+from tests.refusals import raises
 
 Y, SE = np.array([6.0, 2.0, -3.0]), np.array([3.0, 1.5, 4.0])
 ABC = {"group": list("abc"), "y": Y, "se": SE}
@@ -220,7 +221,7 @@ def test_many_groups_are_compared_with_the_one_of_which_most_is_known():
     other = bz.contrasts(tree, against="f")
     assert other["against"].tolist() == ["f"] * 5
     assert other.attrs["notes"] == []
-    with pytest.raises(bz.InputError, match="there is no group 'x'; the groups are a, b, c, d, e, f"):
+    with raises(bz.InputError, "unknown_name", "'x'", "b", "c", "f"):
         bz.contrasts(tree, against="x")
 
 
@@ -236,7 +237,7 @@ def test_contrasts_of_a_point_estimate_are_differences_only():
 def test_other_models_are_refused():
     M = bz.find("gaussian_mean")
     tree = bz.fit(M(), {"y": [1.0, 2.0]}, "exact", seed=1)
-    with pytest.raises(bz.InputError, match="gaussian_mean is no model of groups with one parameter each; fit one"):
+    with raises(bz.InputError, "no_groups", "gaussian_mean"):
         bz.group_estimates(tree)
 
 

@@ -13,6 +13,7 @@ from bayeszoo.data.inputs import GroupEvents, GroupMeans, GroupTrials, places_of
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from tests.reading import model_of, plain, refuses
+from tests.refusals import raises
 
 DATA = Path(__file__).parent.parent / "models" / "data"
 Means, Trials, Events = model_of(GroupMeans()), model_of(GroupTrials()), model_of(GroupEvents())
@@ -306,7 +307,7 @@ def test_rows_without_names_are_of_groups_that_the_fit_does_not_have(model):
 
 def test_the_numbers_that_are_named_as_the_outcome_are_not_left_out():
     fit = read(Means, SCHOOLS)
-    with pytest.raises(InputError, match="column 'effect', row 2: 'x' is not a number"):
+    with raises(InputError, "not_a_number", "'effect'", "2", "'x'"):
         read(Means, {"school": ["A", "B"], "effect": ["1", "x"], "se": [1, 2]}, new=True, like=dict(fit))
 
 
@@ -345,7 +346,7 @@ def test_groups_are_reordered_with_their_names(model):
     assert plain(inputs.relabelled(data, "group", order)) == plain(moved)
     first, rest = inputs.split(data, 1)
     assert (first["group"].tolist(), rest["group"].tolist()) == (["a"], ["b", "c"])
-    with pytest.raises(InputError, match=f"the {inputs.beside} of further groups is not known; give a table with"):
+    with raises(InputError, "new_rows_unknown", inputs.beside):
         inputs.unseen(data, 2)
 
 

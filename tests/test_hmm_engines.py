@@ -30,6 +30,7 @@ from bayeszoo.families.hmm.emissions import distinct
 from bayeszoo.inference.labels.align import align
 from bayeszoo.likelihoods.ops.hmm import hmm_poisson_log_likelihood
 from tests.own_models.hmm_example import HMMExample
+from tests.refusals import raises
 from tests.test_hmm_models import (
     CASINO,
     CATEGORICAL,
@@ -303,17 +304,17 @@ STEADY = GAUSSIAN(b0=0.02, a0=1.5, m0=1, kappa0=0.01)
 @pytest.mark.parametrize(
     ("model", "y", "method", "why"),
     [
-        (FLAT, [0] * 12, "map", "emit alike"),
-        (FLAT, [4] * 10, "mle", "emit alike"),
-        (APART, [1, 0, 5, 9], "mle", "emit alike"),
-        (FLAT, [0, 0, 0, 0, 90], "mle", "state . is never left"),
-        (FLAT, [0, 0, 0, 0, 90], "map", "state . is never left"),
-        (STEADY, [1.0] * 20, "map", "never left"),  # a state without rows, whose transitions may be anything
-        (GAUSSIAN(K=1), [1.0] * 20, "mle", "its variance goes to 0"),
+        (FLAT, [0] * 12, "map", ("no_maximum",)),
+        (FLAT, [4] * 10, "mle", ("no_maximum",)),
+        (APART, [1, 0, 5, 9], "mle", ("no_maximum",)),
+        (FLAT, [0, 0, 0, 0, 90], "mle", ("not_converged",)),
+        (FLAT, [0, 0, 0, 0, 90], "map", ("not_converged",)),
+        (STEADY, [1.0] * 20, "map", ("no_maximum",)),  # a state without rows, whose transitions may be anything
+        (GAUSSIAN(K=1), [1.0] * 20, "mle", ("not_converged", "0")),
     ],
 )
 def test_a_maximum_that_is_no_single_point_is_no_answer(model, y, method, why):
-    with pytest.raises(NumericalError, match=why):
+    with raises(NumericalError, *why):
         bz.fit(model, {"y": y}, method=method, seed=1)
 
 

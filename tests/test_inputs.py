@@ -11,6 +11,7 @@ from bayeszoo.data.read import read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, refuses
+from tests.refusals import raises
 
 DROP = "; use --missing drop"
 DIGITS = " for all digits; rescale it, or write 0"
@@ -253,7 +254,7 @@ test_new_exposures_that_are_refused = refuses(Events, EXPOSURES)
 
 
 def test_further_exposures_are_not_known():
-    with pytest.raises(InputError, match="the exposure of further rows is not known; give a table"):
+    with raises(InputError, "new_rows_unknown", "exposure"):
         Counts("y").unseen(ALONE | TIME, 1)
     assert [Counts("y").has_outcome(data) for data in (ALONE, TIME)] == [True, False]
 

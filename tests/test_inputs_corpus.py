@@ -16,6 +16,7 @@ from bayeszoo.data.inputs import Corpus, Documents
 from bayeszoo.data.read import Data, Example, example, read
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, refuses
+from tests.refusals import raises
 
 ADDED = "1 row repeats its document and word: the counts are added"
 DROP = "; use --missing drop"
@@ -250,7 +251,7 @@ def test_new_documents_have_the_vocabulary_of_the_fit():
     without = read(Topics, ["bb the zz"], new=True, like=fit, stop_words="english", min_documents=5)
     assert without.notes[2] == "1 of 2 words is not in the vocabulary of the fit and is left out (50.0%)"
     assert read(Topics, new, new=True, like=fit) is new
-    with pytest.raises(InputError, match=r"^none of the 2 words is in the vocabulary of the fit$"):
+    with raises(InputError, "unknown_label", "2", "vocabulary"):
         read(Topics, ["xx yy"], new=True, like=fit)
     assert read(Topics, ["!"], new=True, like=fit).rows == 1  # an empty document is a document
 

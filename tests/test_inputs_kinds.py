@@ -32,6 +32,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, refuses
+from tests.refusals import raises
 
 A_ROW_EACH = "; give it a row for each outcome"
 DROP = "; use --missing drop"
@@ -294,7 +295,7 @@ def test_a_mapping_with_options_or_other_names_is_a_table_of_the_user():
 
 def test_codes_mean_nothing_to_another_kind():
     labels = read(model_of(CATEGORIES), ["b", "a"])
-    with pytest.raises(InputError, match=r"^column 'y', row 1: 'b' is not a number"):
+    with raises(InputError, "not_a_number", "'y'", "1", "'b'"):
         read(model_of(Counts()), labels)
     counts = read(model_of(CATEGORIES), {"b": [1, 2], "a": [3, 4]})
     assert read(model_of(Matrix()), counts)["Y"].tolist() == [[1.0, 3.0], [2.0, 4.0]]

@@ -15,6 +15,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.read import read_table
 from bayeszoo.errors import InputError
 from tests.reading import by_name, model_of, plain, refusal, refuses, typed
+from tests.refusals import raises
 
 USE_A_B = " of the fit; use --features a,b"
 
@@ -250,7 +251,7 @@ def test_units():
     scaled = INPUTS.rescaled(arrays, np.array([2.0, 1e3]), np.array([0.0, -1.0]))
     assert scaled["X"].tolist() == [[2.0, 1999.0], [6.0, 4999.0], [14.0, 5999.0]]
     assert scaled["y"] is arrays["y"]
-    with pytest.raises(InputError, match=r"^the features of further rows are not known; .* with the columns x1, x2$"):
+    with raises(InputError, "new_rows_unknown", "x1", "x2"):
         INPUTS.unseen(arrays, 2)
 
 

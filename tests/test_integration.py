@@ -24,6 +24,7 @@ from bayeszoo.foundation.gate import failures, passed
 from bayeszoo.inference.methods.modes import surface
 from bayeszoo.model.integration import integrate
 from bayeszoo.results.summary import document
+from tests.refusals import raises
 
 SCHOOLS = NormalMeans(m0=0, s0=5, t0=5)
 
@@ -186,7 +187,7 @@ def test_the_mle_of_scattered_groups_solves_the_likelihood_equations():
 
 def test_a_likelihood_without_a_maximum_is_refused():
     equal = {"successes": [5, 5, 5], "trials": [10, 10, 10], "group": ["a", "b", "c"]}
-    with pytest.raises(bz.NumericalError, match="the density grows as size runs off to inf"):
+    with raises(bz.NumericalError, "no_maximum"):
         bz.fit(BetaBinomial(), equal, "mle", seed=1)
 
 

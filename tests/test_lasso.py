@@ -15,6 +15,7 @@ from bayeszoo.contract.sampler import MAX_Z, largest_z
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.lasso import mode as lasso
 from bayeszoo.families.lasso.mode import LIMIT, joint_modes, kkt_violation, mode
+from tests.refusals import raises
 
 LASSO = bz.find("bayesian_lasso")
 DIABETES = bz.example(LASSO)
@@ -147,7 +148,7 @@ def test_what_a_wrong_solver_returns_is_not_certified(monkeypatch, wrong):
     assert mode(X, y, b, SIGMA2).violation <= 1e-9  # coordinate descent mends it
     monkeypatch.setattr(lasso, "_coordinate_descent", lambda columns, target, start: start)
     assert mode(X, y, b, SIGMA2).violation > LIMIT
-    with pytest.raises(NumericalError, match="no joint mode of weights and noise found"):
+    with raises(NumericalError, "not_converged"):
         joint_modes(X, y, b, 3.0, 2.0)
 
 

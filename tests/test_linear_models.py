@@ -13,6 +13,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.linear.design import INTERCEPT, identified
 from bayeszoo.families.linear.least_squares import fitted, identify, solve
 from bayeszoo.families.statistics.factored import FactoredMoments
+from tests.refusals import raises
 
 RIDGE, REGRESSION, LASSO = (bz.find(name) for name in ("ridge", "linear_regression", "bayesian_lasso"))
 LINEAR = [RIDGE, REGRESSION, LASSO]
@@ -100,30 +101,30 @@ ANY = [
     ("family", "fields", "message"),
     [
         *((family, *case) for family in LINEAR for case in ANY),
-        (RIDGE, {"tau": 0}, "prior sd of the weights tau must be > 0, got 0"),
-        (RIDGE, {"sigma": -1}, "noise sd sigma must be > 0, got -1"),
-        (REGRESSION, {"V0": 0}, "prior covariance V0 over sigma2 must be > 0, got 0"),
-        (REGRESSION, {"V0": [[1, 2], [2, 1]]}, r"V0 over sigma2 is not positive definite \(smallest eigenvalue -1\)"),
-        (REGRESSION, {"V0": [[1, 0.5], [0, 1]]}, r"V0 over sigma2 is not symmetric: \[0,1\]=0.5, \[1,0\]=0"),
-        (REGRESSION, {"V0": (2.0 * np.eye(3)).tolist()}, "V0 is 3 x 3, the model has 11 terms"),
-        (REGRESSION, {"w0": [1.0, 2.0]}, "prior mean of the weights w0 has 2 entries, the data 10 of slope"),
-        (LASSO, {"b": float("nan")}, "prior scale of the weights b must be finite"),
-        (LASSO, {"learn_sigma": 1}, "learn_sigma and scale_mixture must be true or false"),
+        (RIDGE, {"tau": 0}, ("out_of_range", "sd", "tau", "0")),
+        (RIDGE, {"sigma": -1}, ("out_of_range", "sd", "sigma", "0", "-1")),
+        (REGRESSION, {"V0": 0}, ("out_of_range", "V0")),
+        (REGRESSION, {"V0": [[1, 2], [2, 1]]}, ("not_positive_definite", "V0", "-1")),
+        (REGRESSION, {"V0": [[1, 0.5], [0, 1]]}, ("not_symmetric", "V0", "0,1", "0.5", "1,0")),
+        (REGRESSION, {"V0": (2.0 * np.eye(3)).tolist()}, ("wrong_shape", "V0", "3", "x", "11")),
+        (REGRESSION, {"w0": [1.0, 2.0]}, ("wrong_shape", "mean", "w0", "2", "10")),
+        (LASSO, {"b": float("nan")}, ("out_of_range", "b")),
+        (LASSO, {"learn_sigma": 1}, ("wrong_type", "learn_sigma", "scale_mixture")),
     ],
 )
 def test_wrong_fields_are_named(family, fields, message):
-    with pytest.raises(bz.InputError, match=message):
+    with raises(bz.InputError, *message):
         bz.fit(family(**fields), DIABETES, "exact")
 
 
 def test_what_a_linear_model_does_not_take():
     data = bz.read(RIDGE, {"y": [1.0, 2.0], "x": [0.0, 1.0], "x^2": [0.0, 3.0]})
-    with pytest.raises(bz.InputError, match=r"a feature is called 'x\^2', as a term of the model is; rename it"):
+    with raises(bz.InputError, "duplicate_name", "'x^2'"):
         RIDGE(degree=2).coords(data)
-    with pytest.raises(bz.InputError, match="identified needs a linear model"):
+    with raises(bz.InputError, "not_linear"):
         identified(bz.find("normal_gamma")())
     wide = small(8, 40)  # more features than rows
-    with pytest.raises(bz.NumericalError, match="the data identify 8 of 41 combinations of weights"):
+    with raises(bz.NumericalError, "no_maximum", "8", "41"):
         bz.fit(RIDGE.weak(wide), wide, "mle")
 
 
@@ -136,7 +137,7 @@ def test_predictions_find_the_features_of_a_new_table_by_name():
     alone = bz.predict(tree, {"x3": test[:, 2], "x1": test[:, 0], "more": test[:, 1] * 0, "x2": test[:, 1]})
     assert np.allclose(alone["mean"], frame["mean"])
     assert alone["observed"].isna().all()
-    with pytest.raises(bz.InputError, match="features of further rows are not known"):
+    with raises(bz.InputError, "new_rows_unknown"):
         bz.predict(tree, 3)
 
 
@@ -250,7 +251,7 @@ def test_rows_taken_away_leave_the_others(n, k, removed, range_of_units):
 
 def test_designs_in_other_units_do_not_add_up():
     columns, outcome = rows(5, 2)
-    with pytest.raises(InputError, match="different units"):
+    with raises(InputError, "wrong_statistics"):
         moments(columns, outcome) + FactoredMoments.of(columns, outcome, np.array([1.0, 2.0]))
 
 

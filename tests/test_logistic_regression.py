@@ -14,6 +14,7 @@ from bayeszoo.families.glm.links import Logit
 from bayeszoo.foundation import newton
 from bayeszoo.likelihoods.ops.glm import glm_log_likelihood
 from bayeszoo.results.summary import document
+from tests.refusals import raises
 
 LOGISTIC = bz.find("logistic_regression")
 DOSE, DEATHS = np.array([-0.86, -0.30, -0.05, 0.73]), [0, 1, 3, 5]
@@ -115,7 +116,7 @@ def test_exact_moments_are_those_of_a_plain_grid():
 
 
 def test_exact_answers_are_of_one_or_two_weights():
-    with pytest.raises(bz.NumericalError, match="at most 2 weights, and there are 4"):
+    with raises(bz.NumericalError, "integration_failed", "2", "4"):
         bz.fit(LOGISTIC(), rows(), "exact", seed=1)
     slope = bz.fit(LOGISTIC(intercept=False, tau=2.0), (BIOASSAY[0], BIOASSAY[1]), "exact", seed=1)
     x, y = BIOASSAY[0][:, 0], BIOASSAY[1]
@@ -129,15 +130,19 @@ def test_exact_answers_are_of_one_or_two_weights():
 @pytest.mark.parametrize(
     ("table", "options", "line"),
     [
-        (trials(animals=[5, 5, 2, 5]), {"successes": "deaths", "trials": "animals"}, "successes are more than 2"),
-        (trials(), {"successes": "deaths"}, "say which column holds them with --trials"),
-        (trials(), {"target": "deaths", "features": ["dose"]}, "is neither 0 nor 1"),
-        (trials(animals=[5, 5.5, 5, 5]), {"successes": "deaths", "trials": "animals"}, "not a whole number"),
-        (trials(), {"successes": "deaths", "trials": "animals", "positive": "1"}, "leave out --target and --positive"),
+        (
+            trials(animals=[5, 5, 2, 5]),
+            {"successes": "deaths", "trials": "animals"},
+            ("successes_above_trials", "2"),
+        ),
+        (trials(), {"successes": "deaths"}, ("options_go_together",)),
+        (trials(), {"target": "deaths", "features": ["dose"]}, ("not_binary", "0", "1")),
+        (trials(animals=[5, 5.5, 5, 5]), {"successes": "deaths", "trials": "animals"}, ("not_whole",)),
+        (trials(), {"successes": "deaths", "trials": "animals", "positive": "1"}, ("conflicting_options", "positive")),
     ],
 )
 def test_trials_that_are_refused(table, options, line):
-    with pytest.raises(bz.InputError, match=line):
+    with raises(bz.InputError, *line):
         read(table, **options)
 
 
@@ -300,7 +305,7 @@ def test_derivatives_are_those_of_finite_differences():
 
 def test_newton_says_that_a_flat_density_has_no_single_maximum():
     flat = newton.Derivatives(0.0, np.array([1.0, 0.0]), np.diag([1.0, 0.0]))
-    with pytest.raises(bz.NumericalError, match="no maximum at one point"):
+    with raises(bz.NumericalError, "no_maximum"):
         newton.climb(lambda u: flat, np.zeros(2))
 
 

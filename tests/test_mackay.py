@@ -13,6 +13,7 @@ from bayeszoo.models.ridge import Ridge
 from sklearn.linear_model import BayesianRidge
 
 import bayeszoo as bz
+from tests.refusals import raises
 
 DIABETES = bz.example(Ridge)
 WEAK = Ridge.weak(DIABETES)
@@ -174,14 +175,14 @@ def test_where_there_is_no_fixed_point_the_reason_is_said(monkeypatch):
 @pytest.mark.parametrize(
     ("model", "over", "message"),
     [
-        (GaussianMean(), "sigma", "is for ridge regression, not for gaussian_mean"),
-        (Ridge(), ["s0"], "over tau, sigma or both, got s0"),
-        (Ridge(), [], "got nothing"),
-        (Ridge(), ["tau", "tau"], "got tau, tau"),
+        (GaussianMean(), "sigma", ("mackay_unavailable", "ridge", "gaussian_mean")),
+        (Ridge(), ["s0"], ("mackay_unavailable", "tau", "sigma", "s0")),
+        (Ridge(), [], ("mackay_unavailable",)),
+        (Ridge(), ["tau", "tau"], ("mackay_unavailable", "tau")),
     ],
 )
 def test_what_it_is_not_for(model, over, message):
-    with pytest.raises(bz.InputError, match=message):
+    with raises(bz.InputError, *message):
         bz.mackay(model, None, over)
 
 

@@ -24,6 +24,7 @@ from bayeszoo.inference.methods.advi import _fixed_draws
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.results.stored import Fit
 from tests.bad_models.grouped import Grouped
+from tests.refusals import raises
 
 M = bz.find("beta_bernoulli")
 ALL = methods_for(M)
@@ -98,7 +99,7 @@ def test_point_estimates_are_the_closed_forms(placenta):
 
 
 def test_flat_posterior_has_no_mode():
-    with pytest.raises(bz.NumericalError, match="density of theta is flat"):
+    with raises(bz.NumericalError, "no_maximum", "theta"):
         M().map(M().statistics({"y": np.array([], dtype=int)}))
 
 
@@ -144,7 +145,7 @@ def test_advi_does_not_depend_on_a_constant(constant):
 def test_data_of_another_model_are_checked_again():
     real = bz.read(type("Measured", (M,), {"inputs": Real("y"), "examples": ()}), [0.7, 1.9, -3.0])
     for data in (real, bz.Data({"y": np.array([0.6, 0.9, 1.9])})):
-        with pytest.raises(bz.InputError, match="is neither 0 nor 1"):
+        with raises(bz.InputError, "not_binary", "0", "1"):
             bz.fit(M(), data, "exact")
     assert bz.read(M, bz.Data({"y": np.array([0.0, 1.0])}))["y"].tolist() == [0, 1]
 
@@ -195,7 +196,7 @@ def test_elbo_has_every_constant():
 def test_discrete_variables_are_refused():
     with pm.Model() as model:
         pm.Bernoulli("z", np.float64(0.5))
-    with pytest.raises(bz.InputError, match="z: discrete variables have no gradient; sum them out"):
+    with raises(bz.InputError, "discrete_variables", "z"):
         Density(model)
 
 
@@ -203,7 +204,7 @@ def test_a_seed_may_be_a_generator():
     first = bz.fit(M(), PLACENTA, "exact", seed=np.random.default_rng(7))
     again = bz.fit(M(), PLACENTA, "exact", seed=first.attrs["seed"])
     assert first["posterior"].identical(again["posterior"])
-    with pytest.raises(bz.InputError, match="seed must be a whole number from 0"):
+    with raises(bz.InputError, "wrong_type", "seed", "0"):
         bz.fit(M(), PLACENTA, "exact", seed=-1)
 
 

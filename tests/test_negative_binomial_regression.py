@@ -8,6 +8,7 @@ from scipy.stats import nbinom, poisson
 import bayeszoo as bz
 from bayeszoo.distributions.discrete import LogMeanNegativeBinomial
 from bayeszoo.families.glm.negative_binomial import NegativeBinomial
+from tests.refusals import raises
 
 COUNTS = bz.find("negative_binomial_regression")
 
@@ -110,7 +111,7 @@ def test_a_level_of_zeros_alone_is_refused_by_name():
 
 
 def test_a_count_that_is_no_whole_number_is_refused():
-    with pytest.raises(bz.InputError, match=r"row 2: 2\.5 is not a whole number"):
+    with raises(bz.InputError, "not_whole", "2.5"):
         bz.read(COUNTS, {"y": [1.0, 2.5, 3.0], "x": [1.0, 2.0, 3.0]})
 
 

@@ -19,6 +19,7 @@ from bayeszoo.foundation import optimize
 from bayeszoo.foundation.gate import check_draws
 from bayeszoo.foundation.optimize import maximize
 from bayeszoo.results.summary import document
+from tests.refusals import raises
 
 BetaBernoulli, GaussianMean = map(bz.find, ("beta_bernoulli", "gaussian_mean"))
 GaussianPrecision, NormalGamma = map(bz.find, ("gaussian_precision", "normal_gamma"))
@@ -48,9 +49,9 @@ def test_labels_of_new_rows_mean_what_they_mean_in_the_fit(coin, tmp_path):
     ("rows", "positive"), [(["no"], "no"), (["no", "yes"], "no"), (["maybe", "yes"], "yes"), (["ja", "nein"], "ja")]
 )
 def test_labels_of_new_rows_that_mean_something_else_are_refused(coin, rows, positive):
-    with pytest.raises(InputError, match="but before 'no' is 0 and 'yes' is 1; use --positive yes"):
+    with raises(InputError, "same_words_needed", "0", "'yes'", "1", "positive"):
         bz.predict(coin, {"won": rows}, positive=positive)
-    with pytest.raises(InputError, match="but before 'no' is 0 and 'yes' is 1; use --positive yes"):
+    with raises(InputError, "same_words_needed", "0", "'yes'", "1", "positive"):
         bz.predict(coin, bz.read(BetaBernoulli, {"won": rows}, positive=positive))
 
 
@@ -66,7 +67,7 @@ def test_batches_of_opposite_labels_are_not_pooled():
         model = bz.update(model, batch, **options)
     assert str(model) == str(BetaBernoulli(a=5, b=3))
     for batch, label in ((["no", "yes"], "no"), (["no"], "no"), (["yes", "maybe"], "yes"), ([0, 1], "0")):
-        with pytest.raises(InputError, match="in these rows"):
+        with raises(InputError, "same_words_needed"):
             bz.update(model, batch, positive=label)
     assert str(bz.update(model, [0, 1])) == str(BetaBernoulli(a=6, b=4))
 
@@ -208,7 +209,7 @@ def test_of_two_fits_with_one_name_the_second_is_refused(coin, tmp_path, monkeyp
     bz.save(coin, path)
     before = path.read_bytes()
     monkeypatch.setattr(files, "probe", lambda path, overwrite=False: probe(path, True))  # both began at once
-    with pytest.raises(InputError, match="was written by another run meanwhile"):
+    with raises(InputError, "not_writable"):
         bz.save(coin, path)
     assert path.read_bytes() == before
     bz.save(coin, path, overwrite=True)
@@ -218,7 +219,7 @@ def test_a_writer_that_is_missing_is_found_before_the_run(tmp_path, monkeypatch)
     from bayeszoo.results import files
 
     monkeypatch.setattr(files, "ENGINE", "h5netcdf_of_another_age")
-    with pytest.raises(InputError, match="not installed; pip install"):
+    with raises(InputError, "missing_package"):
         files.probe(tmp_path / "coin.nc")
 
 
@@ -276,9 +277,9 @@ def test_a_constant_column_of_a_matrix_is_said():
 def test_what_would_not_fit_into_memory_is_refused():
     Wishart = bz.find("normal_inverse_wishart")
     rows = bz.read(Wishart, np.random.default_rng(0).normal(size=(3, 40)))
-    with pytest.raises(InputError, match=r"400,000 draws of 1,640 quantities take 5\.2 GB; ask for fewer draws"):
+    with raises(InputError, "not_writable", "400,000", "1,640", "5.2"):
         bz.fit(Wishart.weak(rows), rows, method="exact", seed=1, draws=100_000)
-    with pytest.raises(InputError, match=r"20,000 columns have a covariance of 3\.2 GB"):
+    with raises(InputError, "not_writable", "20,000", "3.2"):
         Wishart.weak({"Y": np.zeros((3, 20_000))})
 
 
@@ -307,7 +308,7 @@ def data():
 
 @pytest.mark.parametrize("method", ["laplace", "advi", "fullrank_advi", "map"])
 def test_too_many_coordinates_are_refused_in_one_line(few, data, method):
-    with pytest.raises(bz.NumericalError, match=r"matrices of 5 x 5 numbers here, and 4 is the most: use vb, gibbs or"):
+    with raises(bz.NumericalError, "too_large", "5", "4", "gibbs"):
         bz.fit(MODEL.weak(data), data, method, seed=1)
     (found,) = fit_each(MODEL.weak(data), data, [method], seed=1)  # a comparison goes on without it
     assert isinstance(found, Withheld)

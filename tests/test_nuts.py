@@ -17,6 +17,7 @@ from bayeszoo.inference.methods import nuts
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import document
 from tests.quick import quick_first, quick_where, zoo_with
+from tests.refusals import raises
 
 SAMPLERS = ("nutpie", "pymc")
 EXACT = scipy.stats.beta(438, 544)  # of 437 girls among 980 births, under a flat prior
@@ -178,7 +179,7 @@ def test_a_density_that_is_finite_nowhere_is_a_numerical_failure(grouped, monkey
         return declared
 
     monkeypatch.setattr(grouped, "declare", impossible)
-    with pytest.raises(NumericalError, match=f"^{sampler}: ") as caught:
+    with raises(NumericalError, "sampler_stopped", sampler) as caught:
         bz.fit(grouped(), [0, 1, 2], seed=1, sampler=sampler)
     assert "\n" not in str(caught.value)
     if sampler == "nutpie":  # whose threads, once begun, end the process by a signal
@@ -187,5 +188,5 @@ def test_a_density_that_is_finite_nowhere_is_a_numerical_failure(grouped, monkey
 
 def test_a_panic_of_the_sampler_is_an_error_of_ours():
     panic = type("PanicException", (BaseException,), {})("called `Result::unwrap()`\nstack")
-    with pytest.raises(NumericalError, match=r"^the sampler stopped: called `Result::unwrap\(\)`$"):
+    with raises(NumericalError, "sampler_stopped", "sampler"):
         nuts._wait(Mock(**{"wait.side_effect": panic}))

@@ -11,6 +11,7 @@ import bayeszoo as bz
 from bayeszoo.distributions.discrete import LogMeanPoisson
 from bayeszoo.families.glm.links import Log
 from bayeszoo.likelihoods.ops.glm import glm_log_likelihood
+from tests.refusals import raises
 
 POISSON = bz.find("poisson_regression")
 
@@ -112,14 +113,14 @@ def test_counts_above_0_of_a_whole_range_have_a_maximum():
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"y": [1, 2.5, 3]}, "row 2: 2.5 is not a whole number"),
-        ({"y": [1, -2, 3]}, "is negative"),
-        ({"t": [1.0, 0.0, 2.0]}, "row 2: 0.0 is not > 0"),
-        ({"t": [1.0, -1.0, 2.0]}, "is not > 0"),
+        ({"y": [1, 2.5, 3]}, ("not_whole", "2.5")),
+        ({"y": [1, -2, 3]}, ("out_of_range",)),
+        ({"t": [1.0, 0.0, 2.0]}, ("out_of_range", "2", "0.0")),
+        ({"t": [1.0, -1.0, 2.0]}, ("out_of_range", "0")),
     ],
 )
 def test_what_is_no_count_or_no_exposure_is_refused(change, line):
-    with pytest.raises(bz.InputError, match=line):
+    with raises(bz.InputError, *line):
         bz.read(POISSON, {"y": [1, 2, 3], "x": [1.0, 2, 4], "t": [1.0, 1, 2], **change}, exposure="t")
 
 

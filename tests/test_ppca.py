@@ -19,6 +19,7 @@ from bayeszoo.inference.engine.ascent import NOISE
 from bayeszoo.inference.methods import em
 from bayeszoo.results.assemble import _variables
 from bayeszoo.results.stored import Fit
+from tests.refusals import raises
 from tests.test_likelihoods_counts import by_scipy
 
 Ppca = bz.find("ppca")
@@ -157,18 +158,18 @@ def test_fewer_rows_than_columns_will_do():
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_rows_that_factors_fit_exactly_have_no_maximum(rows):
     model, data = Ppca(q=2), data_of(planted(rows, q=2)[1])
-    with pytest.raises(NumericalError, match=f"no maximum-likelihood estimate: 2 components fit the {rows} row"):
+    with raises(NumericalError, "no_maximum", "estimate", "2", rows):
         em.mle(model, model.statistics(data))
-    with pytest.raises(NumericalError, match="2 components fit the rows exactly"):
+    with raises(NumericalError, "not_converged", "2"):
         climbed(model, data)
     assert np.isfinite(climbed(model, data, flat=False).objective)
 
 
 def test_as_many_factors_as_columns_are_refused():
     for q, columns, message in ((5, 3, "5 factors of 3 columns: at most 2"), (1, 1, "1 factor of 1 column: none is")):
-        with pytest.raises(InputError, match=f"^{message}"):
+        with raises(InputError, "too_many_factors", message):
             bz.fit(Ppca(q=q), data_of(np.ones((4, columns))), "mle")
-    with pytest.raises(InputError, match="at least 1"):
+    with raises(InputError, "out_of_range", "1"):
         Ppca(q=0)
 
 
@@ -258,7 +259,7 @@ def test_declared_and_compressed_are_one_density_and_scipys(data):
 
 def test_a_step_that_forgets_the_prior_is_seen_to_fall(monkeypatch):
     monkeypatch.setattr(Ppca, "m_step", lambda self, stats, flat=False: ppca.m_step_flat(stats))
-    with pytest.raises(NumericalError, match="the objective fell"):
+    with raises(NumericalError, "not_converged"):
         climbed(replace(WEAK, w0=0.05), IRIS, flat=False)
 
 

@@ -6,6 +6,7 @@ from scipy import integrate, stats
 
 import bayeszoo as bz
 from bayeszoo.report.provenance import _prior
+from tests.refusals import raises
 
 Y = np.array([1.2, -0.4, 2.2, 0.9, 1.7])
 
@@ -90,7 +91,7 @@ def test_a_model_without_a_closed_form_of_the_data_says_why():
     lasso = bz.find("bayesian_lasso")
     data = bz.read(lasso, {"y": [1.0, 2.0, 0.5, 1.4], "a": [0.0, 1.0, 0.2, 0.4], "b": [0.1, 0.9, 0.3, 0.4]}, target="y")
     for name, prior in (("m0", "Normal(0, 1)"), ("b", "HalfCauchy(1)"), ("sigma", "HalfNormal(1)")):
-        with pytest.raises(bz.NumericalError, match="not orthogonal"):
+        with raises(bz.NumericalError, "no_closed_form"):
             bz.fit(bz.over(lasso.weak(data), {name: prior}), data, "exact", seed=1)
 
 

@@ -10,6 +10,7 @@ import scipy
 import bayeszoo as bz
 from bayeszoo.compile.density import Density
 from bayeszoo.results.stored import Fit
+from tests.refusals import raises
 
 NAMES = ("ridge", "linear_regression", "bayesian_lasso", "robust_regression")
 RIDGE, REGRESSION, LASSO, ROBUST = map(bz.find, NAMES)
@@ -132,9 +133,9 @@ def test_what_is_said_of_duplicates_and_powers_and_degrees_of_freedom():
     data = bz.read(LASSO, {"y": [1.0, 2.0, 3.1, 4.2], "a": [1.0, 2.0, 3.0, 5.0], "b": [1.0, 2.0, 3.0, 5.0]})
     assert "a mode of such weights is one of several" in bz.fit(LASSO.weak(data), data, "map").attrs["notes"]
     years = bz.read(RIDGE, {"t": 1.7e18 + 1e15 * np.arange(9.0), "y": np.arange(9.0)})
-    with pytest.raises(bz.InputError, match="a power up to 20 of a feature is too large; set center and scale"):
+    with raises(bz.InputError, "too_large", "20"):
         bz.fit(RIDGE(degree=20), years, "exact")
-    with pytest.raises(bz.InputError, match="nu must be at most 1e6 in PyMC, got 1e"):
+    with raises(bz.InputError, "out_of_range", "nu", "1e6"):
         ROBUST(nu=1e8).declare(bz.example(ROBUST))
 
 
@@ -142,7 +143,7 @@ def test_weak_priors_know_their_features():
     data = bz.read(RIDGE, {"y": [1.0, 2.0, 4.0], "a": [1.0, 2.0, 5.0], "b": [0.0, 1.0, 0.0]})
     model = RIDGE.weak(data)
     assert model.simulate(np.random.default_rng(0), 5)[1]["feature"].tolist() == ["a", "b"]
-    with pytest.raises(bz.InputError, match="the data have feature 'b', 'a', but the prior is for 'a', 'b'"):
+    with raises(bz.InputError, "labels_differ", "'b'"):
         bz.fit(model, {"y": [1.0, 2.0, 4.0], "b": [0.0, 1.0, 0.0], "a": [1.0, 2.0, 5.0]}, "exact")
 
 

@@ -15,6 +15,7 @@ import bayeszoo as bz
 from bayeszoo.answers.residuals import pointwise_level, quantiles
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from tests.quick import quick_where
+from tests.refusals import raises
 from tests.test_predictive_check import regression
 from tests.test_predictive_check import sampled as as_draws
 
@@ -330,10 +331,10 @@ def test_fits_that_failed_are_refused():
     tree = bz.fit(GaussianMean(), [1.0, 2.0], "exact", seed=1)
     tree.attrs["status"] = "failed"
     for function in (bz.residuals, bz.predictive_check, bz.plot_residuals, bz.plot_predictive_check):
-        with pytest.raises(bz.Untrustworthy, match=r"failed its gate: .* withheld"):
+        with raises(bz.Untrustworthy, "withheld", "failed", "withheld"):
             function(tree)
     tree.attrs["status"] = "ok"
-    with pytest.raises(bz.InputError, match=r"not one that bz\.residuals returned"):
+    with raises(bz.InputError, "not_a_fit"):
         bz.plot_residuals(bz.predictive_check(tree))
 
 

@@ -21,6 +21,7 @@ from bayeszoo.distributions.mixed import LocationScaleMixture
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.selection import chain as chains
 from bayeszoo.results.quantities import exact_densities
+from tests.refusals import raises
 
 rng = np.random.default_rng(2)
 FEATURES = rng.standard_normal((9, 3)) * [1.0, 5.0, 0.2] + [0.0, 3.0, 1.0]
@@ -259,7 +260,7 @@ def test_aliased_columns_share_and_have_no_g_prior():
     p = model.derived_marginals(stats)["included"].p
     assert p[1] == pytest.approx(p[2], abs=1e-10)
     assert model.posterior(stats)["w"].mean()[1:] @ [0, 1, -1] == pytest.approx(0, abs=1e-9)
-    with pytest.raises(InputError, match=r"there is no g-prior: the data identify 3 of 4 combinations"):
+    with raises(InputError, "no_g_prior", "3", "4"):
         SpikeSlabRegression.zellner(data)
 
 
@@ -267,10 +268,8 @@ def test_more_terms_than_rows_and_too_many_to_go_through():
     draw = np.random.default_rng(0)
     X = draw.standard_normal((12, 30))
     model, data, stats = fitted({"y": 3 * X[:, 0] + 0.3 * draw.standard_normal(12), "X": X}, a=1, b=30)
-    line = (
-        r"30 terms have 2\*\*30 subsets, 1.1e\+09: to go through all takes about 1,024 minutes; --method gibbs samples"
-    )
-    with pytest.raises(NumericalError, match=line):
+    line = ("too_many_subsets", "30", "1.1e+09", "1,024")
+    with raises(NumericalError, *line):
         model.posterior(stats)
     chain = model.gibbs(data, draw)
     chain.sweep(200)
@@ -312,15 +311,15 @@ def test_no_intercept():
 def test_nearly_dependent_terms_under_a_wide_prior_are_refused():
     X = np.column_stack([FEATURES[:, 0], FEATURES[:, 0] * (1 + 1e-14)])
     model, data, stats = fitted({"y": OUTCOME, "X": X}, V0=1e24)
-    with pytest.raises(NumericalError, match="rounding decides"):
+    with raises(NumericalError, "rounding"):
         model.log_evidence(stats)
-    with pytest.raises(NumericalError, match="rounding decides"):
+    with raises(NumericalError, "rounding"):
         model.gibbs(data, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("pi", [0.0, 1.5, True, math.nan])
 def test_pi_is_a_probability(pi):
-    with pytest.raises(InputError, match="pi must be above 0 and at most 1"):
+    with raises(InputError, "out_of_range", "pi", "0", "1"):
         SpikeSlabRegression(pi=pi)
 
 

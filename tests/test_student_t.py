@@ -18,6 +18,7 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.mixtures import student as scale_mixture
 from bayeszoo.families.mixtures.student import Weighted
+from tests.refusals import raises
 
 NEWCOMB = bz.example(StudentT)
 WEAK = StudentT.weak(NEWCOMB)
@@ -105,7 +106,7 @@ def test_the_e_step_and_the_prior_are_pymcs_density_and_scipys(nu):
 
 def test_pymc_is_not_given_degrees_of_freedom_at_which_its_density_loses_digits():
     assert pymc_gap(replace(WEAK, nu=1e6), NEWCOMB) < 1e-6
-    with pytest.raises(InputError, match=r"^nu must be at most 1e6 in PyMC, got 1e\+09; use normal_gamma"):
+    with raises(InputError, "out_of_range", "nu", "1e6", "1e+09", "normal_gamma"):
         replace(WEAK, nu=1e9).declare(NEWCOMB)
 
 
@@ -132,7 +133,7 @@ def test_starts_lead_to_each_of_several_modes():
 @pytest.mark.parametrize("y", [[3.0], [3.0, 3.0], [0.0] * 7 + [1.0, 5.0, 9.0], [1e9] * 5 + [1e9 + 1]])
 def test_a_density_without_bound_has_no_mle_but_a_map(y):
     data, model = {"y": np.array(y)}, StudentT(nu=1.0)
-    with pytest.raises(NumericalError, match=r"^no maximum-likelihood estimate: the density is unbounded at equal"):
+    with raises(NumericalError, "no_maximum"):
         climb(model, data, flat=True)
     assert math.isfinite(climb(model, data)[1][-1])
 
@@ -143,7 +144,7 @@ def test_no_rows_give_the_prior():
     assert fields_of(q) == fields_of(SMALL._prior)
     assert abs(trace[-1]) < 1e-12
     assert climb(SMALL, data)[0] == {"mu": 0.4, "lam": pytest.approx(0.8 / 0.7)}
-    with pytest.raises(NumericalError, match=r"^no mode: "):
+    with raises(NumericalError, "no_maximum", "mode"):
         climb(replace(SMALL, a0=0.5), data)
 
 

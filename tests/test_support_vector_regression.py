@@ -16,6 +16,7 @@ from bayeszoo.contract.case import Case
 from bayeszoo.families.support_vectors import rows as rows_of
 from bayeszoo.families.support_vectors.mode import Tube, mode
 from bayeszoo.families.support_vectors.noise import Insensitive, InsensitiveNoise
+from tests.refusals import raises
 
 SVR = bz.find("support_vector_regression")
 
@@ -110,13 +111,10 @@ def test_mle_is_as_high_as_that_of_a_linear_program(eps):
 def test_a_maximum_that_is_not_the_only_one_is_refused():
     even = {"y": [0.0, 1.0, 2.0, 4.0]}
     data = bz.read(SVR, {**even, "x": [0.0, 0.0, 1.0, 1.0]}, target="y")
-    with pytest.raises(
-        bz.NumericalError,
-        match="no unique maximum-likelihood estimate: several weight vectors have the same likelihood",
-    ):
+    with raises(bz.NumericalError, "no_maximum"):
         bz.fit(SVR(eps=0.0), data, "mle", seed=1)
     inside = bz.read(SVR, {"y": [0.0, 1.1, 1.9, 3.0], "x": [0.0, 1.0, 2.0, 3.0]}, target="y")
-    with pytest.raises(bz.NumericalError, match="several weight vectors have the same likelihood"):
+    with raises(bz.NumericalError, "no_maximum"):
         bz.fit(SVR(eps=5.0), inside, "mle", seed=1)
     w = estimate(SVR(eps=0.0), data)
     assert np.isfinite(w).all()
@@ -208,13 +206,13 @@ def test_left_out_rows_of_an_exact_fit_are_ratios_of_evidences_by_pieces():
 
 
 def test_bad_fields_and_what_has_no_curvature_are_refused_in_one_line():
-    with pytest.raises(bz.InputError, match="eps must be >= 0"):
+    with raises(bz.InputError, "out_of_range", "eps", "0"):
         SVR(eps=-0.1)
-    with pytest.raises(bz.InputError, match="rate of the noise"):
+    with raises(bz.InputError, "out_of_range"):
         SVR(rate=0.0)
-    with pytest.raises(bz.NumericalError, match="laplace: the log density has corners"):
+    with raises(bz.NumericalError, "no_curvature", "laplace"):
         bz.fit(SVR(), rows(), "laplace", seed=1)
-    with pytest.raises(bz.NumericalError, match="at most 2 weights, and there are 4"):
+    with raises(bz.NumericalError, "integration_failed", "2", "4"):
         bz.fit(SVR(), rows(), "exact", seed=1)
 
 

@@ -15,6 +15,7 @@ from bayeszoo.families.lines import statistics
 from bayeszoo.families.lines.statistics import Lines, lines_given, log_marginal
 from bayeszoo.foundation import diagnostics
 from tests.reading import model_of, plain, refusal, refuses
+from tests.refusals import raises
 
 NAMES = ("mean_intercept", "mean_slope", "sd_intercept", "sd_slope", "rho", "sigma")
 POINTS = np.array([[1.0, -0.5, 2.0, 0.7, 0.4, 0.9], [0.0, 3.0, 0.1, 5.0, -0.95, 2.0], [-4.0, 0.2, 8.0, 0.01, 0.0, 0.3]])
@@ -207,7 +208,7 @@ def test_new_rows_are_predicted_by_the_line_of_their_group(mle):
     np.testing.assert_allclose(new["mean"], lines["intercept"] + [20, 0] * lines["slope"])
     np.testing.assert_allclose(new["sd"], mle["posterior"]["sigma"].item())
     assert new["observed"].isna().all()
-    with pytest.raises(bz.InputError, match="the fit has no rows of group 999; leave it out, or fit again with it"):
+    with raises(bz.InputError, "no_data", "999"):
         bz.predict(mle, {"days": [1], "subject": [999]})
 
 

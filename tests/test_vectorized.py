@@ -13,6 +13,7 @@ from bayeszoo.data.table.read import read_parts, read_table
 from bayeszoo.data.table.table import are_numbers, is_text, to_numbers
 from bayeszoo.errors import InputError
 from tests.reading import by_name
+from tests.refusals import raises
 
 PLAIN = ["1", "2.5", "-3", "1e5", "0.1", "7", "0", "1e-3"]
 ODD = ["+4", "1E-3", "007", "1_000", "0x1F", "nan", "NaN", "NA", "n/a", "<NA>", "null", "None", "", " ", "  1 ", "\t2"]
@@ -181,7 +182,7 @@ def test_columns_of_numbers_are_not_kept_as_text(written, monkeypatch):
     assert column.of_rows(np.array([2, 1])).values == [repr(2 / 7), repr(1 / 7)]
     table = read_table(path)
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match=r"^data.csv has changed since it was read; read it again$"):
+    with raises(InputError, "unreadable_file"):
         _ = table["b"].values
 
 

@@ -17,6 +17,7 @@ from bayeszoo.errors import InputError, NotWritten
 from bayeszoo.foundation import writing
 from bayeszoo.results import files
 from tests.quick import quick_first, quick_where
+from tests.refusals import raises
 
 
 def listing(folder):
@@ -28,7 +29,7 @@ def test_of_two_that_write_one_name_the_second_is_refused(tmp_path):
     for _ in range(2):  # both find it free before their work
         writing.require_writable(path, overwrite=False)
     writing.write_text("first", path)
-    with pytest.raises(InputError, match="another run"):
+    with raises(InputError, "not_writable"):
         writing.write_text("second", path)
     assert path.read_text() == "first"
     writing.write_text("third", path, overwrite=True)
@@ -53,7 +54,7 @@ def test_pictures_and_fits_too(tmp_path, monkeypatch, kind):
     path = tmp_path / {"picture": "a.svg", "fit": "a.nc"}[kind]
     write()
     before = path.read_bytes()
-    with pytest.raises(InputError, match="another run"):
+    with raises(InputError, "not_writable"):
         write()
     assert path.read_bytes() == before
 
@@ -64,7 +65,7 @@ def test_links_are_written_through_and_permissions_kept(tmp_path):
     target.write_text("old")
     target.chmod(0o640)
     link.symlink_to(Path("there", "table.csv"))
-    with pytest.raises(InputError, match="exists"):
+    with raises(InputError, "file_exists", "exists"):
         writing.require_writable(link, overwrite=False)
     writing.write_text("new", link, overwrite=True)
     assert (link.is_symlink(), target.read_text(), target.stat().st_mode & 0o777) == (True, "new", 0o640)

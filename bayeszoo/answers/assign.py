@@ -136,7 +136,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
         raise Untrustworthy(f"assignments to components are withheld: {why}; {next_step(tree)}", "withheld")
     if not isinstance(model, Latent):
         raise InputError(
-            f"{model.name} has no latent variable of each row", "no_capability", hint="see `bayeszoo list`"
+            f"{model.name} has no latent variable of each row", "no_latent_variable", hint="see `bayeszoo list`"
         )
     data = rows_asked(fit, new_data, options)
     return _frame(model, data, assignments(model, fit.draws(), data))

@@ -87,7 +87,7 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
     fit = None if isinstance(source, Model) else require_shown(source, "states by it")
     model = source if fit is None else fit.model
     if not isinstance(model, Sequential):
-        raise InputError(f"{model.name} has no states over time", "no_capability", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} has no states over time", "no_states", hint="see `bayeszoo list`")
     if fit is None:
         data = read(model, new_data, **options)
         known = {name: values[None, None] for name, values in model.known_parameters(data).items()}

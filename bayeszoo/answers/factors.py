@@ -124,7 +124,7 @@ def _factors(tree: xr.DataTree) -> tuple[Fit, Params]:
     fit = require_shown(tree, "projections by it")
     draws, names = fit.draws(), ("mean", "loadings", "variance")
     if not set(names) <= set(draws):
-        raise InputError(f"{tree.attrs['model']} has no factors to project rows on", "no_capability", hint="fit ppca")
+        raise InputError(f"{tree.attrs['model']} has no factors to project rows on", "no_factors", hint="fit ppca")
     return fit, {name: draws[name] for name in names}
 
 

@@ -84,7 +84,7 @@ def predict(
     if has_proportions(model):
         if new_data is None or isinstance(new_data, int | np.integer):
             raise InputError(
-                f"{model.name} predicts the topics of other documents", "no_capability", hint="give a table of them"
+                f"{model.name} predicts the topics of other documents", "needs_documents", hint="give a table of them"
             )
         return proportions(tree, new_data, seed=seed, **options)
     data, observed = _new_rows(model, fit.like, new_data, options)

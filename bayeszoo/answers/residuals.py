@@ -172,7 +172,7 @@ def one_number_outcomes(tree: xr.DataTree, answer: str) -> tuple[Observable, Dat
     names = [name for name, values in data.items() if values is outcome]
     if outcome.ndim > 1 or any(name in model.inputs.coded for name in names):
         kind = "several numbers" if outcome.ndim > 1 else "a category"
-        raise InputError(f"{answer} need an outcome of one number; that of {model.name} is {kind}", "no_capability")
+        raise InputError(f"{answer} need an outcome of one number; that of {model.name} is {kind}", "not_one_number")
     if not isinstance(model, Observable):
         raise InputError(f"{model.name} has no distribution of rows", "no_row_law", hint="see `bayeszoo list`")
     return model, data, outcome
@@ -302,7 +302,7 @@ def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return log_tails_of_each(y, law.trials, law.a, law.b)
     with np.errstate(divide="ignore"):  # log 0
         if not (hasattr(law, "logcdf") and hasattr(law, "logsf")):
-            raise InputError(f"residuals need logcdf and logsf of {type(law).__name__}", "no_capability")
+            raise InputError(f"residuals need logcdf and logsf of {type(law).__name__}", "no_distribution_function")
         if not hasattr(law, "logpmf"):
             below = law.logcdf(y)
             return below, np.full(below.shape, -np.inf), law.logsf(y)

@@ -240,7 +240,7 @@ def _new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) ->
     model = Fit(tree).model
     if not has_proportions(model):
         raise InputError(
-            f"{model.name} cannot infer the topics of other documents", "no_capability", hint="see `bayeszoo list`"
+            f"{model.name} cannot infer the topics of other documents", "no_topic_inference", hint="see `bayeszoo list`"
         )
     return model, read(model, new_data, new=True, like=Fit(tree).like, **options)
 

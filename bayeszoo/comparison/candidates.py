@@ -175,7 +175,7 @@ def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
         received = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
         raise InputError(
             f"numbers of components need models with a field K (components) or q (factors), got {received}",
-            "no_capability",
+            "no_components_field",
             hint="see `bayeszoo list`",
         )
     counts = list(numbers)

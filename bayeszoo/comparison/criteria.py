@@ -120,7 +120,7 @@ class Criteria:
     @cached_property
     def _climbed(self) -> Search:
         if not (self.has_latents and isinstance(self.model, Variational)):
-            raise NumericalError("no variational Bayes", "no_capability")
+            raise NumericalError("no variational Bayes", "no_variational")
         return vb.climbs(self.model, self.candidate.stats, self._rng("vb"))
 
     def _rng(self, purpose: str) -> np.random.Generator:

@@ -116,7 +116,7 @@ def _methods(kind: type[Model], methods: Sequence[str] | None) -> list[str]:
     """Return the methods, of a model whose rows have classes or a real outcome and features."""
     if not (issubclass(kind, Classifies) or isinstance(kind.inputs, Regression)):
         hint = "take a regression or a classifier, such as ridge or logistic_regression"
-        raise InputError(f"rows of {kind.name} are not held out", "no_capability", hint=hint)
+        raise InputError(f"rows of {kind.name} are not held out", "not_held_out", hint=hint)
     if methods is None:
         return [name for name in USUAL if name in methods_for(kind)] or methods_for(kind)[:1]
     for name in methods:

@@ -136,7 +136,7 @@ def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.n
         total = np.bincount(corpus["term"], corpus["counts"], minlength=len(words)).astype(np.int64)
         return {"counts": total[None], inputs.axis: words}
     hint = "dirichlet_multinomial, multinomial_mixture, lda are"
-    raise InputError(f"{model.name} is not a model of words", "no_capability", hint=hint)
+    raise InputError(f"{model.name} is not a model of words", "no_words", hint=hint)
 
 
 def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:

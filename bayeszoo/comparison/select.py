@@ -306,9 +306,9 @@ def _max_log_likelihood(candidate: Candidate) -> float:
 def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
     """Return the description length."""
     if not (isinstance(candidate.model, LinearModel) and isinstance(candidate.model, Sufficient)):
-        raise NumericalError("it is not a linear model of a Gaussian outcome", "no_capability")
+        raise NumericalError("it is not a linear model of a Gaussian outcome", "not_linear")
     if isinstance(candidate.model, Atoms):
-        raise NumericalError("it averages over subsets of the weights, and chooses none", "no_capability")
+        raise NumericalError("it averages over subsets of the weights, and chooses none", "averages_over_subsets")
     weights, squared_error = candidate.model.least_squares(candidate.stats)
     if not squared_error:
         raise NumericalError("the least-squares residuals are all zero", "exact_fit")

@@ -72,7 +72,7 @@ class Density:
 
     def _refuse(self, discrete: list[str]) -> None:
         raise InputError(
-            f"{', '.join(discrete)}: discrete variables have no gradient", "no_capability", hint="sum them out"
+            f"{', '.join(discrete)}: discrete variables have no gradient", "discrete_variables", hint="sum them out"
         )
 
     @cached_property

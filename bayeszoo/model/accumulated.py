@@ -61,7 +61,7 @@ def sufficient(model: Model) -> Sufficient[Any]:
     """Return a model that has sufficient statistics, or raise `InputError`."""
     if not isinstance(model, Sufficient):
         raise InputError(
-            f"{model.name} has no sufficient statistics", "no_capability", hint="use bz.read: it needs the rows"
+            f"{model.name} has no sufficient statistics", "no_statistics", hint="use bz.read: it needs the rows"
         )
     return model
 

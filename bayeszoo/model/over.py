@@ -99,7 +99,7 @@ class Over(Conditional, family=True):
         """Refuse: fields are numbers, from which designs are computed, and no tensors."""
         raise InputError(
             f"{self} has no density to sample: its fields are numbers",
-            "no_capability",
+            "no_density",
             hint="exact, map and mle fit it",
         )
 

@@ -69,7 +69,7 @@ class Sequential(Latent, family=True):
         if not self.inputs.masked(new).all():
             hint = "give their number (--rows 3); `bayeszoo decode FIT NEW` scores other sequences"
             raise InputError(
-                f"rows of {self.name} depend on those before: it predicts how they go on", "no_capability", hint=hint
+                f"rows of {self.name} depend on those before: it predicts how they go on", "dependent_rows", hint=hint
             )
         if np.any(seen["sequence"] != seen["sequence"][0]):
             hint = "`bayeszoo decode FIT --steps 3` predicts the rows after each"

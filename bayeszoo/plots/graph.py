@@ -59,7 +59,7 @@ def _of_a_draw(graph_of: Callable[[pm.Model], Any], pymc_model: pm.Model, attemp
         try:
             return graph_of(pymc_model)
         except NotImplementedError as error:
-            raise InputError(f"PyMC has no graph of a model with an improper prior: {error}", "no_capability") from None
+            raise InputError(f"PyMC draws no graph of an improper prior: {error}", "improper_prior") from None
         except ValueError as error:
             refused = error
     raise refused

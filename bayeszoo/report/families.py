@@ -215,7 +215,7 @@ def responsibilities(tree: xr.DataTree) -> Answer:
     data = Fit(tree).data
     frame = assign(tree)
     if "component" not in frame:
-        raise InputError("the latent variable of a row is a number, not a component", "no_capability")
+        raise InputError("the latent variable of a row is a number, not a component", "no_components")
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
     lead += f"{frame.attrs['expected_errors']:.3g} are expected to be wrong."
     counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean"])

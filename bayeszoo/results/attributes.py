@@ -364,7 +364,7 @@ def _check_replicates(tree: xr.DataTree, group: str) -> None:
 
 def _not_of(group: str) -> InputError:
     return InputError(
-        f"the group {group!r} is not that of the fit", "changed_fit", hint="fit again, or ask who made the file"
+        f"the group {group!r} is not that of the fit", "group_differs", hint="fit again, or ask who made the file"
     )
 
 

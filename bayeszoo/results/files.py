@@ -136,7 +136,7 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     try:
         most = min(MAX_BYTES, max(2**26, DENSEST * path.stat().st_size))
         if (size := _declared_bytes(path)) > most:
-            raise InputError(f"{path.name} declares {size} bytes", "changed_fit", hint=f"at most {most} are read")
+            raise InputError(f"{path.name} declares {size} bytes", "damaged_fit", hint=f"at most {most} are read")
         tree = xr.load_datatree(path, engine=ENGINE)
         if tree.attrs["bayeszoo_format"] != FORMAT:
             raise InputError(
@@ -174,7 +174,7 @@ def _verify(tree: xr.DataTree, path: Path) -> None:
         check_agreement(fit.tree)
     if not all(fit.holds_its_data for fit in fits):
         raise InputError(
-            f"the data in {path.name} are not those that the fit was made from", "changed_fit", hint="fit again"
+            f"the data in {path.name} are not those that the fit was made from", "data_differ", hint="fit again"
         )
 
 

@@ -181,7 +181,7 @@ class Fit:
             return kind(**self.fields)
         except TypeError:  # it lacks a field, or has no such one
             raise InputError(
-                f"the fields of the fit are not those of {kind.name}", "changed_fit", hint="fit again"
+                f"the fields of the fit are not those of {kind.name}", "fields_differ", hint="fit again"
             ) from None
 
     def _kind(self) -> type[Model]:
@@ -256,7 +256,7 @@ class Fit:
         )
         if data.digest != self.tree.attrs["data_digest"]:
             raise InputError(
-                "the data stored with the fit are not those that it was made from", "changed_fit", hint="fit again"
+                "the data stored with the fit are not those that it was made from", "data_differ", hint="fit again"
             )
         if not _are_data_of(self.model, data):
             line = f"the data stored with the fit are none that {self.model.name} reads"
@@ -286,7 +286,7 @@ class Fit:
         if digest_of(stats) != attrs["statistics_digest"]:
             raise InputError(
                 "the statistics stored with the fit are not those that it was made from",
-                "changed_fit",
+                "statistics_differ",
                 hint="fit again",
             )
         rows, reading = int(attrs["data_rows"]), self.reading or {}

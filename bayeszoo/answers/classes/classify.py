@@ -189,7 +189,7 @@ def _refuse_left_out(fit: Fit, new_data: Any, classes: Sequence[str]) -> None:
 def _classifier(model: Model) -> Classifies:
     if not isinstance(model, Classifies):
         hint = "fit one that has, such as logistic_regression: `bayeszoo list`, Classifies"
-        raise InputError(f"{model.name} has no classes to decide between", "no_capability", hint=hint)
+        raise InputError(f"{model.name} has no classes to decide between", "no_classes", hint=hint)
     return model
 
 

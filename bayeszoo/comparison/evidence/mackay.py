@@ -117,10 +117,10 @@ def mackay(model: Model, data: Any = None, over: str | Sequence[str] = FIELDS) -
     """
     names = (over,) if isinstance(over, str) else tuple(over)
     if not applies(model):
-        raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}", "no_capability")
+        raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}", "mackay_unavailable")
     if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
         named = ", ".join(map(str, names)) or "nothing"
-        raise InputError(f"MacKay's iteration is over tau, sigma or both, got {named}", "no_capability")
+        raise InputError(f"MacKay's iteration is over tau, sigma or both, got {named}", "mackay_unavailable")
     with one_thread():
         return _iterated(model, read(model, data), names)
 

@@ -37,7 +37,7 @@ def refuse_rows(name: str, rows: int, columns: int, which: str = "") -> None:
     if rows > MOST_ROWS or rows * columns > MOST_CELLS:
         most = f"at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells are read at once"
         hint = "--chunk-rows 1000000 reads a file of any size in parts, for models that have statistics; or take a part"
-        raise TooLarge(f"{name} has {which}{rows:,} rows of {columns:,} columns, {most}", "wrong_shape", hint=hint)
+        raise TooLarge(f"{name} has {which}{rows:,} rows of {columns:,} columns, {most}", "too_large", hint=hint)
 
 
 def refuse_large_file(path: Path, is_packed: bool, columns: int) -> None:

@@ -150,7 +150,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         """Refuse more states than observations, and a model without parameters."""
         if not self.prior(data).blocks:
             hint = "bayeszoo.answers.decode.decode finds the states"
-            raise InputError("every table is known: there is no parameter to be fitted", "no_capability", hint=hint)
+            raise InputError("every table is known: there is no parameter to be fitted", "nothing_to_fit", hint=hint)
         if (rows := int(emissions.seen(data["y"]).sum())) < self.K:
             hint = "use a smaller K"
             raise InputError(

@@ -296,7 +296,7 @@ def identified(model: LinearTerms, data: Any = None) -> pd.DataFrame:
     import pandas as pd
 
     if not isinstance(model, LinearTerms):
-        raise InputError("identified needs a linear model, such as bz.find('ridge')()", "no_capability")
+        raise InputError("identified needs a linear model, such as bz.find('ridge')()", "not_linear")
     data = read(model, data)
     terms = model.coords(data)["term"].tolist()
     stats = model.moments(data)

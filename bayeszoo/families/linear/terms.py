@@ -118,7 +118,7 @@ def _with_other_terms(model: Model) -> LinearTerms:
     if not isinstance(model, LinearTerms):
         kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise InputError(
-            f"only linear models have terms to choose, got {kind}", "no_capability", hint="give bz.find('ridge')()"
+            f"only linear models have terms to choose, got {kind}", "not_linear", hint="give bz.find('ridge')()"
         )
     for name, field in hyperparameters(model).items():
         if {"term", "slope"} & set(field.axes) and np.ndim(getattr(model, name)):

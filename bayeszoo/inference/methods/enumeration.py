@@ -81,7 +81,7 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
 def require_few(model: Model, data: Values) -> Enumerable:
     """Return the model, or raise `InputError` unless every assignment of the rows can be gone through."""
     if not isinstance(model, Enumerable):
-        raise InputError(f"{model.name} cannot be enumerated", "no_capability", hint="see `bayeszoo list`")
+        raise InputError(f"{model.name} cannot be enumerated", "not_enumerable", hint="see `bayeszoo list`")
     rows, K, unit = model.latents(data), model.K, model.latent_unit
     if K > 1 and rows > most_rows(K):
         hint = f"give at most {most_rows(K)} {unit}{'s' * (most_rows(K) != 1)}, or use another method"

@@ -174,7 +174,7 @@ def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     """
     if is_log_concave(problem.model) and problem.model.concave(problem.data).has_corners:
         raise NumericalError(
-            "laplace: the log density has corners, and no curvature at a mode on one; nuts samples it", "no_capability"
+            "laplace: the log density has corners, and no curvature at a mode on one; nuts samples it", "no_curvature"
         )
     density = problem.density
     require_few(density.size, "laplace")

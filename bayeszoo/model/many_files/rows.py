@@ -85,7 +85,7 @@ def additive(model: Model) -> Additive:
         return model
     if isinstance(model, Sufficient):
         raise InputError(
-            f"{model.name} needs no rows, only their statistics", "no_capability", hint="use bz.accumulate"
+            f"{model.name} needs no rows, only their statistics", "needs_statistics", hint="use bz.accumulate"
         )
     why = f"{model.name} has no E-step that adds up over files"
     if rows_have_parameters(model):

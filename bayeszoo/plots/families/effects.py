@@ -44,7 +44,7 @@ def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearModel | Link
     fit = require_shown(tree, f"{answer} by it")
     if not has_slopes(fit.model):
         raise InputError(
-            f"{answer} are of regressions with a weight for each term, {fit.model.name} is none", "no_capability"
+            f"{answer} are of regressions with a weight for each term, {fit.model.name} is none", "not_a_regression"
         )
     return fit, fit.model
 
@@ -196,14 +196,14 @@ def explained(tree: xr.DataTree) -> dict[str, float]:
     fit = require_shown(tree, "R2 by it")
     model = fit.model
     if not isinstance(model, LinearModel):
-        raise InputError(f"R2 is of linear models, {model.name} is none", "no_capability")
+        raise InputError(f"R2 is of linear models, {model.name} is none", "no_r2")
     draws = fit.pooled()
     size = len(next(iter(draws.values())))
     some = {name: values[:: -(-size * fit.data.rows // MOST_CELLS)] for name, values in draws.items()}
     law = model.likelihood(some, fit.data)
     of_means, of_noise = np.var(law.mean(), axis=-1, ddof=1), np.mean(law.var() + 0 * law.mean(), axis=-1)
     if not np.isfinite(of_noise).all():
-        raise InputError("R2 needs a variance of the noise", "no_capability", hint="with nu > 2 it has one")
+        raise InputError("R2 needs a variance of the noise", "no_r2", hint="with nu > 2 it has one")
     R2 = of_means / (of_means + of_noise)
     interval = np.quantile(R2, [0.025, 0.975]).tolist() if size > 1 else [np.nan, np.nan]
     return {"mean": float(R2.mean()), **dict(zip(_QUANTILES, interval, strict=True))}

@@ -64,7 +64,7 @@ def lasso_path(model: Model, data: Any = None, b: Any = None, points: int = 50) 
 
     if not isinstance(model, LaplaceWeights) or model.learn_sigma or model.scale_mixture:
         raise InputError(
-            "a path needs a bayesian_lasso with known noise", "no_capability", hint="set sigma, and scale_mixture=False"
+            "a path needs a bayesian_lasso with known noise", "no_path", hint="set sigma, and scale_mixture=False"
         )
     data = read(model, data)
     stats = model.statistics(data)
