@@ -60,3 +60,12 @@ def test_residuals_of_groups_of_a_million_trials_are_computed():
     frame = bz.residuals(tree, seed=1)
     assert frame["mean"].to_numpy() == pytest.approx(5.1e5, rel=0.05)
     assert np.isfinite(frame.loc[frame["basis"] != "withheld: k-hat", "log_tail"]).all()
+
+
+def test_distribution_functions_are_the_tails_and_end_where_counts_do():
+    law, k = BetaBinomial(np.full(6, 3000), 3.0, 5.0), np.array([-1, 0, 40, 2400.5, 2999, 3000])
+    mass = np.exp(log_mass(3000, 3.0, 5.0))
+    upto = [mass[: max(int(np.floor(each)) + 1, 0)].sum() for each in k]
+    more = [mass[max(int(np.floor(each)) + 1, 0) :].sum() for each in k]
+    np.testing.assert_allclose(np.exp(law.logcdf(k)), upto, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(law.logsf(k)), more, rtol=1e-9)

@@ -5,6 +5,8 @@ import pytest
 from scipy import integrate, stats
 
 import bayeszoo as bz
+from bayeszoo.answers import leave_out
+from bayeszoo.model.integration import integrate as integrate_over
 from bayeszoo.report.provenance import _prior
 from tests.refusals import raises
 
@@ -73,6 +75,38 @@ def test_counts_over_a_field_that_is_all_but_known_are_those_of_the_model(name, 
     over, at = (bz.predict(bz.fit(each, data, "exact", seed=1, draws=50, groups=[]), data) for each in (model, base))
     for column in ("mean", "sd", "q025", "q975", "log_score"):
         np.testing.assert_allclose(over[column], at[column], rtol=1e-6, err_msg=column)
+
+
+@pytest.mark.parametrize(
+    ("name", "priors", "table"),
+    [
+        ("gaussian_mean", {"sigma": "Gamma(3, 2)"}, {"y": [1.2, -0.4, 2.2, 0.9]}),
+        ("beta_bernoulli", {"a": "Gamma(2, 1)", "b": "Gamma(2, 1)"}, {"y": [1, 0, 1, 1]}),
+        ("gamma_poisson", {"a": "Gamma(2, 1)"}, {"y": [3, 0, 9, 2]}),
+    ],
+)
+def test_a_row_that_is_left_out_has_the_ratio_of_two_evidences(name, priors, table):
+    """Equal observations count each, and the fields are integrated out anew without each row."""
+    data = bz.read(bz.find(name), table)
+    model = bz.over(bz.find(name).weak(data), priors)
+    evidence = lambda rows: integrate_over(model, rows).log_evidence  # noqa: E731
+    tree = bz.fit(model, data, "exact", seed=1, draws=50, groups=[])
+    whole = evidence(data)
+    rests = [evidence(model.inputs.reordered(data, np.delete(np.arange(4), i))) for i in range(4)]
+    terms = whole - np.array(rests)
+    score = leave_out.of_fit(tree)
+    assert score.total == 4
+    assert score.mean == pytest.approx(terms.mean(), abs=1e-6)
+    assert score.se == pytest.approx(terms.std() / 2, abs=1e-6)
+
+
+def test_residuals_leave_each_row_out_of_the_fields_too(model):
+    tree = bz.fit(model, bz.read(model, {"y": Y}), "exact", seed=1, draws=50, groups=[])
+    frame = bz.residuals(tree, seed=1)
+    assert set(frame["basis"]) == {"leave-one-out, quadrature"}
+    rest = bz.read(model, {"y": Y[1:]})
+    (row,) = bz.predict(bz.fit(model, rest, "exact", seed=1, draws=50, groups=[]), {"y": Y[:1]}).itertuples()
+    assert (frame["mean_without"].iloc[0], frame["sd_without"].iloc[0]) == pytest.approx((row.mean, row.sd), rel=1e-6)
 
 
 def test_rows_of_several_columns_are_predicted():

@@ -17,6 +17,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
+from bayeszoo.model.others import all_but_one, statistics_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -112,13 +113,24 @@ Parts = Iterator[tuple[np.ndarray, np.ndarray, LeftOut]]
 
 def _left_out(model: Model, rows: Values, weights: np.ndarray, average: Average, params: Values) -> Parts:
     step = max(1, MOST_CELLS // math.prod(np.shape(next(iter(params.values())))[:2]))
+    everything, first = _repeated(model, rows, weights)
     for some in np.split(seen := np.flatnonzero(weights), range(step, len(seen), step)):
         try:
-            law = model.held_out(params, rows, some)
+            law = model.held_out(params, everything, first[some])
         except NoRowLaw as error:
             raise NoScore(error.message) from None
         log_p = log_density(law, model.inputs.outcome(model.inputs.reordered(rows, some)))
         yield some, log_p, average.without(log_p)
+
+
+def _repeated(model: Model, rows: Values, weights: np.ndarray) -> tuple[Values, np.ndarray]:
+    """Return all observations, equal ones too, where the others matter to each, and the first place of each."""
+    if isinstance(model, Observable) or np.all(weights <= 1):
+        return rows, np.arange(len(weights))
+    if weights.sum() > MAX_SINGLE:
+        raise NoScore(f"more than {MAX_SINGLE} observations")
+    counts = weights.astype(np.int64)
+    return model.inputs.reordered(rows, np.repeat(np.arange(len(counts)), counts)), np.cumsum(counts) - counts
 
 
 def _over_draws(weights: np.ndarray, parts: Parts) -> Score:
@@ -158,7 +170,7 @@ def _leave_one_out(
         rests = all_but_one(model, rows, [np.array([i]) for i in range(len(weights))], model.statistics(nothing))
     else:
         whole = model.statistics(cast(Values, data))
-        rests = ((int(i), whole - _statistics(model, rows, np.array([i]))) for i in np.flatnonzero(weights))
+        rests = ((int(i), whole - statistics_of(model, rows, np.array([i]))) for i in np.flatnonzero(weights))
     with one_thread():
         for i, rest in rests:
             row = model.inputs.reordered(rows, np.array([i]))
@@ -168,23 +180,6 @@ def _leave_one_out(
                 raise NoScore(str(error)) from error
             terms[i] = log_density(distribution, model.inputs.outcome(row)).item()
     return _weighted(terms, weights)
-
-
-def all_but_one(model: Sufficient[Any], data: Values, groups: list[np.ndarray], rest: Any) -> Iterator[tuple[int, Any]]:
-    """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
-
-    They are added up, from halves of halves: what is left when an outlier is subtracted has lost its digits.
-    """
-    if len(groups) == 1:
-        yield groups[0][0], rest + _statistics(model, data, groups[0][1:])
-        return
-    middle = len(groups) // 2
-    for part, others in ((groups[:middle], groups[middle:]), (groups[middle:], groups[:middle])):
-        yield from all_but_one(model, data, part, rest + _statistics(model, data, np.concatenate(others)))
-
-
-def _statistics(model: Sufficient[Any], data: Values, rows: np.ndarray) -> Any:
-    return model.statistics(model.inputs.reordered(data, rows))
 
 
 def k_fold(

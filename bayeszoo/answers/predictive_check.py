@@ -20,7 +20,7 @@ from bayeszoo.answers.residuals import one_number_outcomes
 from bayeszoo.data.inputs import Binary, Counts, Matrix
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
@@ -174,6 +174,8 @@ def _columns(tree: xr.DataTree) -> tuple[Observable, Data, dict[str, np.ndarray]
     fit = require_shown(tree, "predictive checks of it")
     if not (isinstance(fit.model, Observable) and isinstance(fit.model.inputs, Matrix)):
         model, data, y = one_number_outcomes(tree, "predictive checks")
+        if not isinstance(model, Observable):
+            raise NoRowLaw(f"{model.name} has no distribution of rows given parameters", "no_row_law")
         return model, data, {"": y}
     Y, labels = fit.data[fit.model.inputs.name], fit.data[fit.model.inputs.axis]
     if np.isnan(Y).any():

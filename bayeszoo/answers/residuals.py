@@ -21,7 +21,7 @@ from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.averages import PSIS, Average, LeftOut, averaging, given_the_others
 from bayeszoo.answers.columns import with_reasons
 from bayeszoo.answers.law import FAR_OUT
-from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS, all_but_one
+from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import Known, mixed
@@ -35,8 +35,9 @@ from bayeszoo.foundation.tails import LIMITS, reasons
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Observable, Predictive
+from bayeszoo.model.capabilities import Predictive
 from bayeszoo.model.density import log_density
+from bayeszoo.model.others import all_but_one
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -164,7 +165,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     return frame
 
 
-def one_number_outcomes(tree: xr.DataTree, answer: str) -> tuple[Observable, Data, np.ndarray]:
+def one_number_outcomes(tree: xr.DataTree, answer: str) -> tuple[Model, Data, np.ndarray]:
     """Return model, data and outcome, shape (rows,), of a fit that may be trusted, or refuse."""
     fit = require_shown(tree, f"{answer} of it")
     model, data = fit.model, fit.data
@@ -173,8 +174,6 @@ def one_number_outcomes(tree: xr.DataTree, answer: str) -> tuple[Observable, Dat
     if outcome.ndim > 1 or any(name in model.inputs.coded for name in names):
         kind = "several numbers" if outcome.ndim > 1 else "a category"
         raise InputError(f"{answer} need an outcome of one number; that of {model.name} is {kind}", "not_one_number")
-    if not isinstance(model, Observable):
-        raise InputError(f"{model.name} has no distribution of rows", "no_row_law", hint="see `bayeszoo list`")
     return model, data, outcome
 
 

@@ -90,6 +90,27 @@ class SideBySide:
         return float(np.min([low for low, _ in ends])), float(np.max([high for _, high in ends]))
 
 
+class RowByRow:
+    """Distributions of one row each, (..., 1), as those of all rows, (..., rows), with the methods of each.
+
+    ``axis`` is that of the rows in what the methods return.
+    """
+
+    def __init__(self, each: Sequence[Any], axis: int) -> None:
+        self._each, self._axis = each, axis
+
+    def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
+        if name.startswith("_"):  # what copying and pickling ask for before there are any
+            raise AttributeError(name)
+        methods = [getattr(law, name) for law in self._each]
+
+        def of_all(*y: np.ndarray) -> np.ndarray:
+            rows = [np.asarray(method(*(each[[i]] for each in y))) for i, method in enumerate(methods)]
+            return np.concatenate(rows, axis=self._axis)
+
+        return of_all
+
+
 def stacked(each: Sequence[Any], axes: tuple[int, ...]) -> Any:
     """Return distributions at points as one, which computes at all points at once where they are of one kind."""
     first = each[0]

@@ -64,10 +64,21 @@ class BetaBinomial(ByMarginals, Stackable):
 
     def cdf(self, k: Any) -> np.ndarray:
         """Return the probability of at most ``k`` successes."""
+        return np.exp(self.logcdf(k))
+
+    def logcdf(self, k: Any) -> np.ndarray:
+        """Return the log probability of at most ``k`` successes."""
+        k, (below, at, _) = self._log_tails(k)
+        return np.where(k < 0, -np.inf, np.where(k >= self.trials, 0.0, np.minimum(np.logaddexp(below, at), 0.0)))
+
+    def logsf(self, k: Any) -> np.ndarray:
+        """Return the log probability of more than ``k`` successes."""
+        k, (_, _, above) = self._log_tails(k)
+        return np.where(k < 0, 0.0, np.where(k >= self.trials, -np.inf, above))
+
+    def _log_tails(self, k: Any) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         k = np.floor(np.asarray(k, dtype=np.float64))
-        below, at, _ = log_tails_of_each(np.clip(k, 0, self.trials), self.trials, self.a, self.b)
-        upto = np.minimum(np.exp(below) + np.exp(at), 1.0)
-        return np.where(k < 0, 0.0, np.where(k >= self.trials, 1.0, upto))
+        return k, log_tails_of_each(np.clip(k, 0, self.trials), self.trials, self.a, self.b)
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the smallest count whose cumulative mass reaches ``q``."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from bayeszoo.distributions.averaged import RowLaw
-from bayeszoo.distributions.bases import stacked
+from bayeszoo.distributions.bases import RowByRow, stacked
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.distributions.scale import Scale
@@ -23,6 +23,7 @@ from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm, Predictive
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
+from bayeszoo.model.others import all_but_one, statistics_of
 
 OVER = "over_"
 """What the name of a model's class with fields as parameters begins with."""
@@ -214,12 +215,31 @@ class Over(Conditional, family=True):
         """Return the predictive distribution of new rows given the fields, the model's parameters integrated out."""
         if not self.has_law_given_outer():
             return super().law(params, seen, new, rng)
+        models, axes = self._models(params)
         stats = self.statistics(seen)
+        law: RowLaw = stacked([model.predictive(stats, new) for model in models], axes)
+        return law
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+        """Return the predictive distribution of each row given the fields and all other rows."""
+        if not self.has_law_given_outer():
+            return super().held_out(params, seen, places)
+        models, axes = self._models(params)
+        others = np.delete(np.arange(self.inputs.size(seen)), places)
+        laws = dict[int, Any]()
+        for i, rest in all_but_one(
+            self.base, seen, [np.array([i]) for i in places], statistics_of(self.base, seen, others)
+        ):
+            row = self.inputs.reordered(seen, np.array([i]))
+            laws[i] = stacked([model.predictive(rest, row) for model in models], axes)
+        law: RowLaw = RowByRow([laws[i] for i in places.tolist()], len(axes))
+        return law
+
+    def _models(self, params: Values) -> tuple[list[Predictive[Any]], tuple[int, ...]]:
+        """Return the model at each of the fields' values, and the leading axes of these."""
         outer = self._inside({name: np.asarray(params[name]) for name in self.priors})
         models = (self.at(point) for point in self._points(outer))
-        each = [model.predictive(stats, new) for model in models if isinstance(model, Predictive)]
-        law: RowLaw = stacked(each, self._axes(outer))
-        return law
+        return [model for model in models if isinstance(model, Predictive)], self._axes(outer)
 
     def _posterior_at(self, point: Values, stats: Any) -> Posterior:
         kept, key = self._kept, b"".join(value.tobytes() for value in point.values())

@@ -1,0 +1,31 @@
+"""Statistics of all rows but each one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Sufficient
+
+
+def all_but_one(
+    model: Sufficient[Any], data: Values, groups: Sequence[np.ndarray], rest: Any
+) -> Iterator[tuple[int, Any]]:
+    """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
+
+    They are added up, from halves of halves: what is left when an outlier is subtracted has lost its digits.
+    """
+    if len(groups) == 1:
+        yield int(groups[0][0]), rest + statistics_of(model, data, groups[0][1:])
+        return
+    middle = len(groups) // 2
+    for part, others in ((groups[:middle], groups[middle:]), (groups[middle:], groups[:middle])):
+        yield from all_but_one(model, data, part, rest + statistics_of(model, data, np.concatenate(others)))
+
+
+def statistics_of(model: Sufficient[Any], data: Values, places: np.ndarray) -> Any:
+    """Return the statistics of the rows at ``places``, which may repeat."""
+    return model.statistics(model.inputs.reordered(data, places))
