@@ -171,8 +171,9 @@ def one_number_outcomes(tree: xr.DataTree, answer: str) -> tuple[Model, Data, np
     model, data = fit.model, fit.data
     outcome = model.inputs.outcome(data)
     names = [name for name, values in data.items() if values is outcome]
-    if outcome.ndim > 1 or any(name in model.inputs.coded for name in names):
-        kind = "several numbers" if outcome.ndim > 1 else "a category"
+    is_several = outcome.shape != (model.inputs.size(data),)
+    if is_several or any(name in model.inputs.coded for name in names):
+        kind = "several numbers" if is_several else "a category"
         raise InputError(f"{answer} need an outcome of one number; that of {model.name} is {kind}", "not_one_number")
     return model, data, outcome
 
