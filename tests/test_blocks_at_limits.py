@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bayeszoo.distributions.conjugate import categorical
 from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
@@ -153,6 +154,20 @@ DIRICHLETS = [
 def test_divergence_of_dirichlets_small_and_large(alpha, prior):
     exact = kl_of_dirichlets(alpha, prior)
     assert divergence(np.array(alpha), np.array(prior)) == pytest.approx(exact, rel=1e-9)
+
+
+def error_of_divergence(total):
+    """Error of a divergence of order 1 of categories whose concentrations add up to so much."""
+    share, move = np.array([0.2, 0.3, 0.5]), np.array([-0.2, 0.08, 0.12])
+    block, prior = (Categorical(("p",), "x", total * share + by * math.sqrt(total) * move) for by in (0, 1))
+    return abs(block.divergence(prior) - kl_of_dirichlets(block.alpha, prior.alpha))
+
+
+@pytest.mark.parametrize("size", [10.0, 3e3, 9.9e4, 1.1e5, 1e9, 1e12])
+def test_divergences_of_categories_keep_their_digits_however_large_concentrations_are(size, monkeypatch):
+    assert error_of_divergence(size) < 1e-9
+    monkeypatch.setattr(categorical, "WEAK", np.inf)
+    assert (error_of_divergence(size) < 1e-9) == (size < 1e6)
 
 
 @pytest.mark.parametrize(("nu", "before"), [(5.0, 3.5), (1e9, 5.0), (1e12, 5.0), (4.0, 1e6)])

@@ -176,11 +176,15 @@ class MultivariateNormal(Block[Moments]):
         """Return the joint mode: means at m, covariances at psi over `power`."""
         return dict(zip(self.names, (self.m, self.psi / along(self.power, self.psi)), strict=True))
 
+    def covariance_of_rows(self, stats: Moments) -> np.ndarray:
+        """Return the covariances of the rows, as its own are written."""
+        scatter, n = self.together(stats.scatter, stats.n)
+        return np.asarray(scatter / along(self.structure.repeat * n, scatter))
+
     def mle(self, stats: Moments) -> dict[str, np.ndarray]:
         """Return means and covariances of the rows."""
         self._require_observed(np.asarray(stats.n))
-        scatter, n = self.together(stats.scatter, stats.n)
-        covariance = scatter / along(self.structure.repeat * n, scatter)
+        covariance = self.covariance_of_rows(stats)
         if np.any(singular := self.structure.is_singular(covariance)):
             where = f" {np.argmax(singular) + 1}" if np.ndim(singular) else ""
             line = f"the rows of {self.names[1]}{where} do not fill {self.columns} dimensions"

@@ -105,12 +105,11 @@ class GaussianComponents(MultivariateNormal):
 
     def mle(self, stats: Moments) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood; none where a component has collapsed beside all rows."""
-        if np.any(stats.n <= 0):
+        if (stats.n <= 0).any():
             raise NumericalError(
                 f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty", "no_data"
             )
-        scatter, n = self.together(stats.scatter, stats.n)
-        covariances, whole = scatter / along(self.structure.repeat * n, scatter), self.covariance_of_all(stats)
+        covariances, whole = self.covariance_of_rows(stats), self.covariance_of_all(stats)
         if not self._have_spread(covariances, whole):
             spread = self.smallest(covariances, whole)
             if not np.all(spread > SMALLEST):
