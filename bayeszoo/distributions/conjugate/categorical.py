@@ -88,7 +88,8 @@ class Categorical(Block[Counts]):
         else:
             none = np.zeros((*log_p.shape[:-1], 1))  # of a missing code, -1, which takes the last entry
             each = np.take(np.concatenate([log_p, none], axis=-1), column, axis=-1)
-        return np.moveaxis(each, -1, -1 - len(self.axes))
+        last, first = each.ndim - 1, each.ndim - 1 - len(self.axes)
+        return each.transpose(*range(first), last, *range(first, last))
 
     def log_density(self, params: Values, rows: Values) -> np.ndarray:
         """Log probability of the observations of each row, (..., n, *axes)."""
