@@ -27,7 +27,6 @@ from bayeszoo.comparison.compare import compare
 from bayeszoo.comparison.evidence.empirical_bayes import empirical_bayes
 from bayeszoo.comparison.evidence.full_bayes import full_bayes
 from bayeszoo.comparison.evidence.grid import evidence_grid
-from bayeszoo.comparison.evidence.mackay import mackay
 from bayeszoo.comparison.held_out_rows import held_out_error
 from bayeszoo.comparison.held_out_words import held_out
 from bayeszoo.comparison.many import fit_many
@@ -36,7 +35,9 @@ from bayeszoo.contract.check import check
 from bayeszoo.data.read import Data, Example, example, read
 from bayeszoo.distributions import priors
 from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError, Untrustworthy
+from bayeszoo.families.lasso.path import lasso_path
 from bayeszoo.families.linear.design import identified
+from bayeszoo.families.linear.mackay import mackay
 from bayeszoo.families.linear.terms import polynomials, subsets
 from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.fit import fit
@@ -54,7 +55,7 @@ from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.plots.families.classes import plot_calibration, plot_roc
 from bayeszoo.plots.families.effects import plot_effects, plot_slopes
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
-from bayeszoo.plots.families.lasso_path import lasso_path, plot_lasso_path
+from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.groups import plot_groups

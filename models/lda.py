@@ -36,6 +36,7 @@ from bayeszoo.model import (
     Stochastic,
     Symmetric,
     Values,
+    View,
     positive,
     whole,
 )
@@ -75,6 +76,10 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
             {"text": "text", "document": "number", "stop_words": "english", "min_documents": "3", "max_share": "0.5"},
         ),
     )
+
+    def views(self) -> frozenset[View]:
+        """Show the words of the topics."""
+        return super().views() | {View.TOPICS}
 
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the documents, the words, and the numbers of the topics."""

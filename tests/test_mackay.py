@@ -17,7 +17,7 @@ from tests.refusals import raises
 
 DIABETES = bz.example(Ridge)
 WEAK = Ridge.weak(DIABETES)
-mackay = sys.modules["bayeszoo.comparison.evidence.mackay"]
+mackay = sys.modules["bayeszoo.families.linear.mackay"]
 
 
 def rows(n=30, k=4):

@@ -15,6 +15,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional
+from bayeszoo.model.views import View
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import summarize
@@ -33,7 +34,7 @@ _INTERVAL = (0.025, 0.975)
 
 def has_group_estimates(model: Model) -> bool:
     """Say whether a model has one parameter for each group, and integrates it out."""
-    return isinstance(model, Conditional) and isinstance(model.inputs, Groups) and len(_of_groups(model)) == 1
+    return View.GROUPS in model.views()
 
 
 def _of_groups(model: Model) -> list[str]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -28,7 +28,6 @@ from bayeszoo.distributions.averaged import Known, mixed
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import LIMITS, reasons
@@ -140,7 +139,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     pits, scores = _scored(used, stream_of_fit(tree.attrs, seed, "residuals"))
     score = np.where(shown, scores, np.nan)
     residual, rest = (y - np.where(np.isfinite(each.mean), each.mean, np.nan) for each in (whole, used))
-    unknown, is_linear = np.full(len(y), np.nan), isinstance(model, LinearModel) and tree.attrs["method"] != "mle"
+    unknown = np.full(len(y), np.nan)
     columns = {
         "observed": y,
         "mean": whole.mean,
@@ -154,7 +153,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         "normal_score": score,
         "log_tail": np.where(shown, np.logaddexp(np.minimum(used.below, used.above), used.at), np.nan),
         **quantiles(score),
-        "leverage": cast(LinearModel, model).leverage(data) if is_linear else unknown,
+        "leverage": unknown if tree.attrs["method"] == "mle" else model.leverage(data),
         "k_hat": used.k_hat,
         "basis": basis,
     }

@@ -16,6 +16,7 @@ from bayeszoo.families.documents.scores import DocumentScores, coherence, docume
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
+from bayeszoo.model.views import View
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -37,7 +38,7 @@ SCORED_DRAWS = {"completion": 400, "left-to-right": 20}
 
 def has_proportions(model: Model) -> bool:
     """Say whether each document has proportions of its own, which are inferred of new documents too."""
-    return PROPORTIONS in model.dims
+    return View.TOPICS in model.views()
 
 
 def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.DataFrame:

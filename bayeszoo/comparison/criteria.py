@@ -14,8 +14,6 @@ import numpy as np
 
 from bayeszoo.comparison.candidates import Candidate
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.families.mixtures.base import MixtureModel
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures, pareto_k
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.ascent import Search
@@ -30,6 +28,7 @@ from bayeszoo.model.capabilities import (
     Variational,
     is_integrated,
 )
+from bayeszoo.model.conjugate import ConjugateSteps
 
 NO_EVIDENCE = "no closed form: fit with --method smc and pass the .nc file"
 CHAINS = 20
@@ -42,10 +41,6 @@ DRAWS = 20
 """From each proposal."""
 ROUNDS = 2
 """As many samplers again are run where k-hat is above its limit."""
-MOST_COMPONENTS = 10
-"""Of a mixture: the average over orders is a sum over sets of labels, of which there are 2**K."""
-MOST_STATES = 4
-"""Of a chain, each pair of whose states has a parameter: the average is over all K! orders."""
 
 
 def plug_in(model: Model) -> Callable[[Any, Any], Any] | None:
@@ -136,7 +131,7 @@ def _reached(how: str, climbed: Search) -> str:
     return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts{ended}"
 
 
-type Clustering = MixtureModel | HiddenMarkovModel
+type Clustering = ConjugateSteps[Any]
 
 
 class Estimate(NamedTuple):
@@ -172,9 +167,7 @@ def estimate(model: Clustering, data: Values, rng: np.random.Generator, starts: 
 
 def can_estimate(model: Model) -> TypeGuard[Clustering]:
     """Say whether a model has few enough components for its q(theta) to be averaged over their orders."""
-    if isinstance(model, HiddenMarkovModel):
-        return model.K <= MOST_STATES or model.exchangeable() is None
-    return isinstance(model, MixtureModel) and model.K <= MOST_COMPONENTS
+    return isinstance(model, ConjugateSteps) and model.has_few_orders
 
 
 def _visited(

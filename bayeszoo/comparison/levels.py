@@ -12,9 +12,8 @@ from bayeszoo.comparison.contrast_columns import COLUMNS, by_draws, of_points, p
 from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
-from bayeszoo.families.linear.design import LinearTerms
-from bayeszoo.families.linear.levels import Feature, features_of
 from bayeszoo.foundation.tails import moments
+from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import summarize
@@ -32,14 +31,14 @@ def is_of_levels(tree: Any) -> bool:
 
 
 def _with_levels(fit: Fit) -> dict[str, Feature]:
-    if not isinstance(fit.model, LinearTerms) or fit.model.dims["w"] != ("term",):  # or several linear predictors
+    if not has_slopes(fit.model):
         return {}
-    return {name: feature for name, feature in features_of(fit.model, fit.like).items() if feature.levels}
+    return {name: feature for name, feature in fit.model.separate_features(fit.like).items() if feature.levels}
 
 
 def _predictor(fit: Fit, feature: Feature, w: np.ndarray) -> np.ndarray:
     """Return the linear predictor at each level, the others at their centres; w (..., T) gives (..., levels)."""
-    assert isinstance(fit.model, LinearTerms)
+    assert has_slopes(fit.model)
     names = fit.like["feature"]
     rows = feature.rows(np.array(fit.model.entries("center", len(names))))
     return fit.model.predictor({"w": w}, {"X": rows, "feature": names})
@@ -70,7 +69,7 @@ def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
         raise InputError(f"there is no level {against!r}", "unknown_name", hint=f"the levels are {known}")
     frames = [_contrasted(fit, name, feature, against) for name, feature in chosen.items()]
     frame = pd.concat(frames, ignore_index=True)
-    assert isinstance(fit.model, LinearTerms)
+    assert has_slopes(fit.model)
     ratio = f"; ratios of the {fit.model.ratio_of}" if fit.model.ratio_of else ""
     about = {"of": f"{fit.model.predicted_quantity}{ratio}", "notes": [] if against else _notes(frame, chosen)}
     frame.attrs |= {"withheld": [], **about}
@@ -78,6 +77,8 @@ def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
 
 
 def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None) -> pd.DataFrame:
+    model = fit.model
+    assert has_slopes(model)
     pairs = pairs_of(feature.levels, against, feature.levels[0])
     first, second = ([feature.levels.index(pair[end]) for pair in pairs] for end in (1, 0))
     draws, mean = _predictor(fit, feature, fit.draws()["w"]), _predictor(fit, feature, _mean(fit))
@@ -86,7 +87,7 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None) -> p
     else:
         known = by_draws(draws[..., first], draws[..., second])
     medians = {"difference": mean[second] - mean[first]} if fit.kind == "point estimate" else {}
-    known |= _ratios(fit.model, {**known, **medians})
+    known |= _ratios(model, {**known, **medians})
     known["difference"] = mean[second] - mean[first]
     if fit.kind == "exact":
         known["difference_mcse"] = np.full(len(pairs), np.nan)
@@ -94,7 +95,7 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None) -> p
     return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in COLUMNS}})
 
 
-def _ratios(model: Any, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _ratios(model: LinearPredictor, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return exp of the quantiles of the difference where it is one of logs; of other predictors 0 means nothing."""
     with np.errstate(over="ignore"):
         ratios = {end: np.exp(known[f"difference{end}"]) for end in ("", "_q025", "_q975")}

@@ -13,7 +13,6 @@ from bayeszoo.answers.leave_out import NoScore, Score
 from bayeszoo.comparison.candidates import Candidate, SelectOptions, gather, number_of_components, require_comparable
 from bayeszoo.comparison.criteria import Criteria, plug_in
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
@@ -29,6 +28,7 @@ from bayeszoo.model.capabilities import (
 )
 from bayeszoo.model.density import log_likelihood
 from bayeszoo.model.integration import exact_evidence
+from bayeszoo.model.linear_predictor import LinearPredictor
 from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
 
@@ -305,7 +305,7 @@ def _max_log_likelihood(candidate: Candidate) -> float:
 
 def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
     """Return the description length."""
-    if not (isinstance(candidate.model, LinearModel) and isinstance(candidate.model, Sufficient)):
+    if not (isinstance(candidate.model, LinearPredictor) and isinstance(candidate.model, Sufficient)):
         raise NumericalError("it is not a linear model of a Gaussian outcome", "not_linear")
     if isinstance(candidate.model, Atoms):
         raise NumericalError("it averages over subsets of the weights, and chooses none", "averages_over_subsets")

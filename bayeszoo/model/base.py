@@ -21,6 +21,7 @@ from bayeszoo.data.inputs.labels import joined, labels_of
 from bayeszoo.distributions.priors import Priors
 from bayeszoo.errors import InputError, NoRowLaw, NoSimulator
 from bayeszoo.model.fields import hyperparameters, relabelled, text
+from bayeszoo.model.views import View
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -143,6 +144,10 @@ class Model(ABC):
     def replaced(self, **values: Any) -> Self:
         """Return the model with some fields changed."""
         return replace(self, **values)
+
+    def views(self) -> frozenset[View]:
+        """Return what a fit shows beyond its parameters; a base adds its own to those of the others."""
+        return frozenset()
 
     @classmethod
     def weak(cls, data: Values) -> Self:

@@ -11,6 +11,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Groups, places_of
+from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Prior, Priors
@@ -18,6 +19,7 @@ from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.steps import ConcaveLikelihood
+from bayeszoo.model.views import View
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -56,6 +58,11 @@ class Conditional(Model, family=True):
     complements: ClassVar[Mapping[str, str]] = {}
     """For outer parameters between two ends: the name under which the steps and `derived` may also be given the
     distance to the upper end, which is known where the parameter itself rounds to it."""
+
+    def views(self) -> frozenset[View]:
+        """Show the estimates of groups where each group has one parameter."""
+        of_groups = [name for name, axes in self.dims.items() if axes == (GROUP,)]
+        return super().views() | ({View.GROUPS} if isinstance(self.inputs, Groups) and len(of_groups) == 1 else set())
 
     @property
     @abstractmethod

@@ -28,6 +28,19 @@ class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
             kept[sizes] = self.new_prior(data)
         return kept[sizes]
 
+    @property
+    @abstractmethod
+    def has_few_orders(self) -> bool:
+        """Whether components are few enough for q(theta) to be averaged over the orders of their labels."""
+
+    @abstractmethod
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[P]:
+        """Return q(theta), the posterior given assignments drawn under the parameters, each row counting so much."""
+
+    @abstractmethod
+    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of all rows; leading axes of the parameters are draws."""
+
     def m_step(self, stats: Expected[P], flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
         return stats.prior.mle(stats.stats) if flat else stats.posterior().mode()

@@ -12,6 +12,7 @@ from bayeszoo.data.inputs import places_of
 from bayeszoo.data.inputs.labels import outcomes_of
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.model.base import Model, Values
+from bayeszoo.model.views import View
 
 
 class Observable(Model, family=True):
@@ -20,6 +21,10 @@ class Observable(Model, family=True):
     @abstractmethod
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
+
+    def leverage(self, data: Values) -> np.ndarray:
+        """Return the diagonal of the hat matrix of the posterior mean, shape (rows,); NaN where there is none."""
+        return np.full(self.inputs.size(data), np.nan)
 
     def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the parameters: they are independent of those seen."""
@@ -36,6 +41,10 @@ class Classifies(Observable, family=True):
 
     A model whose `likelihood` is binomial or categorical names this base and has no step to add.
     """
+
+    def views(self) -> frozenset[View]:
+        """Show whether probabilities of classes came true."""
+        return super().views() | {View.CLASSES}
 
     def classes(self, data: Values) -> list[str]:
         """Return the names of the classes by their codes: the labels of coded outcomes, of a binary one its two."""
@@ -69,6 +78,10 @@ class Latent(Model, family=True):
     """Each row has a latent variable, whose distribution given the parameters is known."""
 
     K: int
+
+    def views(self) -> frozenset[View]:
+        """Show which component each row is of."""
+        return super().views() | {View.COMPONENTS}
 
     @abstractmethod
     def assign(self, params: Values, data: Values) -> Any:

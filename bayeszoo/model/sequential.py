@@ -11,6 +11,7 @@ from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Values
 from bayeszoo.model.observable import Latent
+from bayeszoo.model.views import View
 
 
 class Sequential(Latent, family=True):
@@ -19,6 +20,10 @@ class Sequential(Latent, family=True):
     `assign` is the probability of each state given all rows. Leading axes of parameters are draws, but where a step is
     of one point.
     """
+
+    def views(self) -> frozenset[View]:
+        """Show the states over time."""
+        return super().views() | {View.STATES}
 
     @abstractmethod
     def filtered(self, params: Values, data: Values) -> np.ndarray:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.comparison.compare import names_of
-from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.foundation import diagnostics
+from bayeszoo.model.linear_predictor import has_slopes
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
 from bayeszoo.report.blocks import Choice, Folded, Skipped, Words, picture
@@ -211,7 +211,7 @@ def _forests(shown: Sequence[xr.DataTree], trees: Sequence[xr.DataTree]) -> dict
     pictures = {}
     every = labels(shown[0]) if shown else []
     for name, group in groupby(every, lambda label: label.partition("[")[0]):
-        is_drawn_per_sd = name == "w" and isinstance(Fit(shown[0]).model, LinearModel)
+        is_drawn_per_sd = name == "w" and has_slopes(model := Fit(shown[0]).model) and model.has_identity_link
         if len(entries := list(group)) > 1 and not is_drawn_per_sd:
             drawn = entries[: 3 * plots.MOST]
             fits = that_have(shown, drawn)

@@ -11,30 +11,25 @@ import numpy as np
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.scores import confusion
-from bayeszoo.answers.group_estimates import group_estimates, has_group_estimates
+from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.answers.leave_out import MAX_DISTINCT
-from bayeszoo.answers.topics import has_proportions
 from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.lasso.model import LaplaceWeights
-from bayeszoo.families.linear.levels import features_of
-from bayeszoo.families.linear.model import LinearModel
-from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Classifies, Latent
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.families.lasso.path import lasso_path
+from bayeszoo.model.linear_predictor import has_slopes
+from bayeszoo.model.views import FIRST_SCREENS, View
 from bayeszoo.plots.drawable import with_draws, withheld
 from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.plots.families.effects import (
     MOST_EFFECTS,
     MOST_SLOPES,
     explained,
-    has_slopes,
     plot_effects,
     plot_slopes,
     slopes,
 )
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
-from bayeszoo.plots.families.lasso_path import lasso_path, plot_lasso_path
+from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.style import COLOURS, panels, short
@@ -64,31 +59,20 @@ class Answer(NamedTuple):
 
 def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
     """Return the answer of the model, or where it has none, or withholds it, the densities of its parameters."""
-    tree = best_of_components(trees)
-    model: Model = Fit(tree).model
     answers: list[Answer] = []
     with skipping("the answer of the first screen", left_out):
-        if has_proportions(model):
-            answers.append(topics(tree))
-        elif has_group_estimates(model):
-            answers.append(groups(tree))
-        elif isinstance(model, Sequential):
-            answers.append(states(tree))
-        elif has_slopes(model):
-            answers.append(regression(trees))
-        elif "loadings" in tree["posterior"].data_vars:
-            answers.append(factors(best(trees)))  # whose pictures do not depend on labels
-        elif isinstance(model, Latent):
-            answers.append(responsibilities(tree))
+        views = Fit(best_of_components(trees)).model.views()
+        answers += [_SCREENS[view](trees) for view in [view for view in FIRST_SCREENS if view in views][:1]]
     return answers[0] if answers else Answer([hero(trees)] if with_draws(trees) else ())
 
 
 def sections(trees: Sequence[xr.DataTree]) -> Iterator[tuple[str, Callable[[], Section]]]:
     """Yield what a section is about, and what makes it, for each that the model can have."""
     tree = best(trees)
-    if isinstance(Fit(tree).model, LaplaceWeights):
+    views = Fit(tree).model.views()
+    if View.PATH in views:
         yield "path of the coefficients", partial(path, tree)
-    if isinstance(Fit(tree).model, Classifies) and not withheld(tree):
+    if View.CLASSES in views and not withheld(tree):
         yield "classes", partial(classes, tree)
 
 
@@ -101,8 +85,9 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
     drawn = [main, *(tree for tree in shown if tree is not main)]
     interval = "" if main.attrs["kind"] == "point estimate" else ", with 95% intervals"
     total = len(slopes(main))
-    model: Any = Fit(main).model
-    to = "outcome" if isinstance(model, LinearModel) else model.predicted_quantity
+    model = Fit(main).model
+    assert has_slopes(model)
+    to = "outcome" if model.has_identity_link else model.predicted_quantity
     caption = f"What each feature adds to the {to} as it grows by one standard deviation{interval}"
     caption += f"; the {MOST_SLOPES} largest of {total}." if total > MOST_SLOPES else "."
     below = [picture(partial(plot_effects, main), "effects of the features", _effects(main, interval), wide=True)]
@@ -113,9 +98,10 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
 
 def _effects(main: xr.DataTree, interval: str) -> str:
     """Say what a picture of effects shows, and how those are drawn that it leaves out."""
-    model: Any = Fit(main).model
-    used = features_of(model, Fit(main).data)
-    mean = "mean outcome" if isinstance(model, LinearModel) else model.mean_quantity
+    model = Fit(main).model
+    assert has_slopes(model)
+    used = model.separate_features(Fit(main).data)
+    mean = "mean outcome" if model.has_identity_link else model.mean_quantity
     said = f"By {main.attrs['method']} of {model.name}: the {mean} as one feature goes from its least to its "
     said += f"greatest value, or through its levels, the others at their means{interval}."
     if len(used) > MOST_EFFECTS:
@@ -128,7 +114,7 @@ def _shares(trees: Sequence[xr.DataTree]) -> list[Any]:
     """Say which share of the variance each model explains, by its first fit, or why that is not known."""
     firsts, said, skipped = dict[str, Any](), list[str](), list[Any]()
     for tree in trees:
-        if isinstance(Fit(tree).model, LinearModel):
+        if has_slopes(model := Fit(tree).model) and model.has_identity_link:
             firsts.setdefault(tree.attrs["model"], tree)
     for name, tree in firsts.items():
         with skipping(f"R2 of {name}", skipped):
@@ -270,3 +256,13 @@ def _draw(frame: pd.DataFrame, data: Any) -> Figure:
         axes.set(xlabel="rows, by probability", ylabel="probability", ylim=(0, 1), xlim=(0.5, len(order) + 0.5))
     axes.legend(title="component", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure
+
+
+_SCREENS: dict[View, Callable[[Sequence[xr.DataTree]], Answer]] = {
+    View.TOPICS: lambda trees: topics(best_of_components(trees)),
+    View.GROUPS: lambda trees: groups(best_of_components(trees)),
+    View.STATES: lambda trees: states(best_of_components(trees)),
+    View.SLOPES: regression,
+    View.FACTORS: lambda trees: factors(best(trees)),  # whose pictures do not depend on labels
+    View.COMPONENTS: lambda trees: responsibilities(best_of_components(trees)),
+}

@@ -21,10 +21,10 @@ from bayeszoo.comparison.evidence.empirical_bayes import (
 )
 from bayeszoo.comparison.evidence.full_bayes import FullBayes, full_bayes
 from bayeszoo.comparison.evidence.grid import require_few
-from bayeszoo.comparison.evidence.mackay import FIELDS, FixedPoint, applies, mackay
 from bayeszoo.comparison.evidence.record import ENVELOPE, EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.families.linear.mackay import FIELDS, FixedPoint, applies, mackay
 from bayeszoo.foundation.gate import as_dict
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import fields_of

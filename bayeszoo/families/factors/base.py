@@ -21,6 +21,7 @@ from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.model.base import Axes, Values
 from bayeszoo.model.capabilities import EM, Observable, Sufficient
 from bayeszoo.model.steps import Expectation
+from bayeszoo.model.views import View
 
 pm, likelihoods = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.ops.factors", suppress_warning=True)
 
@@ -170,6 +171,10 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
     """
 
     q: int
+
+    def views(self) -> frozenset[View]:
+        """Show rows and columns along the first factors."""
+        return super().views() | {View.FACTORS}
 
     @abstractmethod
     def prior(self, columns: int) -> Any:

@@ -46,13 +46,6 @@ class LinkedTerms(LinearTerms, family=True):
         """Return the trials of each row, or its exposure: 1 where the data do not say."""
         return np.ones(self.inputs.size(data))
 
-    mean_quantity: ClassVar[str] = "mean outcome"
-    """What the mean of one trial, or of an exposure of 1, is called."""
-
-    @abstractmethod
-    def mean(self, params: Values, data: Values) -> np.ndarray:
-        """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
-
     @abstractmethod
     def weak_intercept(self, data: Values) -> dict[str, Any]:
         """Return the fields of the prior of the intercept, scaled to the data."""

@@ -43,6 +43,8 @@ from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
 from bayeszoo.model.steps import Expectation
 
+MOST_AVERAGED = 4
+"""States up to which a density is averaged over the orders of their labels."""
 MOST_ORDERS = 720
 """Orders of the labels, 6!, up to which q(theta) is averaged over them."""
 
@@ -268,6 +270,13 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         prior = self.prior(data)
         log_b = prior.emission.log_density(params, data)
         return passes.log_rows(*prior.tables_at(params), log_b, starts(data["sequence"]))
+
+    log_likelihoods = HiddenStates.log_likelihoods  # which the abstract step of `ConjugateSteps` would hide
+
+    @property
+    def has_few_orders(self) -> bool:
+        """Whether the average is short: over all K! orders, as each pair of states has a parameter."""
+        return self.K <= MOST_AVERAGED or self.exchangeable() is None
 
     def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[HiddenChain]:
         """Draw a path at one point; return the posterior given it; its states and transitions count ``count`` times."""

@@ -22,6 +22,7 @@ from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import PointEstimates
+from bayeszoo.model.views import View
 
 if TYPE_CHECKING:
     from bayeszoo.families.linear.declaration import Whitened
@@ -45,6 +46,10 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         b0: float = 1.0
         learn_sigma: bool = False
         scale_mixture: bool = False
+
+    def views(self) -> frozenset[View]:
+        """Show the modes under tighter and wider priors."""
+        return super().views() | {View.PATH}
 
     @abstractmethod
     def prior_scales(self, terms: int) -> np.ndarray:

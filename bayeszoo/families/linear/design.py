@@ -14,10 +14,11 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import Solution, clearly_independent, identify
+from bayeszoo.families.linear.levels import separate
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.fields import plain, positive, real, relabelled
+from bayeszoo.model.linear_predictor import Feature, LinearPredictor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,7 @@ LARGEST = 1e150
 
 
 @dataclass(frozen=True)
-class LinearTerms(Observable, family=True):
+class LinearTerms(LinearPredictor, family=True):
     """A weighted sum of terms, the linear predictor: an intercept, and powers of each feature about its centre.
 
     Priors are on standardized terms, ``((x - center) / scale) ** k``; the parameter ``w`` is in the user's units, the
@@ -59,10 +60,6 @@ class LinearTerms(Observable, family=True):
     m0: float = real(0.0, "prior mean of the intercept", kw_only=True)
 
     dims: ClassVar[Axes] = {"w": ("term",)}
-    predicted_quantity: ClassVar[str] = "linear predictor"
-    """What the weighted sum of terms is."""
-    ratio_of: ClassVar[str] = ""
-    """What is multiplied by exp of a difference of the weighted sum: the odds, the rate; nothing where it is no log."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -145,6 +142,13 @@ class LinearTerms(Observable, family=True):
             known = ", ".join(map(shown, data["feature"].tolist()[:20]))
             raise InputError(f"there is no feature {shown(lacking)}", "missing_column", hint=f"the data have {known}")
         return np.array([i for name in self.features for i in place[name]], dtype=int)
+
+    def separate_features(self, data: Values) -> dict[str, Feature]:
+        """Return the features that the model uses, alone or in an interaction, and that can vary alone.
+
+        Of a formula those are left out that cannot, as ``x`` next to ``log(x)``.
+        """
+        return separate(self.used(data), data)
 
     def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""

@@ -1,39 +1,22 @@
-"""Features of a linear predictor, some of which have levels: the columns of each, and rows at which it varies alone."""
+"""Features of a linear predictor that can vary alone, some of which have levels: the columns of each."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 
 from bayeszoo.data.inputs.formula import coding_of, levels_of
 from bayeszoo.data.inputs.levels import by_feature, products
-from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.model.base import Values
+from bayeszoo.model.linear_predictor import Feature
 
 
-class Feature(NamedTuple):
-    """A feature: the places of its columns in ``X``, and its levels, the reference first; none of one of numbers."""
-
-    places: list[int]
-    levels: list[str]
-
-    def rows(self, others: np.ndarray) -> np.ndarray:
-        """Return a row at each level, shape (levels, F), where the other features are as in ``others``, shape (F,)."""
-        rows = np.tile(others, (len(self.levels), 1))
-        rows[:, self.places] = np.eye(len(self.levels))[:, 1:]
-        return rows
-
-
-def features_of(model: LinearTerms, data: Values) -> dict[str, Feature]:
-    """Return the features that the model uses, alone or in an interaction.
-
-    Of a formula those are left out that cannot vary alone, as ``x`` beside ``log(x)``.
-    """
+def separate(columns_used: np.ndarray, data: Values) -> dict[str, Feature]:
+    """Return the features that have some of the columns, alone or in an interaction, and that can vary alone."""
     names, levels = data["feature"].tolist(), levels_of(data)
     of_products, coding = products(names), coding_of(data)
-    used = {j for i in model.used(data).tolist() for j in of_products.get(i, [i])}
+    used = {j for i in columns_used.tolist() for j in of_products.get(i, [i])}
     columns = {name: Feature([i], []) for i, name in enumerate(names) if i not in of_products}
     for name, places in by_feature(names, coding.names if coding else {}).items():
         if len(levels.get(name, ())) == len(places) + 1:

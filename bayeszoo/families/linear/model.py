@@ -41,6 +41,7 @@ class LinearModel(LinearTerms, family=True):
 
     inputs = Regression("y")
     predicted_quantity: ClassVar[str] = "mean outcome"
+    has_identity_link: ClassVar[bool] = True
 
     @property
     def has_origin(self) -> bool:
@@ -93,10 +94,6 @@ class LinearModel(LinearTerms, family=True):
     def standardized_weights(self, stats: FactoredMoments) -> Solution | None:
         """Return the posterior of standardized weights, of rows in units of a known noise; None where it is unknown."""
         return None
-
-    def leverage(self, data: Values) -> np.ndarray:
-        """Return the diagonal of the hat matrix of the posterior mean, shape (n,); NaN where there is none."""
-        return np.full(len(data["y"]), np.nan)
 
     def predicted(self, solution: Solution, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance of ``x' w`` for each row, shape (n,), under a solution for standardized weights."""

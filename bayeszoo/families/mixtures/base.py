@@ -58,6 +58,10 @@ class MixturePrior(Product):
         return Expected(Several((Counts(each.sum(axis=0)), self.law.statistics(rows, each))), self)
 
 
+MOST_AVERAGED = 10
+"""Components up to which a density is averaged over the orders of their labels."""
+
+
 class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=True):
     """A mixture of K components with weights ~ Dirichlet(alpha), the same alpha for all, so that labels mean nothing.
 
@@ -119,7 +123,12 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
         """Return the posterior of the parameters given the component of each row."""
         return self.vb_posterior(self.vb_m_step(self.moments(np.eye(self.K)[assignment], data)))
 
-    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Any:
+    @property
+    def has_few_orders(self) -> bool:
+        """Whether the average over orders of labels, a sum over 2**K sets of them, is short."""
+        return self.K <= MOST_AVERAGED
+
+    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[MixturePrior]:
         """Draw a component for each row at one point; return the posterior given them, where a row counts so much."""
         ends = np.cumsum(self.assign(params, data), axis=-1)[:, :-1]
         z = np.sum(rng.random(len(ends))[:, None] > ends, axis=-1)

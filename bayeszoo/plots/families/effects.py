@@ -6,7 +6,7 @@ Figures are Matplotlib's, made without pyplot: ``figure.savefig("effects.png")``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from bayeszoo.answers.leave_out import MOST_CELLS
 from bayeszoo.comparison.compare import names_of
 from bayeszoo.data.inputs.labels import outcomes_of
 from bayeszoo.errors import InputError
-from bayeszoo.families.glm.model import LinkedTerms
-from bayeszoo.families.linear.levels import Feature, features_of
-from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.model.observable import Classifies
 from bayeszoo.plots.drawable import colours
 from bayeszoo.plots.style import COLOURS, panels, short, wrapped
@@ -40,18 +38,13 @@ _ACROSS = 30
 _QUANTILES = ("q025", "q975")
 
 
-def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearModel | LinkedTerms]:
+def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearPredictor]:
     fit = require_shown(tree, f"{answer} by it")
     if not has_slopes(fit.model):
         raise InputError(
             f"{answer} are of regressions with a weight for each term, {fit.model.name} is none", "not_a_regression"
         )
     return fit, fit.model
-
-
-def has_slopes(model: Any) -> TypeGuard[LinearModel | LinkedTerms]:
-    """Say whether a model is a regression of one outcome, with a weight for each term."""
-    return isinstance(model, LinearModel | LinkedTerms) and model.dims.get("w") == ("term",)
 
 
 def slopes(tree: xr.DataTree) -> pd.DataFrame:
@@ -92,15 +85,16 @@ def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
 
 def _predicted(fits: Sequence[Fit]) -> str:
     """Name the linear predictor: of linear models the outcome itself."""
-    models: list[Any] = [fit.model for fit in fits]
-    scales = dict.fromkeys(model.predicted_quantity for model in models if isinstance(model, LinkedTerms))
+    models = [model for fit in fits if has_slopes(model := fit.model)]
+    scales = dict.fromkeys(model.predicted_quantity for model in models if not model.has_identity_link)
     return f"{' or '.join(scales)} of {_outcome(fits[0])}" if scales else _outcome(fits[0])
 
 
 def _mean(fit: Fit) -> str:
     """Name the mean of the outcome."""
-    model: Any = fit.model
-    return f"mean {_outcome(fit)}" if isinstance(model, LinearModel) else f"{model.mean_quantity} of {_outcome(fit)}"
+    model = fit.model
+    assert has_slopes(model)
+    return f"mean {_outcome(fit)}" if model.has_identity_link else f"{model.mean_quantity} of {_outcome(fit)}"
 
 
 def _outcome(fit: Fit) -> str:
@@ -122,7 +116,7 @@ def effects(tree: xr.DataTree) -> pd.DataFrame:
     import pandas as pd
 
     fit, model = _regression(tree, "effects")
-    X, features = fit.data["X"], features_of(model, fit.data)
+    X, features = fit.data["X"], model.separate_features(fit.data)
     if not features:
         raise InputError(
             "no feature of the formula varies alone", "unknown_name", hint="bz.predict takes rows of your own"
@@ -195,7 +189,7 @@ def explained(tree: xr.DataTree) -> dict[str, float]:
     """
     fit = require_shown(tree, "R2 by it")
     model = fit.model
-    if not isinstance(model, LinearModel):
+    if not (has_slopes(model) and model.has_identity_link):
         raise InputError(f"R2 is of linear models, {model.name} is none", "no_r2")
     draws = fit.pooled()
     size = len(next(iter(draws.values())))

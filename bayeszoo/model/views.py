@@ -1,0 +1,21 @@
+"""What a fit of a model shows beyond its parameters: a model names it, and the storeys above draw it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class View(StrEnum):
+    """A part of the page about a fit. The first screen is the first of these, in this order, that the model has."""
+
+    TOPICS = "topics"
+    GROUPS = "groups"
+    STATES = "states"
+    SLOPES = "slopes"
+    FACTORS = "factors"
+    COMPONENTS = "components"
+    CLASSES = "classes"
+    PATH = "path"
+
+
+FIRST_SCREENS = (View.TOPICS, View.GROUPS, View.STATES, View.SLOPES, View.FACTORS, View.COMPONENTS)
