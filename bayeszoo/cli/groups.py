@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import AnswerOptions
 from bayeszoo.data.by import read_by, together
 from bayeszoo.data.read import Data, HasInputs
 from bayeszoo.data.table.table import escaped, shown
@@ -46,8 +46,8 @@ def by_group(command: Callable[..., int | None], reads: HasInputs | None = None)
             arguments.update(changes)
             return command(*bound.args, **bound.kwargs) or 0
 
-        where = arguments.get("output"), arguments.get("overwrite", False)
-        return _each(of_group, by, groups, arguments.get("as_json", False), *where)
+        shown = arguments.get("shown", AnswerOptions(as_json=arguments.get("as_json", False)))
+        return _each(of_group, by, groups, shown)
 
     return run
 
@@ -97,14 +97,12 @@ def _each(
     run: Callable[[Changes], int],
     by: str,
     groups: dict[str, Changes],
-    as_json: bool,
-    output: Path | None,
-    overwrite: bool,
+    options: AnswerOptions,
 ) -> int:
     """Run for each group; print, write and return what there is of all."""
     code, errors, kept = 0, dict[str, str](), dict[str, terminal.Kept]()
     for label, changes in groups.items():
-        if not as_json:
+        if not options.as_json:
             terminal.out().print(f"{escaped(by)} {escaped(label)}")
         try:
             with terminal.keeping() as kept[label]:
@@ -118,6 +116,6 @@ def _each(
     frames = {label: each.frame for label, each in kept.items() if each.frame is not None}
     documents = {label: each.document for label, each in kept.items() if each.document is not None}
     whole = {"by": by, "groups": documents, "errors": errors}
-    write = (lambda: saved.write(together(frames, by), output, overwrite)) if frames else (lambda: None)
-    saved.deliver(lambda: None, lambda written: whole | written, as_json, saved=write)
+    write = (lambda: saved.write(together(frames, by), options.output, options.overwrite)) if frames else (lambda: None)
+    saved.deliver(lambda: None, lambda written: whole | written, options.as_json, saved=write)
     return code

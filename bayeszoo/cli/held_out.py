@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
-from bayeszoo.cli import saved, terminal
+from bayeszoo.cli import terminal
+from bayeszoo.cli.answers import AnswerOptions
 from bayeszoo.comparison.held_out_rows import held_out_error
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
@@ -29,22 +31,41 @@ log score: mean log predictive density of a trial, in nats. baseline: scikit-lea
 comes; it has no density, and is judged by the error alone."""
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
 class HeldOut:
-    """What is asked: a share or folds, and baselines."""
+    """Which rows are held out, and which baselines are scored on them."""
 
-    share: float | None
-    folds: int | None
-    baselines: str | None
+    held_out: Annotated[
+        float | None,
+        Parameter(
+            help="Share of rows held out; the fits (regressions or classifiers) are compared by their error on "
+            "these rows."
+        ),
+    ] = None
+    folds: Annotated[
+        int | None, Parameter(help="Instead of --held-out: number of folds, each of which is held out once.")
+    ] = None
+    baselines: Annotated[
+        str | None,
+        Parameter(
+            help="Comma-separated scikit-learn baselines, scored on the same rows: svc, perceptron, boosting, "
+            "forest; forest only for a regression."
+        ),
+    ] = None
 
     @property
     def is_asked(self) -> bool:
         """Whether anything is."""
-        return any(each is not None for each in (self.share, self.folds, self.baselines))
+        return any(each is not None for each in (self.held_out, self.folds, self.baselines))
 
     def named(self) -> list[str]:
         """Return the baselines."""
         return [] if self.baselines is None else [name.strip() for name in self.baselines.split(",")]
+
+
+NOT_HELD_OUT = HeldOut()
+"""Options of which none was given."""
 
 
 def compare_held_out(
@@ -54,10 +75,7 @@ def compare_held_out(
     methods: list[str] | None,
     prior: opt.PriorOptions,
     seed: int | None,
-    output: Path | None,
-    overwrite: bool,
-    as_json: bool,
-    digits: int | None,
+    shown: AnswerOptions,
 ) -> int:
     """Print errors on rows held out; the code is 4 where a fit has no answer."""
     fields = prior.fields(kind)
@@ -69,7 +87,7 @@ def compare_held_out(
         frame = held_out_error(
             model,
             rows,
-            share=asked.share,
+            share=asked.held_out,
             folds=asked.folds,
             methods=methods,
             baselines=asked.named(),
@@ -80,10 +98,9 @@ def compare_held_out(
     if prior.prior == "weak":
         terminal.note("priors are scaled to the rows that are seen")
     whole = {"model": kind.name, "seed": seed, "is_class": issubclass(kind, Classifies)}
-    if drawn and not as_json:
+    if drawn and not shown.as_json:
         terminal.note(f"seed {seed}, which was drawn: --seed gives the same again")
-    write = partial(saved.write, frame, output, overwrite)
-    saved.answer(frame, whole, as_json, _show, digits, saved=write)
+    shown.answer(frame, whole, _show)
     return NumericalError.exit_code if (frame["status"] != "ok").any() else 0
 
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -260,23 +259,6 @@ IN_FULL = "the answer is printed in full"
 def _show(show: Callable[[], None]) -> None:
     show()
     sys.stdout.flush()
-
-
-def answer(
-    frame: pd.DataFrame,
-    whole: dict[str, Any],
-    as_json: bool,
-    show: Callable[[pd.DataFrame, dict[str, Any], int | None], None],
-    digits: int | None = None,
-    **writers: Writer,
-) -> None:
-    """Print what a fit was asked, with what is known of the answer as a whole, and write it, as `deliver` does."""
-    whole = {**whole, **{str(name): value for name, value in frame.attrs.items()}}
-
-    def document(written: Written) -> dict[str, Any]:
-        return {**whole, **written, "rows": records(frame)}
-
-    deliver(partial(show, frame, whole, digits), document, as_json, **writers)
 
 
 def records(frame: pd.DataFrame) -> list[dict[Any, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.comparison.by import contrasts, fit_parts
 from bayeszoo.comparison.hierarchy_contrasts import is_of_groups
 from bayeszoo.comparison.levels import is_of_levels
@@ -41,15 +42,12 @@ def fit_groups(
     method: str,
     prior: opt.PriorOptions,
     table: opt.TableOptions,
-    output: Path | None,
-    overwrite: bool,
-    as_json: bool,
-    digits: int | None,
+    shown: AnswerOptions,
     **options: Any,
 ) -> int:
     """Fit every group of rows, save the fits in one file, and print the estimates and the contrasts."""
-    if output is not None:
-        files.probe(output, overwrite)
+    if (output := shown.output) is not None:
+        files.probe(output, shown.overwrite)
     whole, parts = read_by(model, data, by, **table.of_reading())
     if output is not None and len(parts) > MOST_SAVED:
         raise InputError(
@@ -66,8 +64,8 @@ def fit_groups(
         drawn = "" if options.get("seed") is not None else f" --seed {tree.attrs['seed']}"
         for fit in fits_of(tree).values():
             fit.attrs |= {"command": terminal.typed(data, output) + drawn, "prior": prior.prior}
-        write = saved.at_once(partial(saved.fitted, tree, output, overwrite))
-    _answer(tree, contrasts(tree), as_json, digits, saved=write)
+        write = saved.at_once(partial(saved.fitted, tree, output, shown.overwrite))
+    _answer(tree, contrasts(tree), shown, saved=write)
     code = terminal.verdict(list(fits_of(tree).values()))
     return signals.exit_code() if tree.attrs.get("status") == "interrupted" else code
 
@@ -78,10 +76,7 @@ def contrasts_command(
     *,
     against: str | None = None,
     plot: Path | None = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
 ) -> int:
     """Compare groups pairwise: of a fit saved with --by, of a hierarchical model, or levels of a regression.
 
@@ -92,12 +87,12 @@ def contrasts_command(
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """
-    saved.probe(output, plot, overwrite)
+    shown.probe(plot)
     tree = saved.load(fit_file)
     frame = contrasts(tree, against)
-    write = partial(saved.write, frame, output, overwrite)
-    draw = partial(saved.draw, lambda: plot_groups(tree, against=against), plot, overwrite)
-    _answer(tree, frame, as_json, digits, saved=write, plot=draw)
+    write = partial(saved.write, frame, shown.output, shown.overwrite)
+    draw = shown.drawn(lambda: plot_groups(tree, against=against), plot)
+    _answer(tree, frame, shown, saved=write, plot=draw)
     return terminal.verdict([tree] if _is_alone(tree) else list(fits_of(tree).values()))
 
 
@@ -106,7 +101,7 @@ def _is_alone(tree: xr.DataTree) -> bool:
     return is_of_groups(tree) or is_of_levels(tree)
 
 
-def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int | None, **writers: saved.Writer) -> None:
+def _answer(tree: xr.DataTree, frame: pd.DataFrame, shown: AnswerOptions, **writers: saved.Writer) -> None:
     """Print the estimates of all groups and their contrasts, as tables or as one JSON document, and write the files."""
 
     def whole(written: saved.Written) -> dict[str, Any]:
@@ -117,8 +112,8 @@ def _answer(tree: xr.DataTree, frame: pd.DataFrame, as_json: bool, digits: int |
             about = {"by": str(tree.attrs["by"]), "groups": documents, "withheld": frame.attrs["withheld"]}
         return {**about, "contrasts": frame.to_dict("records"), **written}
 
-    show = partial(_show_within, tree, frame) if _is_alone(tree) else partial(_show, tree, frame, digits)
-    saved.deliver(show, whole, as_json, **writers)
+    show = partial(_show_within, tree, frame) if _is_alone(tree) else partial(_show, tree, frame, shown.digits)
+    saved.deliver(show, whole, shown.as_json, **writers)
 
 
 def _show_within(tree: xr.DataTree, frame: pd.DataFrame) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from bayeszoo.answers.classes.classify import WITHHELD, classify
 from bayeszoo.answers.classes.scores import calibration, confusion
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.data.read import Data
@@ -40,11 +40,8 @@ def classify_command(
     reject: float | None = None,
     leave_one_out: opt.Flag = False,
     plot: Path | None = None,
-    output: opt.RowsFile = None,
     append: opt.Flag = False,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Choose a class for each row by expected loss, from a saved fit of a classifier; score known outcomes.
@@ -64,23 +61,22 @@ def classify_command(
     append
         Write to -o the table itself, with the decisions after its own columns.
     """
-    if append and (data is None or output is None):
+    if append and (data is None or shown.output is None):
         raise InputError("--append goes with DATA and -o", "option_needs_data")
     if append and isinstance(data, Data):
         raise InputError("--append is of one fit", "one_group_only", hint="leave it out: -o has the rows of all groups")
-    saved.probe(output, plot, overwrite)
+    shown.probe(plot)
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
     frame = classify(tree, new, loss=_matrix(loss), reject=reject, leave_one_out=leave_one_out)
     in_full = frame
-    if append and data is not None and new is not None and output is not None:
-        in_full = saved.appended(frame, data, table, [new], output)
+    if append and data is not None and new is not None and shown.output is not None:
+        in_full = saved.appended(frame, data, table, [new], shown.output)
     whole = saved.about(tree)
     if "trials" in frame.attrs:
         whole |= {"confusion": confusion(frame).to_dict("index"), "calibration": saved.records(calibration(frame))}
-    write = partial(saved.write, in_full, output, overwrite)
-    draw = partial(saved.draw, lambda: plot_classes(frame), plot, overwrite)
-    saved.answer(frame, whole, as_json, _show, digits, saved=write, plot=draw)
+    draw = shown.drawn(lambda: plot_classes(frame), plot)
+    shown.answer(frame, whole, _show, in_full, plot=draw)
 
 
 def _matrix(loss: str | None) -> Any:
@@ -128,10 +124,7 @@ def svm_command(
     draws: int = 1000,
     thin: opt.AtLeast1 = 10,
     seed: opt.DrawnSeed = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Sample the pseudo-posterior of a linear support vector machine, and find its mode.
@@ -147,14 +140,13 @@ def svm_command(
     thin
         Sweeps of the sampler a draw.
     """
-    saved.probe(output, None, overwrite)
+    shown.probe()
     answer = svm(data, tau, standardize=standardize, draws=draws, thin=thin, seed=seed, **table.of_reading())
     for line in answer.data.notes:
         terminal.note(f"note: {line}")
     whole = {name: getattr(answer, name) for name in ("kind", "tau", "objective", "gap", "errors", "support", "seed")}
     whole |= {"data": about_data(answer.data), "notes": answer.notes}
-    write = partial(saved.write, answer.summary, output, overwrite)
-    saved.answer(answer.summary, whole, as_json, _show_svm, digits, saved=write)
+    shown.answer(answer.summary, whole, _show_svm)
 
 
 def _show_svm(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
-from bayeszoo.cli import saved, terminal
+from bayeszoo.cli import terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.report.tables import estimate, number
@@ -30,10 +30,7 @@ def due_to_command(
     draws: int = 4000,
     seed: opt.DrawnSeed = None,
     plot: Annotated[Path | None, Parameter(help="Draw the parts as a waterfall here (.png, .svg or .pdf).")] = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Decompose the difference of two groups' rates into a mix effect and a rate effect (Kitagawa).
@@ -51,7 +48,7 @@ def due_to_command(
     draws
         Number of posterior draws of shares and rates.
     """
-    saved.probe(output, plot, overwrite)
+    shown.probe(plot)
     options = {"draws": draws, "seed": seed, **table.of_reading()}
     answer = kitagawa(data, by=by, within=within, before=before, after=after, **options)
     for line in answer.data.notes:
@@ -67,9 +64,8 @@ def due_to_command(
         "data": about_data(answer.data),
         "notes": [ABOUT],
     }
-    write = partial(saved.write, frame, output, overwrite)
-    draw = partial(saved.draw, lambda: plot_due_to(answer), plot, overwrite)
-    saved.answer(frame, whole, as_json, _show, digits, saved=write, plot=draw)
+    draw = shown.drawn(lambda: plot_due_to(answer), plot)
+    shown.answer(frame, whole, _show, plot=draw)
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

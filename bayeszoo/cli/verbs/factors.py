@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ def project_command(
     /,
     *,
     seed: opt.Seed = 0,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Compute the factor scores of rows, from a saved fit of ppca or bayesian_pca.
@@ -38,7 +35,7 @@ def project_command(
     seed
         Seed of the draws that give the quantiles.
     """
-    _answer(project, fit_file, data, seed, output, overwrite, as_json, digits, table)
+    _answer(project, fit_file, data, seed, shown, table)
 
 
 @by_group
@@ -48,10 +45,7 @@ def reconstruct_command(
     /,
     *,
     seed: opt.Seed = 0,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Reconstruct rows from the factors of a saved fit, and fill in missing values.
@@ -63,7 +57,7 @@ def reconstruct_command(
     seed
         Seed of the draws that give the quantiles.
     """
-    _answer(reconstruct, fit_file, data, seed, output, overwrite, as_json, digits, table)
+    _answer(reconstruct, fit_file, data, seed, shown, table)
 
 
 def _answer(
@@ -71,17 +65,13 @@ def _answer(
     fit_file: Path,
     data: str | None,
     seed: int,
-    output: Path | None,
-    overwrite: bool,
-    as_json: bool,
-    digits: int | None,
+    shown: AnswerOptions,
     table: opt.TableOptions,
 ) -> None:
-    saved.probe(output, None, overwrite)
+    shown.probe()
     tree = saved.load(fit_file)
     frame = ask(tree, saved.new_rows(tree, data, table), seed=seed)
-    write = partial(saved.write, frame, output, overwrite)
-    saved.answer(frame, saved.about(tree), as_json, _show, digits, saved=write)
+    shown.answer(frame, saved.about(tree), _show)
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +14,9 @@ from cyclopts import Parameter
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, FIT, AnswerOptions, FitOptions
 from bayeszoo.cli.groups import by_group
-from bayeszoo.cli.held_out import HeldOut, compare_held_out, refuse_pictures
+from bayeszoo.cli.held_out import NOT_HELD_OUT, HeldOut, compare_held_out, refuse_pictures
 from bayeszoo.cli.next_command import instead
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
@@ -43,6 +44,31 @@ if TYPE_CHECKING:
     from bayeszoo.model.accumulated import Accumulated
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LargeFiles:
+    """How files larger than memory are read."""
+
+    chunk_rows: Annotated[
+        opt.AtLeast1 | None,
+        Parameter(
+            help="Read this many rows at a time and keep only their sufficient statistics (for files larger than "
+            "memory)."
+        ),
+    ] = None
+    dask: Annotated[
+        str | None,
+        Parameter(
+            help='Dask scheduler address, or "local". Workers read the files and send back sufficient statistics; '
+            "for EM and variational Bayes of mixtures, hidden Markov models and lda they keep the rows."
+        ),
+    ] = None
+
+
+SMALL = LargeFiles()
+"""Files that are read at once."""
+
+
 def fit_command(
     name: opt.ModelName,
     data: opt.DataFile = None,
@@ -50,13 +76,9 @@ def fit_command(
     *,
     method: opt.Method | None = None,
     seed: opt.DrawnSeed = None,
-    output: opt.Output = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: FitOptions = FIT,
     by: str | None = None,
-    chunk_rows: opt.AtLeast1 | None = None,
-    dask: str | None = None,
+    large: LargeFiles = SMALL,
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
     options: opt.MethodOptions = opt.METHOD,
@@ -68,37 +90,31 @@ def fit_command(
     method
         exact, enumerate, mle, map, em, vb, online_vb, laplace, advi, fullrank_advi, nuts, gibbs or smc; by default
         nuts, and vb of documents that mix topics.
-    output
-        Save the fit here (.nc).
     by
         Column that names groups of rows: each is fitted separately, then all are compared.
-    chunk_rows
-        Read this many rows at a time and keep only their sufficient statistics (for files larger than memory).
-    dask
-        Dask scheduler address, or "local". Workers read the files and send back sufficient statistics; for EM and
-        variational Bayes of mixtures, hidden Markov models and lda they keep the rows.
     """
     model = zoo.find(name)
-    in_files = dask is not None and issubclass(model, Additive)
+    in_files = large.dask is not None and issubclass(model, Additive)
     check_method(model, method or default_method(model), in_files)
     if by is not None:
-        if chunk_rows is not None or dask is not None:
-            left_out = "--dask" if chunk_rows is None else "--chunk-rows"
+        if large != SMALL:
+            left_out = "--dask" if large.chunk_rows is None else "--chunk-rows"
             raise InputError("--by reads the table at once", "needs_rows", hint=f"leave out {left_out}")
-        shown = (output, overwrite, as_json, digits)
         return fit_groups(
-            model, data, by, method or default_method(model), prior, table, *shown, seed=seed, **options.chosen
+            model, data, by, method or default_method(model), prior, table, shown, seed=seed, **options.chosen
         )
-    if output is not None:
-        files.probe(output, overwrite)
+    if (output := shown.output) is not None:
+        files.probe(output, shown.overwrite)
     with closing(terminal.TerminalReporter()) as reporter, ExitStack() as cluster_lasts:
         rows: Data | Accumulated
-        if chunk_rows is None and dask is None:
+        if large == SMALL:
             rows = table.read(model, data)
             prior_model = prior.model(model, rows)
             rows = prior.noted(prior_model, rows)
         else:
-            prior_model, rows = table.read_in_chunks(model, prior, data, chunk_rows, reporter, dask, cluster_lasts)
+            prior_model, rows = table.read_in_chunks(
+                model, prior, data, large.chunk_rows, reporter, large.dask, cluster_lasts
+            )
         if method is None:
             is_plain = options.chosen.keys() <= {"draws", "chains"}
             method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")
@@ -110,7 +126,7 @@ def fit_command(
             signals.answer()
             tree.attrs |= {"command": terminal.typed(data, output), "prior": prior.prior}
             reporter.phase("saving")
-            write = saved.at_once(partial(saved.fitted, tree, output, overwrite))
+            write = saved.at_once(partial(saved.fitted, tree, output, shown.overwrite))
         reporter.phase("summarizing")
         described = {**document(tree), "prior": prior.prior}
     for line in described["notes"]:
@@ -118,10 +134,10 @@ def fit_command(
             terminal.note(f"note: {line}")
 
     def show() -> None:
-        terminal.show_fit(tree, described, digits)
+        terminal.show_fit(tree, described, shown.digits)
         _show_words(tree)
 
-    saved.deliver(show, lambda written: described | written, as_json, saved=write)
+    saved.deliver(show, lambda written: described | written, shown.as_json, saved=write)
     code, step = terminal.verdict([tree]), described["next"]
     if command := step and instead(terminal.WORDS, step, model, method, data, table):
         terminal.note(f"that is: {command}")
@@ -146,17 +162,12 @@ def compare_command(
     /,
     *,
     methods: str | None = None,
-    held_out: float | None = None,
-    folds: int | None = None,
-    baselines: str | None = None,
+    held: HeldOut = NOT_HELD_OUT,
     seed: opt.DrawnSeed = None,
     report: Path | None = None,
     plot: Path | None = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
     by: opt.By = None,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
 ) -> int:
@@ -167,13 +178,6 @@ def compare_command(
     methods
         Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, and nuts or
         gibbs, as far as it has them.
-    held_out
-        Share of rows held out; the fits (regressions or classifiers) are compared by their error on these rows.
-    folds
-        Instead of --held-out: number of folds, each of which is held out once.
-    baselines
-        Comma-separated scikit-learn baselines, scored on the same rows: svc, perceptron, boosting, forest; forest only
-        for a regression.
     report
         Write a page about the fits here (.html).
     plot
@@ -181,14 +185,13 @@ def compare_command(
     """
     model = zoo.find(name)
     chosen = named_methods(model, methods)
-    saved.probe(output, plot, overwrite)
-    if (asked := HeldOut(held_out, folds, baselines)).is_asked:
+    shown.probe(plot)
+    if held.is_asked:
         refuse_pictures(report, plot)
         named = None if methods is None else chosen
-        where = output, overwrite
-        return compare_held_out(model, table.read(model, data), asked, named, prior, seed, *where, as_json, digits)
+        return compare_held_out(model, table.read(model, data), held, named, prior, seed, shown)
     if report is not None:
-        page.probe(report, overwrite)
+        page.probe(report, shown.overwrite)
     if plot is not None and all(METHODS[method].kind == "point estimate" for method in chosen):
         raise InputError("a point estimate has no density to draw", "no_draws", hint="name a method that draws as well")
     rows = table.read(model, data)
@@ -205,12 +208,11 @@ def compare_command(
         return {"fits": fits, "withheld": withheld, **written, "table": frame.to_dict("records")}
 
     def show() -> None:
-        terminal.show_comparison(frame, digits)
+        terminal.show_comparison(frame, shown.digits)
         if seed is None and trees:
             terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
 
-    write = partial(saved.write, frame, output, overwrite)
-    saved.deliver(show, whole, as_json, saved=write, **_pictures(results, trees, report, plot, overwrite))
+    shown.deliver(show, whole, frame, **_pictures(results, trees, report, plot, shown.overwrite))
     measured = set(frame.loc[frame["measured_against"].notna(), "method"])
     return terminal.verdict(trees, measured) or (NumericalError.exit_code if len(trees) < len(results) else 0)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
@@ -25,10 +25,7 @@ def groups_command(
     *,
     top: opt.AtLeast1 = saved.MAX_ROWS,
     plot: Path | None = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
 ) -> None:
     """Estimate and rank the groups of a hierarchical model: raw, partially pooled and fully pooled.
 
@@ -39,16 +36,15 @@ def groups_command(
     plot
         Draw the estimates against how well each group is known (.png, .svg or .pdf).
     """
-    saved.probe(output, plot, overwrite)
+    shown.probe(plot)
     tree = saved.load(fit_file)
     frame = group_estimates(tree)
 
     def show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
         _show(highest_first(frame).head(top), len(frame), whole, digits)
 
-    write = partial(saved.write, frame, output, overwrite)
-    draw = partial(saved.draw, lambda: plot_pooling(tree), plot, overwrite)
-    saved.answer(frame, saved.about(tree), as_json, show, digits, saved=write, plot=draw)
+    draw = shown.drawn(lambda: plot_pooling(tree), plot)
+    shown.answer(frame, saved.about(tree), show, plot=draw)
 
 
 def _show(shown: pd.DataFrame, total: int, whole: dict[str, Any], digits: int | None) -> None:

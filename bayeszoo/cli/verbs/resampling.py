@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, DRAWS, AnswerOptions, DrawsOptions
 from bayeszoo.data.table.table import escaped
 from bayeszoo.model import find as zoo
 from bayeszoo.report.tables import estimate, number
@@ -36,10 +34,7 @@ def bootstrap_command(
     functional: str = "mean",
     draws: int = 4000,
     seed: opt.DrawnSeed = None,
-    output: Annotated[opt.Output, Parameter(help="Write all draws here (.parquet, else CSV).")] = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: DrawsOptions = DRAWS,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Compute the Bayesian bootstrap posterior of a mean, a quantile, an sd or a correlation.
@@ -51,7 +46,7 @@ def bootstrap_command(
     draws
         Draws of Dirichlet(1, ..., 1) weights.
     """
-    saved.probe(output, None, overwrite)
+    shown.probe()
     answer = bootstrap(data, functional, draws=draws, seed=seed, **table.of_reading())
     for line in answer.data.notes:
         terminal.note(f"note: {line}")
@@ -62,8 +57,7 @@ def bootstrap_command(
         "data": about_data(answer.data),
         "notes": answer.notes,
     }
-    write = partial(saved.write, _drawn(answer), output, overwrite)
-    saved.answer(answer.summary, whole, as_json, _show, digits, saved=write)
+    shown.answer(answer.summary, whole, _show, _drawn(answer))
 
 
 def bayesbag_command(
@@ -74,10 +68,7 @@ def bayesbag_command(
     size: opt.AtLeast1 | None = None,
     resamples: int = 1000,
     seed: opt.DrawnSeed = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
@@ -90,7 +81,7 @@ def bayesbag_command(
     resamples
         Number of resamples, where the answer is not exact.
     """
-    saved.probe(output, None, overwrite)
+    shown.probe()
     model = zoo.find(name)
     require_conjugate(model)
     rows = table.read(model, data)
@@ -104,8 +95,7 @@ def bayesbag_command(
         "data": about_data(bag.data),
         "notes": bag.notes,
     }
-    write = partial(saved.write, bag.summary, output, overwrite)
-    saved.answer(bag.summary, whole, as_json, _show_bag, digits, saved=write)
+    shown.answer(bag.summary, whole, _show_bag)
 
 
 def _show_bag(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

@@ -16,6 +16,7 @@ from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.answers.topics import document_scores, proportions, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
@@ -35,10 +36,7 @@ def assign_command(
     data: opt.NewFile = None,
     /,
     *,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Assign each row to a component of a saved mixture fit.
@@ -48,11 +46,10 @@ def assign_command(
     data
         Table of new rows with their outcome; without it the rows of the fit.
     """
-    saved.probe(output, None, overwrite)
+    shown.probe()
     tree = saved.load(fit_file)
     frame = assign(tree, saved.new_rows(tree, data, table))
-    write = partial(saved.write, frame, output, overwrite)
-    saved.answer(frame, saved.about(tree), as_json, _show_components, digits, saved=write)
+    shown.answer(frame, saved.about(tree), _show_components)
 
 
 def _show_components(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -78,10 +75,7 @@ def decode_command(
     *,
     steps: int | None = None,
     plot: Path | None = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
     fields: opt.FieldOptions = opt.FIELDS,
 ) -> None:
@@ -98,7 +92,7 @@ def decode_command(
     plot
         Picture of the states over time: PNG, SVG or PDF.
     """
-    saved.probe(output, plot, overwrite)
+    shown.probe(plot)
     source: Any
     if fields.sets is None:
         source = saved.load(fit_file)
@@ -108,9 +102,8 @@ def decode_command(
         source, new = kind(**fields.fields(kind)), table.read(kind, data)
         whole = {"model": kind.name, "method": "known tables", "kind": "exact"}
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
-    write = partial(saved.write, frame, output, overwrite)
-    draw = partial(saved.draw, lambda: plot_states(source, new), plot, overwrite)
-    saved.answer(frame, whole, as_json, _show_states, digits, saved=write, plot=draw)
+    draw = shown.drawn(lambda: plot_states(source, new), plot)
+    shown.answer(frame, whole, _show_states, plot=draw)
 
 
 def _show_states(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -140,11 +133,8 @@ def predict_command(
     *,
     rows: int | None = None,
     seed: opt.Seed = 0,
-    output: opt.RowsFile = None,
     append: opt.Flag = False,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Predict new rows from a saved fit, and score the prediction where their outcome is known.
@@ -164,23 +154,22 @@ def predict_command(
     """
     if rows is not None and (data is not None or table != opt.TABLE):
         raise InputError("give a table or --rows, not both", "conflicting_options")
-    if append and (data is None or output is None):
+    if append and (data is None or shown.output is None):
         raise InputError("--append goes with DATA and -o", "option_needs_data")
-    saved.probe(output, None, overwrite)
+    shown.probe()
     tree, further = saved.load(fit_file), 1 if rows is None else rows
     of_groups = is_by_group(tree)
     new: Any = saved.new_parts(tree, data, table) if of_groups else saved.new_rows(tree, data, table)
     frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)
     in_full = frame
-    if append and data is not None and output is not None:  # the table has the column of groups
+    if append and data is not None and shown.output is not None:  # the table has the column of groups
         parts = new.values() if of_groups else [new]
-        in_full = saved.appended(frame.iloc[:, 1:] if of_groups else frame, data, table, parts, output)
-    write = partial(saved.write, in_full, output, overwrite)
+        in_full = saved.appended(frame.iloc[:, 1:] if of_groups else frame, data, table, parts, shown.output)
     if "log_score" not in frame:
-        return saved.answer(frame, whole, as_json, _show_proportions, digits, saved=write)
+        return shown.answer(frame, whole, _show_proportions, in_full)
     own = [frame.index.get_level_values("row"), *([frame.iloc[:, 0]] if of_groups else [])]
     whole["sum_of_log_scores"] = float(frame["log_score"].groupby(own).first().sum(skipna=False))
-    saved.answer(frame, whole, as_json, _show_prediction, digits, saved=write)
+    shown.answer(frame, whole, _show_prediction, in_full)
 
 
 def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -205,10 +194,7 @@ def topics_command(
     score: Literal["completion", "left-to-right"] | None = None,
     untrusted: opt.Flag = False,
     plot: Path | None = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """List the words of each topic, or the topics of each document, from a saved fit of a topic model.
@@ -228,14 +214,13 @@ def topics_command(
     plot
         Picture of the words of each topic: PNG, SVG or PDF.
     """
-    saved.probe(output, plot, overwrite)
+    shown.probe(plot)
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
     frame = _of_topics(tree, new, {"top": top, "documents": documents, "score": score, "untrusted": untrusted})
-    write = partial(saved.write, frame, output, overwrite)
-    draw = partial(saved.draw, lambda: plot_topics(tree, top, untrusted=untrusted), plot, overwrite)
+    draw = shown.drawn(lambda: plot_topics(tree, top, untrusted=untrusted), plot)
     show = _show_topics if "word" in frame else _show_scores if "words" in frame else _show_proportions
-    saved.answer(frame, saved.about(tree, "status"), as_json, show, digits, saved=write, plot=draw)
+    shown.answer(frame, saved.about(tree, "status"), show, plot=draw)
 
 
 def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
@@ -314,13 +299,10 @@ def residuals_command(
     /,
     *,
     plot: Path | None = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
     rows: opt.AtLeast1 = 10,
     replicates: opt.AtLeast1 = 1000,
     seed: opt.Seed = 0,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
 ) -> None:
     """Check a saved fit against its data: residuals, QQ band, posterior predictive checks.
 
@@ -335,7 +317,7 @@ def residuals_command(
     seed
         Seed of the replicated data sets and of the randomized PITs of counts.
     """
-    saved.probe(output, plot, overwrite)
+    shown.probe(plot)
     tree = saved.load(fit_file)
     frame = residuals(tree, seed=seed)
     checks = predictive_check(tree, replicates=replicates, seed=seed)
@@ -345,10 +327,9 @@ def residuals_command(
         tables = {"worst": saved.records(worst), "checks": saved.records(checks)}
         return {**{str(name): value for name, value in facts.items()}, **tables, "seed": seed, **written}
 
-    write = partial(saved.write, frame, output, overwrite)
-    draw = partial(saved.draw, lambda: plot_residuals(frame), plot, overwrite)
-    show = partial(_show_residuals, worst, checks, facts, digits)
-    saved.deliver(show, document, as_json, saved=write, plot=draw)
+    draw = shown.drawn(lambda: plot_residuals(frame), plot)
+    show = partial(_show_residuals, worst, checks, facts, shown.digits)
+    shown.deliver(show, document, frame, plot=draw)
 
 
 def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:

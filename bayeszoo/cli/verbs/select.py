@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.candidates import SelectOptions, components, label, number_of_components
 from bayeszoo.comparison.compare import unique
@@ -159,11 +160,8 @@ def select_command(
     criteria: CriteriaOptions = USUAL,
     nuts: opt.Flag = False,
     plot: Path | None = None,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
     by: opt.By = None,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> int:
     """Compare models of the same data: evidence, AIC and BIC, description length, prediction.
@@ -187,7 +185,7 @@ def select_command(
     """
     options = asdict(criteria)
     SelectOptions(**options)  # refuses before anything is read
-    saved.probe(output, plot, overwrite)
+    shown.probe(plot)
     parsed = [parse_candidate(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
@@ -202,9 +200,8 @@ def select_command(
     def document(written: saved.Written) -> dict[str, Any]:
         return {"prior": prior, **options, **written, "table": frame.to_dict("records")}
 
-    write = partial(saved.write, frame, output, overwrite)
-    draw = partial(saved.draw, lambda: plot_select(frame), plot, overwrite)
-    saved.deliver(partial(_show, frame, digits), document, as_json, saved=write, plot=draw)
+    draw = shown.drawn(lambda: plot_select(frame), plot)
+    shown.deliver(partial(_show, frame, shown.digits), document, frame, plot=draw)
     return 0 if set(frame["status"]) <= {"ok", "caution"} else Untrustworthy.exit_code
 
 

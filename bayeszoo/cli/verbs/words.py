@@ -10,6 +10,7 @@ from typing import Any
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.select import parse_candidate
 from bayeszoo.comparison.held_out_words import SHARE, OfWords, held_out
@@ -33,11 +34,8 @@ def heldout_command(
     share: float = SHARE,
     methods: str | None = None,
     seed: opt.Seed = 0,
-    output: opt.RowsFile = None,
-    overwrite: opt.Overwrite = False,
     by: opt.By = None,
-    as_json: opt.Json = False,
-    digits: opt.Digits = None,
+    shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
     """Compare models of words by their scores on words held out of each document.
@@ -55,7 +53,7 @@ def heldout_command(
     seed
         Seed of the split and of the fits.
     """
-    saved.probe(output, None, overwrite)
+    shown.probe()
     models = []
     for text in candidates:
         kind, chosen = parse_candidate(text)
@@ -79,8 +77,7 @@ def heldout_command(
     def document(written: saved.Written) -> dict[str, Any]:
         return {"share": share, "seed": seed, **written, "rows": rows}
 
-    write = partial(saved.write, frame, output, overwrite)
-    saved.deliver(partial(_show_held_out, rows, digits), document, as_json, saved=write)
+    shown.deliver(partial(_show_held_out, rows, shown.digits), document, frame)
 
 
 def _show_held_out(rows: Sequence[Mapping[Any, Any]], digits: int | None) -> None:

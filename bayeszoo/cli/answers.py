@@ -1,0 +1,89 @@
+"""How the answer of a command is shown and written: the options that all verbs share, and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+type Show = Callable[[pd.DataFrame, dict[str, Any], int | None], None]
+"""Prints a table, with what is known of the answer as a whole, to so many digits."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class AnswerOptions:
+    """How the answer is shown and written."""
+
+    output: opt.RowsFile = None
+    overwrite: opt.Overwrite = False
+    as_json: opt.Json = False
+    digits: opt.Digits = None
+
+    def probe(self, plot: Path | None = None) -> None:
+        """Refuse files that cannot be written, before anything is computed."""
+        saved.probe(self.output, plot, self.overwrite)
+
+    def deliver(
+        self,
+        show: Callable[[], None],
+        document: Callable[[saved.Written], dict[str, Any]],
+        rows: pd.DataFrame,
+        **writers: saved.Writer,
+    ) -> None:
+        """Print an answer, or its document, and write its rows and its other files: see `saved.deliver`."""
+        write = partial(saved.write, rows, self.output, self.overwrite)
+        saved.deliver(show, document, self.as_json, saved=write, **writers)
+
+    def answer(
+        self,
+        frame: pd.DataFrame,
+        whole: dict[str, Any],
+        show: Show,
+        in_full: pd.DataFrame | None = None,
+        **writers: saved.Writer,
+    ) -> None:
+        """Print a table with what is known of the answer as a whole, and write it, or what it is ``in_full``."""
+        whole = {**whole, **{str(name): value for name, value in frame.attrs.items()}}
+
+        def document(written: saved.Written) -> dict[str, Any]:
+            return {**whole, **written, "rows": saved.records(frame)}
+
+        self.deliver(
+            partial(show, frame, whole, self.digits), document, frame if in_full is None else in_full, **writers
+        )
+
+    def drawn(self, draw: Callable[[], Figure], plot: Path | None) -> saved.Writer:
+        """Return what draws a picture, where one was asked for."""
+        return partial(saved.draw, draw, plot, self.overwrite)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class FitOptions(AnswerOptions):
+    """How the fit is shown and saved."""
+
+    output: Annotated[opt.Output, Parameter(help="Save the fit here (.nc).")] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class DrawsOptions(AnswerOptions):
+    """How the answer is shown, and its draws are written."""
+
+    output: Annotated[opt.Output, Parameter(help="Write all draws here (.parquet, else CSV).")] = None
+
+
+ANSWER, FIT, DRAWS = AnswerOptions(), FitOptions(), DrawsOptions()
+"""Options of which none was given."""
