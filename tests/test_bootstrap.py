@@ -203,7 +203,7 @@ def test_the_seed_and_the_rows_make_the_draws(monkeypatch):
     assert (first == again).all()
     assert not np.isin(first, other).any()
     assert not np.isin(first, bz.bootstrap(TIED + 1, "mean", seed=1).draws - 1).any()
-    monkeypatch.setattr("bayeszoo.tools.bootstrap._AT_ONCE", 60)
+    monkeypatch.setattr("bayeszoo.tools.bootstrap.AT_ONCE", 60)
     parts = bz.bootstrap(TIED, "mean", seed=1).draws
     np.testing.assert_allclose(first, parts, rtol=1e-14)
 

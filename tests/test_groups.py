@@ -105,7 +105,7 @@ def test_the_groups_leave_the_draws_as_they_are_and_come_out_the_same_later():
 
 
 def test_large_groups_are_left_out_with_a_note(monkeypatch):
-    monkeypatch.setattr(arviz_groups, "MOST_NUMBERS", 100_000)
+    monkeypatch.setattr(arviz_groups, "MOST_UNASKED", 100_000)
     tree = bz.fit(*weak("gaussian_mean"), "exact", seed=1)
     assert "log_likelihood" not in tree.children
     assert "prior" in tree.children

@@ -56,8 +56,8 @@ def test_a_group_that_the_fit_does_not_have_has_no_parameter(fit):
 def test_rows_that_are_looked_at_a_few_at_a_time_keep_their_parameters(fit, monkeypatch):
     whole = bz.residuals(fit)
     score = leave_out.of_fit(fit)
-    monkeypatch.setattr(residuals, "MOST_CELLS", 1)
-    monkeypatch.setattr(leave_out, "MOST_CELLS", 1)
+    monkeypatch.setattr(residuals, "AT_ONCE", 1)
+    monkeypatch.setattr(leave_out, "AT_ONCE", 1)
     for column in ("mean", "sd"):
         np.testing.assert_allclose(bz.residuals(fit)[column], whole[column], rtol=1e-12)
     np.testing.assert_allclose(leave_out.of_fit(fit).terms, score.terms, rtol=1e-12)

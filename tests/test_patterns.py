@@ -82,7 +82,7 @@ def test_columns_are_described_by_what_was_observed_of_them():
 
 
 def test_more_patterns_than_memory_holds_are_refused(monkeypatch):
-    monkeypatch.setattr("bayeszoo.families.statistics.patterns.MOST_NUMBERS", 30)
+    monkeypatch.setattr("bayeszoo.families.statistics.patterns.MOST_IN_SCATTERS", 30)
     with raises(InputError, "too_large", "3"):
         Patterns.of(HOLES)
 

@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import sys
 
 import numpy as np
 import pandas as pd
@@ -144,12 +143,6 @@ READ = {
 def test_files_that_are_read(written, name, content, options, columns):
     table = read_table(written(content, name), **options)
     assert {label: column.values for label, column in table.columns.items()} == columns
-
-
-def test_parquet_needs_pyarrow(written, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with raises(InputError, "missing_package", "pyarrow", "'bayeszoo[parquet]'"):
-        read_table(written(b"PAR1", "data.parquet"))
 
 
 @pytest.mark.parametrize("name", ["nothing.csv", ".", "pipe.csv", "http://example.org/data.csv", "s3://b/data.csv.gz"])

@@ -18,6 +18,7 @@ from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
 from bayeszoo.distributions.discrete import LogMeanPoisson
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
 from bayeszoo.model.base import Values
@@ -27,8 +28,6 @@ from bayeszoo.model.integration import MAX_MOVED, log_expectation
 from bayeszoo.results.stored import Fit
 
 FAR_OUT = "decided by parameters so far out that the quadrature does not reach them"
-MOST_CELLS = 2_000_000
-"""Points times rows that are computed at a time."""
 MOST_FAR = 100
 """Rows whose moments have a quadrature of their own, of some tenths of a second each."""
 TOO_MANY = f"a quadrature of its own is needed, which {MOST_FAR} different rows have: ask for fewer rows at a time"
@@ -145,7 +144,7 @@ def _by_points(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np
     few = known.halved > NOTHING
     at_few, weights = {name: values[few] for name, values in known.points.items()}, known.halved[few]
     parts, size = [], inputs.size(data)
-    for at in range(0, size, step := max(1, MOST_CELLS // len(known.mass))):
+    for at in range(0, size, step := max(1, AT_ONCE // len(known.mass))):
         some = np.arange(at, min(at + step, size))
         rows = inputs.reordered(data, some)
         law, law_of_few = (fit.model.law(points, fit.like, rows) for points in (known.points, at_few))
@@ -172,7 +171,7 @@ def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Values) -> lis
     kept = mass > NOTHING
     points, weights = {name: values[kept] for name, values in points.items()}, mass[kept] / mass[kept].sum()
     for some in (
-        np.split(far, range(step := max(1, MOST_CELLS // max(1, len(weights))), len(far), step)) if len(far) else []
+        np.split(far, range(step := max(1, AT_ONCE // max(1, len(weights))), len(far), step)) if len(far) else []
     ):
         law = fit.model.law(points, fit.like, fit.model.inputs.reordered(rows, some))
         for whole, part in zip(quantiles, _quantiles(Averaged(law, weights)), strict=True):

@@ -11,6 +11,7 @@ import numpy as np
 from bayeszoo.answers.averages import Average, LeftOut, averaging, given_the_others
 from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 MAX_DISTINCT = 2000
 """Leave-one-out visits every distinct observation; above this many it is withheld rather than slow."""
-MOST_CELLS = 2_000_000
-"""Draws times rows that are computed at a time."""
 MAX_SINGLE = 5_000_000
 """K-fold deals out single observations; above this many it is withheld rather than slow."""
 
@@ -112,7 +111,7 @@ Parts = Iterator[tuple[np.ndarray, np.ndarray, LeftOut]]
 
 
 def _left_out(model: Model, rows: Values, weights: np.ndarray, average: Average, params: Values) -> Parts:
-    step = max(1, MOST_CELLS // math.prod(np.shape(next(iter(params.values())))[:2]))
+    step = max(1, AT_ONCE // math.prod(np.shape(next(iter(params.values())))[:2]))
     everything, first = _repeated(model, rows, weights)
     for some in np.split(seen := np.flatnonzero(weights), range(step, len(seen), step)):
         try:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.leave_out import MOST_CELLS
 from bayeszoo.answers.residuals import one_number_outcomes
 from bayeszoo.data.inputs import Binary, Counts, Matrix
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.base import Model, Values
@@ -153,7 +153,7 @@ def replicate(
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
     values = {name: np.empty((2, size)) for name in names.values()}
     cells = len(columns) * len(next(iter(columns.values())))
-    for at in range(0, size, step := max(1, MOST_CELLS // cells)):
+    for at in range(0, size, step := max(1, AT_ONCE // cells)):
         some = slice(at, at + step)
         params = type(known)({name: values[some] for name, values in draws.items()})  # says which it lacks
         likelihood = model.likelihood(params, data)

@@ -21,7 +21,7 @@ from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.averages import PSIS, Average, LeftOut, averaging, given_the_others
 from bayeszoo.answers.columns import with_reasons
 from bayeszoo.answers.law import FAR_OUT
-from bayeszoo.answers.leave_out import MAX_DISTINCT, MOST_CELLS
+from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import Known, mixed
@@ -29,6 +29,7 @@ from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import LIMITS, reasons
 from bayeszoo.foundation.threads import one_thread
@@ -232,7 +233,7 @@ def _averaged(
     model, data = fit.model, fit.data
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in params.items()}
     size = len(next(iter(flat.values())))
-    for at in range(0, len(rows), step := max(1, MOST_CELLS // size)):
+    for at in range(0, len(rows), step := max(1, AT_ONCE // size)):
         some = rows[at : at + step]
         if not leave_out:
             yield _mixture(model.law(flat, data, model.inputs.reordered(data, some)), y[some], average)

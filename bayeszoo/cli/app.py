@@ -20,7 +20,6 @@ from cyclopts import App, CycloptsError
 
 from bayeszoo.cli import terminal
 from bayeszoo.cli.help_about import help_about
-from bayeszoo.cli.lean import load_less
 from bayeszoo.cli.user import AtTerminal, cautions
 from bayeszoo.cli.verbs import (
     by,
@@ -95,8 +94,6 @@ def completion_command(shell: Literal["bash", "zsh", "fish"], /) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     words = terminal.WORDS[:] = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments is None:  # the process is ours
-        load_less()
     debug, strict = "--debug" in words, "--strict" in words
     zoo.with_user(AtTerminal())
     about = help_about(words) if {"--help", "-h"} & {*words} else None

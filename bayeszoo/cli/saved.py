@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -61,10 +60,6 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
                 f"{output} cannot be both the table and the picture", "conflicting_options", hint="give them two names"
             )
         writing.require_writable(output, overwrite)
-        if output.suffix.lower() == PARQUET and find_spec("pyarrow") is None:
-            raise InputError(
-                "Parquet files need pyarrow", "missing_package", hint="pip install 'bayeszoo[parquet]', or write a .csv"
-            )
     if plot is not None:
         writing.probe_figure(plot, overwrite)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,12 @@ import scipy
 
 from bayeszoo.distributions.grid_moments import Exists, Moments, Parts, covariance_over, moments_over
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
+from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.grid import Grid, Integrand, combinations
 from bayeszoo.foundation.quadrature import Distribution
 
 NOTHING = 1e-13
 """Probability below which a point of the grid is left out of the mixtures."""
-MOST_NUMBERS = 2_000_000
-"""Entries, points times rows, that are computed at a time."""
 CLOSE = 1e-11
 """Probability within which a quantile is found."""
 NEWTON = 100
@@ -237,13 +236,8 @@ def moments_of(
 ) -> dict[str, Moments]:
     """Return the moments of the outer parameters, of what is derived from them, and of the inner ones of ``rows``."""
     places = combinations([rule.points for rule in grid.rules])
-    blocks = _blocks(len(places), rows)
-    return moments_over(grid, ((few, parts_at(integrand, places[few], inner, derived)) for few in blocks), exists)
-
-
-def _blocks(points: int, rows: int) -> Iterator[slice]:
-    step = max(1, MOST_NUMBERS // max(1, rows))
-    return (slice(begin, begin + step) for begin in range(0, points, step))
+    parts = ((few, parts_at(integrand, places[few], inner, derived)) for few in blocks(len(places), rows))
+    return moments_over(grid, parts, exists)
 
 
 def _covariance(integrand: Integrand, grid: Grid, inner: Inner, rows: int) -> np.ndarray:
@@ -252,7 +246,7 @@ def _covariance(integrand: Integrand, grid: Grid, inner: Inner, rows: int) -> np
     kept = mass > NOTHING
     places, mass = combinations([rule.points for rule in grid.rules])[kept], mass[kept] / mass[kept].sum()
     columns, correlated = [], dict[str, np.ndarray]()
-    for few in _blocks(len(places), rows * rows if inner(integrand.quantities(places[:1])).correlated() else rows):
+    for few in blocks(len(places), rows * rows if inner(integrand.quantities(places[:1])).correlated() else rows):
         outer = integrand.quantities(places[few])
         given, own = inner(outer), _named(integrand, outer)
         nodes = given.nodes()

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-MOST_NUMBERS = 2**20
-"""Entries, components times own ones, that are computed at a time."""
+from bayeszoo.foundation.blocks import blocks
+
 CLOSE = 1e-13
 """Probability within which a quantile is found, where doubles are that dense."""
 STEPS = 200
@@ -63,9 +63,7 @@ class LocationScaleMixture:
         return np.asarray(np.sum(np.where(used, self._weights * np.where(used, values, 0.0), 0.0), axis=0))
 
     def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        step = max(1, MOST_NUMBERS // max(1, self._inside.size))
-        for at in range(0, len(self._weights), step):
-            some = slice(at, at + step)
+        for some in blocks(len(self._weights), self._inside.size):
             yield self._weights[some], self._loc[some], self._scale[some]
 
     def _sum(self, function: Callable[[Any], Any], x: np.ndarray, is_density: bool = False) -> np.ndarray:

@@ -18,6 +18,7 @@ from bayeszoo.distributions.grid_moments import Exists, Moments, covariance_over
 from bayeszoo.distributions.integrated import Derived, Inner, inner_moved, integrated, moments_of, parts_at
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.grid import Grid, Integrand, Tilt, combinations, enclosing, refined
 from bayeszoo.foundation.quadrature import peak
@@ -48,8 +49,6 @@ NEGLIGIBLE = 1e-20
 """Probability of a point of the grid below which it is left out of averages over the posterior."""
 LEAST_FALL = 1.0
 """Nats by which what is integrated for a moment that exists falls from halfway to far from the centre."""
-MOST_NUMBERS = 2_000_000
-"""Entries, points times rows, that are computed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +147,8 @@ class OuterIntegrand(Integrand):
 
     def log_density(self, points: np.ndarray) -> np.ndarray:
         """Return the log density in the coordinates at points (P, D)."""
-        step = max(1, MOST_NUMBERS // max(1, self._model.inputs.size(self._data)))
-        return np.concatenate([self._of_few(points[i : i + step]) for i in range(0, len(points), step)])
+        rows = self._model.inputs.size(self._data)
+        return np.concatenate([self._of_few(points[some]) for some in blocks(len(points), rows)])
 
     def _of_few(self, points: np.ndarray) -> np.ndarray:
         quantities = self.quantities(points)

@@ -29,7 +29,8 @@ else:
 
 GROUPS = ("log_likelihood", "posterior_predictive", "prior", "prior_predictive", "log_prior")
 """The groups in the order in which they are made: ``prior_predictive`` is drawn from ``prior``."""
-MOST_NUMBERS = 4_000_000  # numbers in all groups together, of 8 bytes each, up to which `fit` makes them unasked
+MOST_UNASKED = 4_000_000
+"""Numbers in all groups together up to which `fit` makes them unasked: 32 MB."""
 BLOCK = 2**22
 """Rows times draws of which a group is computed at a time: beside the group itself little memory is needed."""
 PRIOR_DRAWS = 1000  # draws of ``prior`` and ``prior_predictive``, in one chain
@@ -95,9 +96,9 @@ def extend_unless_stopped(tree: xr.DataTree, groups: Sequence[str] | None) -> No
 
 
 def extend_while_small(tree: xr.DataTree) -> xr.DataTree:
-    """Add the groups that a fit can have, in place; a note names those beyond `MOST_NUMBERS` and those that fail."""
+    """Add the groups that a fit can have, in place; a note names those beyond `MOST_UNASKED` and those that fail."""
     fit = Fit(tree)
-    left_out, notes, room = [], [], MOST_NUMBERS
+    left_out, notes, room = [], [], MOST_UNASKED
     for name, numbers in _by_default(fit).items():
         if numbers > room:
             left_out.append(name)
@@ -109,7 +110,7 @@ def extend_while_small(tree: xr.DataTree) -> xr.DataTree:
         except Exception as error:  # the `likelihood` of a user's model is at fault: the draws must not be lost for it
             notes.append(f"{name} is left out: {fit.model.name} raised {type(error).__name__}: {error}")
     if left_out:
-        beyond = f"left out, as they would hold more than {MOST_NUMBERS} numbers: {', '.join(left_out)}"
+        beyond = f"left out, as they would hold more than {MOST_UNASKED} numbers: {', '.join(left_out)}"
         notes.append(f"{beyond}; bz.extend(tree, [...]) adds them")
     if notes:
         tree.attrs["notes"] = dumps([*fit.notes, *notes])

@@ -16,6 +16,7 @@ from bayeszoo.data.table.table import quoted, shown
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.blocks import AT_ONCE, blocks
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import LIMITS, moments
 from bayeszoo.tools.functionals import MOST_EXACT, Functional, Weighted, functional_of
@@ -28,8 +29,6 @@ else:
 FEWEST_DRAWS = 100
 """Draws below which neither a quantile nor its Monte Carlo error is known."""
 ABOUT = "no prior and no evidence: the rows alone have weight, and no draw goes beyond them"
-_AT_ONCE = 2_000_000
-"""Weights that are held at a time."""
 
 
 class OneColumn:
@@ -194,10 +193,9 @@ def _values(asked: Functional, rows: Data) -> np.ndarray:
 
 def _draws(asked: Functional, values: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Draw weights, normalized exponential variables, and the functional under each vector of them."""
-    at_once = max(1, _AT_ONCE // len(values))
     parts = []
-    for first in range(0, draws, at_once):
-        weights = rng.standard_exponential((min(at_once, draws - first), len(values)))
+    for some in blocks(draws, len(values), AT_ONCE):
+        weights = rng.standard_exponential((min(some.stop, draws) - some.start, len(values)))
         parts.append(asked.of(values, weights / weights.sum(axis=1, keepdims=True)))
     return np.concatenate(parts)
 

@@ -127,13 +127,9 @@ def _from_frame(name: str, source: Any, decimal: str) -> Table:
 
 def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Table]:
     """Read a Parquet file in tables of so many rows, or as one table."""
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise InputError(
-            "Parquet files need pyarrow", "missing_package", hint="pip install 'bayeszoo[parquet]'"
-        ) from None
+    import pyarrow
+    import pyarrow.parquet as parquet
+
     try:
         # An open file, not a path: pyarrow takes paths for URLs and partitioned folders too.
         with path.open("rb") as file:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
@@ -67,9 +66,9 @@ class Misfit(Exception):
 
 
 def is_worth(path: Path, mark: str, rows: int | None) -> bool:
-    """Say whether a file is large, pyarrow there, and the delimiter one that it knows."""
+    """Say whether a file is large, and the delimiter one that pyarrow knows."""
     is_large = path.stat().st_size >= SMALLEST and (rows is None or rows >= FEWEST)
-    return is_large and mark.isascii() and find_spec("pyarrow") is not None
+    return is_large and mark.isascii()
 
 
 @dataclass(frozen=True)

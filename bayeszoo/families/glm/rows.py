@@ -13,13 +13,12 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.existence import combination, recession
 from bayeszoo.families.glm.links import Link
+from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.newton import Derivatives
 from bayeszoo.model.steps import ConcaveLikelihood
 
 DEPENDENT = 1e-12
 """Least eigenvalue of the columns' products, their squares scaled to 1, at which the columns are independent."""
-MOST_NUMBERS = 2_000_000
-"""Entries, points times rows, that are computed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +62,7 @@ class LinkedRows(ConcaveLikelihood):
 
     def values(self, points: np.ndarray) -> np.ndarray:
         """Return the log likelihood at points (P, T), some at a time."""
-        some = max(1, MOST_NUMBERS // max(1, len(self.outcome)))
-        parts = [points[i : i + some] for i in range(0, len(points), some)]
+        parts = [points[some] for some in blocks(len(points), len(self.outcome))]
         with np.errstate(over="ignore"):
             heights = [
                 self.link.log_density(self.offset + part @ self.design.T, self.outcome, self.sizes).sum(axis=-1)

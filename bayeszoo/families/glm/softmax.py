@@ -16,8 +16,9 @@ from bayeszoo.distributions.discrete import LogitCategorical
 from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.existence import LEAST, combination, recession
-from bayeszoo.families.glm.rows import MOST_NUMBERS, dependence
+from bayeszoo.families.glm.rows import dependence
 from bayeszoo.families.linear.least_squares import Solution, solve
+from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.newton import Derivatives, climb
 from bayeszoo.model.steps import ConcaveLikelihood
 
@@ -86,8 +87,7 @@ class SoftmaxRows(ConcaveLikelihood):
 
     def values(self, points: np.ndarray) -> np.ndarray:
         """Return the log likelihood at points (P, D), some at a time."""
-        some = max(1, MOST_NUMBERS // max(1, len(self.codes) * len(self.classes)))
-        parts = [points[i : i + some] for i in range(0, len(points), some)]
+        parts = [points[some] for some in blocks(len(points), len(self.codes) * len(self.classes))]
         heights = [LogitCategorical(self.logits(part)).logpmf(self.codes).sum(axis=-1) for part in parts]
         return np.concatenate([*heights, np.zeros(0)])
 

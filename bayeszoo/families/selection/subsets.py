@@ -28,13 +28,12 @@ from bayeszoo.families.linear.least_squares import (
     normal_inverse_gamma,
     solve,
 )
+from bayeszoo.foundation.blocks import IN_CACHE, blocks
 
 MOST_TERMS = 20
 """Terms whose subsets, a million, are all gone through, in about a minute."""
 NOTHING = 1e-13
 """Probability of all subsets together that are left out of the mixtures."""
-MOST_NUMBERS = 2**19
-"""Entries of the matrices that are decomposed at a time."""
 MOST_PREDICTED = 2**26
 """Subsets times rows of one predictive distribution."""
 
@@ -218,12 +217,11 @@ class Subsets:
 
 def _grouped(selection: Selection, members: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield places of subsets of one size, so many at a time that little memory is needed, and their columns (B, k)."""
-    sizes, step = members.sum(axis=1), max(1, MOST_NUMBERS // len(selection.triangle) ** 2)
-    fixed = np.arange(selection.fixed)
+    sizes, fixed = members.sum(axis=1), np.arange(selection.fixed)
     for size in range(members.shape[1] + 1):
         places = np.flatnonzero(sizes == size)
-        for at in range(0, len(places), step):
-            some = places[at : at + step]
+        for block in blocks(len(places), len(selection.triangle) ** 2, IN_CACHE):
+            some = places[block]
             own = np.nonzero(members[some])[1].reshape(len(some), size) + selection.fixed
             yield some, np.hstack([np.broadcast_to(fixed, (len(some), len(fixed))), own])
 

@@ -17,7 +17,7 @@ from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
 
-MOST_NUMBERS = 10**8
+MOST_IN_SCATTERS = 10**8
 """Entries of all scatter matrices together, at most: 0.8 GB."""
 
 
@@ -41,7 +41,9 @@ class Patterns(Stats):
         """Return the statistics of rows of shape (N, D), NaN where a number is missing."""
         Y = np.asarray(Y, dtype=np.float64)
         observed, which = distinct(~np.isnan(Y))
-        if len(observed) > 1 and len(observed) * Y.shape[1] ** 2 > MOST_NUMBERS:  # of a single one `Moments` says it
+        if (
+            len(observed) > 1 and len(observed) * Y.shape[1] ** 2 > MOST_IN_SCATTERS
+        ):  # of a single one `Moments` says it
             patterns = f"{len(observed)} patterns of missing values in {Y.shape[1]} columns"
             raise InputError(f"{patterns} are too many to keep the scatter of each", "too_large")
         order = np.argsort(which, kind="stable")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.leave_out import MOST_CELLS
 from bayeszoo.comparison.compare import names_of
 from bayeszoo.data.inputs.labels import outcomes_of
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.model.observable import Classifies
 from bayeszoo.plots.drawable import colours
@@ -124,7 +124,7 @@ def effects(tree: xr.DataTree) -> pd.DataFrame:
     each = {name: _varied(X, feature) for name, feature in features.items()}
     rows = np.concatenate([rows for _, rows in each.values()])
     w = fit.pooled()["w"]
-    mean = model.mean({"w": w[:: -(-w.size * len(rows) // MOST_CELLS)]}, {"X": rows, "feature": fit.data["feature"]})
+    mean = model.mean({"w": w[:: -(-w.size * len(rows) // AT_ONCE)]}, {"X": rows, "feature": fit.data["feature"]})
     band = np.quantile(mean, [0.025, 0.975], axis=0) if len(w) > 1 else np.full((2, len(rows)), np.nan)
     index = pd.MultiIndex.from_tuples([(name, x) for name, (at, _) in each.items() for x in at], names=["feature", "x"])
     return pd.DataFrame({"mean": mean.mean(axis=0), **dict(zip(_QUANTILES, band, strict=True))}, index=index)
@@ -193,7 +193,7 @@ def explained(tree: xr.DataTree) -> dict[str, float]:
         raise InputError(f"R2 is of linear models, {model.name} is none", "no_r2")
     draws = fit.pooled()
     size = len(next(iter(draws.values())))
-    some = {name: values[:: -(-size * fit.data.rows // MOST_CELLS)] for name, values in draws.items()}
+    some = {name: values[:: -(-size * fit.data.rows // AT_ONCE)] for name, values in draws.items()}
     law = model.likelihood(some, fit.data)
     of_means, of_noise = np.var(law.mean(), axis=-1, ddof=1), np.mean(law.var() + 0 * law.mean(), axis=-1)
     if not np.isfinite(of_noise).all():
