@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.cli.answers import AnswerOptions
 from bayeszoo.cli.verbs.words import heldout_command
 from bayeszoo.comparison.held_out_words import as_data_of, word_score
 from bayeszoo.errors import InputError
@@ -132,7 +133,7 @@ def test_topics_beat_one_topic_beats_none_on_documents_that_mix_them(capsys, wri
     rows = [f"{whole['document'][d]},{whole['word'][t]},{n}" for d, t, n in cells]
     path = written("\n".join(["document,word,count", *rows]) + "\n")
     names = ["dirichlet_multinomial", "multinomial_mixture K=2", "lda K=2"]
-    heldout_command(str(path), candidates=names, seed=1, as_json=True)
+    heldout_command(str(path), candidates=names, seed=1, shown=AnswerOptions(as_json=True))
     found = json.loads(capsys.readouterr().out)["rows"]
     assert [row["model"].partition("(")[0] for row in found] == ["lda", "multinomial_mixture", "dirichlet_multinomial"]
     assert found[0]["difference"] == 0

@@ -97,7 +97,6 @@ def test_every_import_is_declared():
         *PROJECT["project"]["dependencies"],
         *extras["formula"],
         *extras["dask"],
-        *extras["parquet"],
         *extras["polars"],
     ]
     known = set().union(*map(requirement_names, declared)) | {"bayeszoo"}
