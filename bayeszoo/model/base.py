@@ -145,6 +145,10 @@ class Model(ABC):
         """Return the model with some fields changed."""
         return replace(self, **values)
 
+    def leverage(self, data: Values) -> np.ndarray:
+        """Return the diagonal of the hat matrix of the posterior mean, shape (rows,); NaN where there is none."""
+        return np.full(self.inputs.size(data), np.nan)
+
     def views(self) -> frozenset[View]:
         """Return what a fit shows beyond its parameters; a base adds its own to those of the others."""
         return frozenset()

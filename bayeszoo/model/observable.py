@@ -22,10 +22,6 @@ class Observable(Model, family=True):
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
 
-    def leverage(self, data: Values) -> np.ndarray:
-        """Return the diagonal of the hat matrix of the posterior mean, shape (rows,); NaN where there is none."""
-        return np.full(self.inputs.size(data), np.nan)
-
     def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the parameters: they are independent of those seen."""
         law: RowLaw = self.likelihood(at_rows(self, params, seen, new, rng), new)
