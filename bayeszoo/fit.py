@@ -201,7 +201,7 @@ def uninterrupted(tree: xr.DataTree) -> xr.DataTree:
     return tree
 
 
-def as_data(model: Model, data: Any) -> Data | Accumulated:
+def as_data(model: Model, data: object) -> Data | Accumulated:
     """Return the data read and checked, or the statistics, once they are found to be those of this model."""
     if isinstance(data, Accumulated):
         data.require(model)
@@ -209,7 +209,7 @@ def as_data(model: Model, data: Any) -> Data | Accumulated:
     return read(model, data)
 
 
-def _with_prior(model: Model | type[Model], data: Any) -> tuple[Model, Data | Accumulated]:
+def _with_prior(model: Model | type[Model], data: object) -> tuple[Model, Data | Accumulated]:
     """Return the model and its data; of a class the model with the weakly informative prior, which a note says."""
     if isinstance(model, Model):
         return model, as_data(model, data)
@@ -306,7 +306,7 @@ def defaults_of(model: type[Model], method: str) -> dict[str, Any]:
     return {**_defaults(_function(model, method)), **of_model}
 
 
-def _check_option(name: str, value: Any, default: Any) -> None:
+def _check_option(name: str, value: object, default: object) -> None:
     if type(default) is bool and not isinstance(value, bool):
         raise InputError(f"{name} must be true or false, got {value!r}", "wrong_type")
     if type(default) is int:

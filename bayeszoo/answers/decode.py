@@ -175,7 +175,7 @@ def decode(
     return _frame(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
 
 
-def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: Any = None, **options: Any) -> pd.DataFrame:
+def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = None, **options: object) -> pd.DataFrame:
     """Predict the states and observations after the last row of each sequence.
 
     Parameters

@@ -32,7 +32,7 @@ Gaussians = Callable[[Params, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Parameters with axes (chain, draw), and rows, to mean and sd of Gaussians, of shape (chain, draw, rows, labels)."""
 
 
-def project(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options: Any) -> pd.DataFrame:
+def project(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **options: object) -> pd.DataFrame:
     """Return the factors of rows: their scores along the principal axes of the fit.
 
     Parameters
@@ -81,7 +81,7 @@ def project(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options
     return _averaged(fit, scores, {**params, "rotation": rotations}, data, seed, ("factor", labels))
 
 
-def reconstruct(tree: xr.DataTree, new_data: Any = None, *, seed: int = 0, **options: Any) -> pd.DataFrame:
+def reconstruct(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **options: object) -> pd.DataFrame:
     """Return rows as the factors of a fit give them back, with intervals, and predictions of what is missing.
 
     Parameters

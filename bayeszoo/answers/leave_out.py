@@ -228,7 +228,7 @@ def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return np.bincount(cell, minlength=len(weights) * folds).reshape(len(weights), folds)
 
 
-def _kept(data: Any) -> Values:
+def _kept(data: object) -> Values:
     if isinstance(data, Accumulated):
         raise NoScore(f"this needs the {data.rows} rows, and only their statistics were kept")
     return cast(Values, data)

@@ -106,7 +106,7 @@ def predict(
 
 
 def _by_group(
-    tree: xr.DataTree, new_data: Any, seed: int | np.random.Generator, options: dict[str, Any]
+    tree: xr.DataTree, new_data: object, seed: int | np.random.Generator, options: Mapping[str, object]
 ) -> pd.DataFrame:
     """Predict each row by the fit of its group, or further observations of each group."""
     fits, by = fits_of(tree), str(tree.attrs["by"])

@@ -73,7 +73,7 @@ class Replicates:
 
 
 def predictive_check(
-    tree: xr.DataTree, statistics: Any = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
+    tree: xr.DataTree, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> pd.DataFrame:
     """Compare quantities of the data with those of data sets that the fitted model makes.
 
@@ -143,7 +143,7 @@ def compared(again: Replicates, tree: xr.DataTree) -> pd.DataFrame:
 
 
 def replicate(
-    tree: xr.DataTree, statistics: Any = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
+    tree: xr.DataTree, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> Replicates:
     """Draw data sets as `predictive_check` does, and return the quantities themselves."""
     model, data, columns = _columns(tree)
@@ -325,7 +325,7 @@ def _chosen(statistics: Any, model: Model, data: Values) -> dict[str, Statistic]
     return chosen
 
 
-def _own(name: str, function: Any) -> Statistic:
+def _own(name: str, function: object) -> Statistic:
     """Apply a user's T(y) or T(y, data, params) to each data set."""
     if not callable(function):
         raise InputError(f"statistic {shown(name)} is not a function: {function!r}", "wrong_type")
@@ -354,7 +354,7 @@ def _takes_outcome_only(name: str, function: Callable[..., Any]) -> bool:
     raise InputError(f"statistic {shown(name)} must take y, or y, data and params, got {name}{signature}", "wrong_type")
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: object) -> float:
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "biuf":
         raise InputError(

@@ -293,7 +293,7 @@ def _joined(parts: Iterator[Predicted], place: Any = slice(None)) -> Predicted:
     return Predicted(*(np.concatenate(values)[place] for values in zip(*parts, strict=True)))
 
 
-def tails(law: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def tails(law: object, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the logs of the probabilities of values less than, equal to and more than ``y``, shape (..., rows).
 
     Raises `InputError` where the distribution does not have SciPy's ``logcdf`` and ``logsf``.

@@ -148,11 +148,11 @@ def proportions(
 
 def document_scores(
     tree: xr.DataTree,
-    new_data: Any,
+    new_data: object,
     *,
     how: Literal["completion", "left-to-right"] = "completion",
     seed: int = 0,
-    **options: Any,
+    **options: object,
 ) -> pd.DataFrame:
     """Score documents that a fit has not seen; perplexity comes from here, and never from an ELBO.
 

@@ -31,7 +31,7 @@ def by_group(command: Callable[..., int | None], reads: HasInputs | None = None)
     """
 
     @wraps(command)
-    def run(*words: Any, **options: Any) -> int | None:
+    def run(*words: object, **options: object) -> int | None:
         bound = signature(command).bind(*words, **options)
         arguments = bound.arguments
         by, groups = _of_fit(arguments) if "fit_file" in arguments else _of_table(arguments, reads)

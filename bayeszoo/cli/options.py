@@ -181,7 +181,7 @@ class TableOptions:
         return prior_model, prior.noted(prior_model, total, which)
 
     def _read_files(
-        self, model: type[Model], prior: PriorOptions, path: str, client: Any, reporter: Reporter
+        self, model: type[Model], prior: PriorOptions, path: str, client: object, reporter: Reporter
     ) -> tuple[Model, Accumulated]:
         """Let a cluster read the user's tables, and keep their rows."""
         rows = read_files(model, path, client=client, reporter=reporter, **self.of_reading())

@@ -360,7 +360,7 @@ def keep(frame: pd.DataFrame) -> bool:
     return bool(_keeping)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON document."""
     if _keeping:
         _keeping[-1].document = value

@@ -137,7 +137,7 @@ def _equal(first: np.ndarray, second: np.ndarray) -> bool:
 # Several numbers of components
 
 
-def components(model: Model, numbers: Iterable[Any]) -> dict[str, Model]:
+def components(model: Model, numbers: Iterable[object]) -> dict[str, Model]:
     """Make candidates for `select` of one model: several numbers of components K, or of factors q.
 
     Parameters

@@ -57,7 +57,7 @@ class Withheld:
 
 def compare(
     fits: Model | Iterable[xr.DataTree | Withheld],
-    data: Any = None,
+    data: object = None,
     methods: Sequence[str] | None = None,
     *,
     seed: int | None = None,
@@ -154,7 +154,7 @@ def named_methods(model: type[Model], names: str | None) -> list[str]:
 
 
 def fit_each(
-    model: Model, data: Any, methods: Sequence[str], seed: int | None = None, reporter: Reporter | None = None
+    model: Model, data: object, methods: Sequence[str], seed: int | None = None, reporter: Reporter | None = None
 ) -> list[xr.DataTree | Withheld]:
     """Fit by each method in turn; one without a finite answer, or with too many rows, is withheld with its reason.
 

@@ -142,7 +142,7 @@ class Estimate(NamedTuple):
     k_hat: float
 
 
-def estimate(model: Clustering, data: Values, rng: np.random.Generator, starts: Iterable[Any] = ()) -> Estimate:
+def estimate(model: Clustering, data: Values, rng: np.random.Generator, starts: Iterable[object] = ()) -> Estimate:
     """Estimate the log evidence of a mixture or hidden Markov model by dual importance sampling: see `can_estimate`.
 
     Given the component of each row the posterior is known. Gibbs samplers visit assignments; the posteriors given some

@@ -55,13 +55,13 @@ class WordScore(NamedTuple):
 
 def held_out(
     models: Sequence[Model],
-    data: Any = None,
+    data: object = None,
     *,
     share: float = SHARE,
     methods: Sequence[str] | None = None,
     seed: int = 0,
     reporter: Reporter | None = None,
-    **options: Any,
+    **options: object,
 ) -> pd.DataFrame:
     """Compare models of words by words held out of each document.
 

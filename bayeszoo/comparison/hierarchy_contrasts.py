@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import lazy_loader
 import numpy as np
@@ -21,7 +21,7 @@ else:
     pd = lazy_loader.load("pandas")
 
 
-def is_of_groups(tree: Any) -> bool:
+def is_of_groups(tree: xr.DataTree) -> bool:
     """Say whether a tree is one fit whose model has parameters of each group."""
     return "bayeszoo_format" in getattr(tree, "attrs", {}) and not is_by_group(tree) and bool(_of_groups(Fit(tree)))
 

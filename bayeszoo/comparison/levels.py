@@ -25,7 +25,7 @@ else:
     pd = lazy_loader.load("pandas")
 
 
-def is_of_levels(tree: Any) -> bool:
+def is_of_levels(tree: xr.DataTree) -> bool:
     """Say whether a tree is one fit of a regression of which a feature has levels."""
     return "bayeszoo_format" in getattr(tree, "attrs", {}) and not is_by_group(tree) and bool(_with_levels(Fit(tree)))
 

@@ -182,7 +182,7 @@ def _refuse_hidden(model: Model) -> None:
         raise InputError(f"no other process can find {type(model).__name__}", "not_importable", hint=hint)
 
 
-def _where(model: Model, workers: int | None, client: Any, most: int) -> _Fitted:
+def _where(model: Model, workers: int | None, client: object, most: int) -> _Fitted:
     """Return what fits data sets: in this process, over some of this machine or on a cluster."""
     if client is None:
         workers = _workers(model, workers, most)
@@ -317,7 +317,7 @@ def _finished(under_way: Mapping[Future[_Result], str], pool: ProcessPoolExecuto
         raise Interrupted(STOPPED) from None
 
 
-def _on_cluster(run: _Run, tasks: Mapping[str, _Task], client: Any) -> Iterator[tuple[str, _Result]]:
+def _on_cluster(run: _Run, tasks: Mapping[str, _Task], client: object) -> Iterator[tuple[str, _Result]]:
     """Yield each data set with its result, as they come; the first is fitted before the others, as in `_in_pool`.
 
     What was with the worker of a fit that ended it is tried again by itself.

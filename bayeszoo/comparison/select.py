@@ -57,7 +57,7 @@ COLUMNS = (
 
 def select(
     candidates: Mapping[str, Model | xr.DataTree] | Iterable[Model | xr.DataTree],
-    data: Any = None,
+    data: object = None,
     *,
     folds: int = 10,
     seed: int = 0,
@@ -272,7 +272,7 @@ def _bayes_factors(rows: list[dict[str, Any]]) -> None:
         row |= {"probability": math.exp(row["log_evidence"] - total), "probability_among": len(known)}
 
 
-def _are_compared(known: Sequence[Any], rows: Sequence[Any]) -> bool:
+def _are_compared(known: Sequence[object], rows: Sequence[object]) -> bool:
     """Say whether there is something to compare: not where one of several candidates alone has a value."""
     return len(known) > 1 or len(known) == len(rows)
 

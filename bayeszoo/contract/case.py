@@ -80,7 +80,7 @@ class Case:
         """The textbook declaration, by PyTensor's own code instead of numba's: nothing that is sampled is compiled."""
         return self._density(self.model.declare(self.data), "FAST_COMPILE")
 
-    def _density(self, declared: Any, mode: str) -> Density:
+    def _density(self, declared: object, mode: str) -> Density:
         return (Heights if isinstance(self.model, Atoms) else Density)(declared, mode=mode)
 
     @cached_property
@@ -224,7 +224,7 @@ class Case:
         return exact_evidence(self.model, self.data)
 
 
-def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case:
+def case_of(model: Model | type[Model], data: object = None, seed: int = 0) -> Case:
     """Pair a model with the data that its identities are checked on; a class is moved off its defaults."""
     if data is None:
         instance = off_default(model) if isinstance(model, type) else model
@@ -235,7 +235,7 @@ def case_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> Case
     return Case(off_default(model, data) if isinstance(model, type) else model, data, seed)
 
 
-def cases_of(model: Model | type[Model], data: Any = None, seed: int = 0) -> list[Case]:
+def cases_of(model: Model | type[Model], data: object = None, seed: int = 0) -> list[Case]:
     """Return every case that the identities are checked on, first simulated data, where the prior can be drawn from."""
     if data is not None:
         return [case_of(model, data, seed)]

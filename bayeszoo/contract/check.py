@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from bayeszoo.data.inputs import Inputs, Measured, Regression, Series
 from bayeszoo.foundation.gate import Check, at_most
@@ -130,7 +130,7 @@ IDENTITIES = (
 
 def check(
     model: Model | type[Model],
-    data: Any = None,
+    data: object = None,
     *,
     seed: int = 0,
     sampler: bool = True,

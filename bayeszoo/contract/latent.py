@@ -283,7 +283,7 @@ def simulation_based(case: Case) -> Check:
     return at_least("simulated against enumerated (KS p)", lowest_ks(np.array(ranks)), 1e-5)
 
 
-def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check]:
+def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
     """Compare NUTS with enumeration, in quantities that do not depend on labels, on a few rows."""
     head = few(case_of(model, data, seed))
     tree = uninterrupted(fit(head.model, dict(head.data), "nuts", seed=seed, groups=()))

@@ -22,7 +22,7 @@ MAX_MCSE = {"mean": 0.1, "sd": 0.1, "q025": 0.2, "median": 0.2, "q975": 0.2}
 """Largest Monte Carlo standard error, in posterior sd: agreement must not be had by vagueness."""
 
 
-def sampler_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check]:
+def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
     """Compare NUTS with the closed form (layer 2), and show that the comparison would see a wrong sampler."""
     case = closed_case(model, seed) if data is None else case_of(model, data)
     if not case.is_closed:
@@ -56,7 +56,7 @@ def _gibbs_checks(case: Case, seed: int) -> list[Check]:
     ]
 
 
-def atoms_checks(model: Model | type[Model], data: Any, seed: int) -> list[Check]:
+def atoms_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
     """Compare collapsed Gibbs sampling with the closed form, where parameters have atoms, and show the same power."""
     case = case_of(model, real_data(model) if data is None else data)
     posterior, rng = case.posterior, case.rng

@@ -52,7 +52,7 @@ def narrow_variables(model: pm.Model) -> list[str]:
     return sorted(str(v) for v in computed if v.dtype in ("float16", "float32"))
 
 
-def _distribution_calls(source: str, pm: Any) -> Iterator[tuple[str, ast.Call]]:
+def _distribution_calls(source: str, pm: object) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls ``pm.X(...)`` and ``pm.X.dist(...)`` where X is a distribution."""
     for node in ast.walk(ast.parse(source)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):

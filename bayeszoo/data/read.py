@@ -336,7 +336,7 @@ def _checked_again(data: Data, inputs: Inputs, new: bool, like: Arrays | None) -
     return replace(checked, row_numbers=data.row_numbers) if checked.rows == data.rows else checked
 
 
-def example(model: HasInputs, name: str | None = None, **options: Any) -> Data:
+def example(model: HasInputs, name: str | None = None, **options: object) -> Data:
     """Read a data set that comes with a model.
 
     Parameters

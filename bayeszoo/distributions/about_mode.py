@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.foundation.grid import Grid, Integrand, enclosing
 from bayeszoo.foundation.quadrature import Distribution, peak
@@ -83,7 +84,7 @@ class VectorMarginal:
         """Return the standard deviations."""
         return self._sd * np.array([entry.sd for entry in self._entries])
 
-    def cdf(self, x: Any) -> np.ndarray:
+    def cdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Return the probabilities below x, shape (..., T)."""
         u = (np.asarray(x, dtype=np.float64) - self._origin) / self._sd
         return np.stack([entry.law.cdf(u[..., j]) for j, entry in enumerate(self._entries)], axis=-1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 
 class ByVariance(ABC):
@@ -38,15 +39,15 @@ class ByMarginals:
         """Return the standard deviation of each entry; without one as SciPy says it."""
         return np.asarray(self._marginals.std())
 
-    def cdf(self, k: Any) -> np.ndarray:
+    def cdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the probability of at most ``k`` of each entry."""
         return np.asarray(self._marginals.cdf(k))
 
-    def logcdf(self, k: Any) -> np.ndarray:
+    def logcdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the log probability of at most ``k`` of each entry."""
         return np.asarray(self._marginals.logcdf(k))
 
-    def logsf(self, k: Any) -> np.ndarray:
+    def logsf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the log probability of more than ``k`` of each entry."""
         return np.asarray(self._marginals.logsf(k))
 
@@ -70,7 +71,7 @@ class Stackable(ABC):
 class SideBySide:
     """Distributions at P points, of the same own shape, as one of shape (P, *own shape), with the methods of each."""
 
-    def __init__(self, each: Sequence[Any], axes: tuple[int, ...]) -> None:
+    def __init__(self, each: Sequence[object], axes: tuple[int, ...]) -> None:
         self._each, self._axes = each, axes
 
     def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
@@ -78,7 +79,7 @@ class SideBySide:
             raise AttributeError(name)
         methods = [getattr(law, name) for law in self._each]
 
-        def at_all(*values: Any) -> np.ndarray:
+        def at_all(*values: object) -> np.ndarray:
             stacked = np.stack([np.asarray(method(*values)) for method in methods])
             return stacked.reshape(*self._axes, *stacked.shape[1:])
 

@@ -9,9 +9,9 @@ trials and at the count itself. A side that has the mode far inside is one less 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions.special import log_beta_binomial
@@ -38,7 +38,9 @@ def log_tails(k: int, trials: int, a: np.ndarray, b: np.ndarray) -> tuple[np.nda
     return np.where(is_below, below, _log_rest(at, above)), at, np.where(is_above, above, _log_rest(at, below))
 
 
-def log_tails_of_each(y: Any, trials: Any, a: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def log_tails_of_each(
+    y: npt.ArrayLike, trials: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return `log_tails` of arrays that broadcast, computed once for each distinct entry."""
     shape = np.broadcast_shapes(*(np.shape(each) for each in (y, trials, a, b)))
     parts = (np.broadcast_to(part, shape).ravel().astype(np.float64) for part in (y, trials, a, b))

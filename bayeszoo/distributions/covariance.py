@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions import frozen
@@ -32,7 +33,7 @@ class CovarianceMarginals(Stackable):
     where nu - D + 1 < 0.004 or the error of the integral is above 1e-10.
     """
 
-    def __init__(self, nu: Any, Psi: Any) -> None:
+    def __init__(self, nu: npt.ArrayLike, Psi: object) -> None:
         self.nu, self.Psi = np.asarray(nu, dtype=np.float64), np.asarray(Psi, dtype=np.float64)
         dim, variances = self.Psi.shape[-1], np.diagonal(self.Psi, axis1=-2, axis2=-1)
         self._shape, self._scale = (self.nu[..., None] - dim + 1) / 2, variances / 2
@@ -63,7 +64,7 @@ class CovarianceMarginals(Stackable):
         root = np.hypot(np.sqrt(free + 2) * (self.Psi / free), np.sqrt(free) * (self._unit / free))
         return np.where(self._diagonal & np.isnan(free), np.inf, root / np.sqrt((free + 1) * (free - 2)))
 
-    def cdf(self, x: Any) -> np.ndarray:
+    def cdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Cumulative probability at ``x``, of shape (..., D, D)."""
 
         def of_variance(x: np.ndarray) -> np.ndarray:
@@ -72,7 +73,7 @@ class CovarianceMarginals(Stackable):
 
         return self._each(x, of_variance, _cdf)
 
-    def logpdf(self, x: Any) -> np.ndarray:
+    def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Log density at ``x``, of shape (..., D, D); NaN, withheld, far out in the tail of a covariance."""
 
         def of_variance(x: np.ndarray) -> np.ndarray:
@@ -83,7 +84,7 @@ class CovarianceMarginals(Stackable):
         log_density[..., *self._off] -= np.log(self._unit[..., *self._off])
         return log_density
 
-    def pdf(self, x: Any) -> np.ndarray:
+    def pdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Density at ``x``, of shape (..., D, D); 0 where its logarithm is withheld, far out in a tail."""
         return np.asarray(np.exp(np.nan_to_num(self.logpdf(x), nan=-np.inf)))
 
@@ -217,6 +218,6 @@ def _average(
     return sum(part.integral for part in parts), sum(part.error for part in parts) + left_out
 
 
-def _log_density_of_log_g(shape: Any, g: np.ndarray, difference: np.ndarray | None = None) -> np.ndarray:
+def _log_density_of_log_g(shape: npt.ArrayLike, g: np.ndarray, difference: np.ndarray | None = None) -> np.ndarray:
     """Log density of log g at ``g`` ~ Gamma(shape, 1); ``difference`` is shape - g, where it is known better."""
     return log_peak(shape) + np.log(shape) - deviance(shape, g, difference)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions.special import (
@@ -20,7 +19,7 @@ LEAST_LOG = -1e300
 """Stands for the logarithm of 0 where it may be multiplied or added up."""
 
 
-def log_dirichlet_ratio(alpha: Any, counts: Any) -> np.ndarray:
+def log_dirichlet_ratio(alpha: npt.ArrayLike, counts: npt.ArrayLike) -> np.ndarray:
     """Log of B(alpha + counts) / B(alpha), (..., K): the evidence of a Dirichlet prior and ordered categorical data.
 
     "The first category or a later one; if later, the second or a later one; ...": the ratio is a product of Beta
@@ -41,7 +40,7 @@ def log_ratio_where_seen(alpha: np.ndarray, counts: np.ndarray) -> float:
     return float(np.sum(terms) - np.sum(log_rising(alpha.sum(), counts.sum(axis=-1))))
 
 
-def log_multinomial(counts: Any) -> np.ndarray:
+def log_multinomial(counts: npt.ArrayLike) -> np.ndarray:
     """Log multinomial coefficient of the last axis of ``counts``: the number of orders that give the same counts."""
     counts = np.asarray(counts, dtype=np.float64)
     # the categories one after the other, so that no term is larger than the sum
@@ -63,7 +62,7 @@ def draw_dirichlet(alpha: np.ndarray, size: int | tuple[int, ...], rng: np.rando
     return scipy.special.softmax(log_gamma, axis=-1)
 
 
-def log_density(p: Any, alpha: Any) -> np.ndarray:
+def log_density(p: npt.ArrayLike, alpha: npt.ArrayLike) -> np.ndarray:
     """Log Dirichlet density of each row of ``p`` (..., K), every constant kept: shape (...).
 
     By Stirling's series around p = alpha / sum(alpha): the terms of the textbook's formula are as large as alpha, and
@@ -102,7 +101,7 @@ def expected_log(alpha: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.special.digamma(alpha) - scipy.special.digamma(alpha.sum(axis=-1, keepdims=True)))
 
 
-def divergence(alpha: Any, prior: Any) -> float:
+def divergence(alpha: npt.ArrayLike, prior: object) -> float:
     """Return KL(Dirichlet(alpha) || Dirichlet(prior)), summed over rows.
 
     Shares of Gamma variables are independent of their sum: it is the divergence of the variables less that of the sum.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions import frozen
@@ -41,12 +42,12 @@ class BetaBinomial(ByMarginals, Stackable):
     MAX_SUMMED = 100_000
     """Trials up to which quantiles are found by summing the mass function, above it by their distribution function."""
 
-    def __init__(self, trials: Any, a: Any, b: Any) -> None:
+    def __init__(self, trials: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> None:
         a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
         self.trials, self.a, self.b = np.broadcast_arrays(trials, a, b)
         self._marginals = frozen.betabinom(self.trials, self.a, self.b)
 
-    def logpmf(self, k: Any) -> np.ndarray:
+    def logpmf(self, k: npt.ArrayLike) -> np.ndarray:
         """Log mass at ``k`` successes; -inf outside 0..trials."""
         k = np.asarray(k, dtype=np.float64)
         inside = _is_count(k) & (k <= self.trials)
@@ -100,7 +101,7 @@ class BetaBinomial(ByMarginals, Stackable):
 class Poisson(ByMarginals):
     """Counts of given means (..., rows): SciPy's, but for the log mass, of which it loses digits at large counts."""
 
-    def __init__(self, mean: Any) -> None:
+    def __init__(self, mean: npt.ArrayLike) -> None:
         self._mean = np.asarray(mean, dtype=np.float64)
         self._marginals = frozen.poisson(self._mean)
 
@@ -108,7 +109,7 @@ class Poisson(ByMarginals):
         """Draw counts of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 
-    def logpmf(self, k: Any) -> np.ndarray:
+    def logpmf(self, k: npt.ArrayLike) -> np.ndarray:
         """Log mass at the counts ``k``."""
         return log_peak(k) - deviance(k, self._mean)
 
@@ -119,7 +120,7 @@ class NegativeBinomial(ByVariance, Stackable):
     SciPy's takes the probability b / (b + exposure), which leaves few digits of a small exposure.
     """
 
-    def __init__(self, a: Any, b: Any, exposure: Any) -> None:
+    def __init__(self, a: npt.ArrayLike, b: npt.ArrayLike, exposure: npt.ArrayLike) -> None:
         self.a, self.b, self.exposure = (np.asarray(each, dtype=np.float64) for each in (a, b, exposure))
         self._share = self.exposure / (self.b + self.exposure)
 
@@ -136,28 +137,28 @@ class NegativeBinomial(ByVariance, Stackable):
         """Return the variance."""
         return self.mean() * (1 + self.exposure / self.b)
 
-    def logpmf(self, k: Any) -> np.ndarray:
+    def logpmf(self, k: npt.ArrayLike) -> np.ndarray:
         """Log mass at the counts ``k``; -inf where they are not counts."""
         k = np.asarray(k, dtype=np.float64)
         inside = _is_count(k)
         log_mass = log_negative_binomial(np.where(inside, k, 0.0), self.a, self.b, self.exposure)
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
-    def cdf(self, k: Any) -> np.ndarray:
+    def cdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the probability of at most ``k``."""
         k = np.floor(np.asarray(k, dtype=np.float64))
         return np.where(k >= 0, scipy.special.betaincc(np.maximum(k, 0.0) + 1, self.a, self._share), 0.0)
 
-    def sf(self, k: Any) -> np.ndarray:
+    def sf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the probability of more than ``k``."""
         k = np.floor(np.asarray(k, dtype=np.float64))
         return np.where(k >= 0, scipy.special.betainc(np.maximum(k, 0.0) + 1, self.a, self._share), 1.0)
 
-    def logcdf(self, k: Any) -> np.ndarray:
+    def logcdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the log probability of at most ``k``."""
         return np.asarray(np.log(self.cdf(k)))
 
-    def logsf(self, k: Any) -> np.ndarray:
+    def logsf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the log probability of more than ``k``."""
         return np.asarray(np.log(self.sf(k)))
 
@@ -170,7 +171,7 @@ class NegativeBinomial(ByVariance, Stackable):
 class Categorical(ByVariance):
     """One of K categories a row, as K indicators of which one is 1; their probabilities ``p`` are (..., rows, K)."""
 
-    def __init__(self, p: Any) -> None:
+    def __init__(self, p: npt.ArrayLike) -> None:
         self.p = np.asarray(p, dtype=np.float64)
 
     def mean(self) -> np.ndarray:
@@ -181,7 +182,7 @@ class Categorical(ByVariance):
         """Return the variance of each indicator."""
         return self.p * (1 - self.p)
 
-    def cdf(self, k: Any) -> np.ndarray:
+    def cdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Return the probability that each indicator is at most ``k``."""
         k = np.asarray(k, dtype=np.float64)
         return np.where(k < 0, 0.0, np.where(k < 1, 1 - self.p, 1.0))
@@ -206,7 +207,7 @@ class Categorical(ByVariance):
 class LogitCategorical(Categorical):
     """One of K categories a row, of probabilities proportional to exp(``logits``), (..., rows, K), however small."""
 
-    def __init__(self, logits: Any) -> None:
+    def __init__(self, logits: object) -> None:
         logits = np.asarray(logits, dtype=np.float64)
         self.log_p = logits - scipy.special.logsumexp(logits, axis=-1, keepdims=True)
         super().__init__(np.exp(self.log_p))
@@ -225,11 +226,11 @@ class Multinomial(ByMarginals):
     The probabilities ``p`` have shape (..., rows, K), or (..., 1, K) where all rows are alike.
     """
 
-    def __init__(self, trials: Any, p: Any) -> None:
+    def __init__(self, trials: npt.ArrayLike, p: npt.ArrayLike) -> None:
         self.trials, self.p = np.asarray(trials), np.asarray(p, dtype=np.float64)
         self._marginals = frozen.binom(self.trials[..., None], self.p)
 
-    def logpmf(self, counts: Any) -> np.ndarray:
+    def logpmf(self, counts: npt.ArrayLike) -> np.ndarray:
         """Log mass of the rows of ``counts`` (rows, K), in whatever order; of shape (..., rows).
 
         Counts with a given sum are independent Poisson counts, given that sum.
@@ -247,7 +248,7 @@ class Multinomial(ByMarginals):
 class DirichletMultinomial(ByMarginals, Stackable):
     """New rows of counts with sums ``trials`` (rows,); the probabilities of each ~ Dirichlet(alpha), (..., K)."""
 
-    def __init__(self, alpha: Any, trials: Any) -> None:
+    def __init__(self, alpha: npt.ArrayLike, trials: npt.ArrayLike) -> None:
         self.alpha, self.trials = np.asarray(alpha, dtype=np.float64), np.asarray(trials)
         each = self.alpha[..., None, :]
         self._marginals = BetaBinomial(self.trials[:, None], each, sum_of_others(each, -1))
@@ -257,7 +258,7 @@ class DirichletMultinomial(ByMarginals, Stackable):
         alpha = np.stack([law.alpha for law in each])
         return type(self)(alpha.reshape(*axes, *alpha.shape[1:]), self.trials)
 
-    def logpmf(self, counts: Any) -> np.ndarray:
+    def logpmf(self, counts: npt.ArrayLike) -> np.ndarray:
         """Log mass of the rows of ``counts`` (rows, K), in whatever order; of shape (..., rows)."""
         counts, inside = _rows_of_counts(counts, self.trials)
         total = np.sum(self.alpha, axis=-1)[..., None]
@@ -266,7 +267,7 @@ class DirichletMultinomial(ByMarginals, Stackable):
         return np.where(inside, np.minimum(log_mass, 0.0), -np.inf)
 
 
-def _rows_of_counts(counts: Any, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rows_of_counts(counts: npt.ArrayLike, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts, 0 where they are none, and whether each row is of counts with the right sum."""
     counts = np.asarray(counts, dtype=np.float64)
     valid = _is_count(counts)
@@ -277,7 +278,7 @@ def _rows_of_counts(counts: Any, trials: np.ndarray) -> tuple[np.ndarray, np.nda
 class LogitBinomial(ByMarginals):
     """Successes of ``trials`` (rows,), of log odds ``logits`` (..., rows); of sure ones SciPy loses the digits."""
 
-    def __init__(self, trials: Any, logits: Any) -> None:
+    def __init__(self, trials: npt.ArrayLike, logits: object) -> None:
         self.trials, self.logits = np.asarray(trials, dtype=np.float64), np.asarray(logits, dtype=np.float64)
         self._marginals = frozen.binom(self.trials, scipy.special.expit(self.logits))
         self._failures = frozen.binom(self.trials, scipy.special.expit(-self.logits))
@@ -286,7 +287,7 @@ class LogitBinomial(ByMarginals):
         """Draw numbers of successes of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 
-    def logpmf(self, k: Any) -> np.ndarray:
+    def logpmf(self, k: npt.ArrayLike) -> np.ndarray:
         """Log mass at ``k`` successes; -inf outside 0..trials."""
         k = np.asarray(k, dtype=np.float64)
         inside = _is_count(k) & (k <= self.trials)
@@ -296,18 +297,18 @@ class LogitBinomial(ByMarginals):
         log_mass = log_binomial(self.trials, inner) - unlikely * far - self.trials * np.log1p(np.exp(-far))
         return np.where(inside, log_mass, -np.inf)
 
-    def logcdf(self, k: Any) -> np.ndarray:
+    def logcdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Log probability of at most ``k`` successes."""
         return np.asarray(np.log(self.cdf(k)))
 
-    def cdf(self, k: Any) -> np.ndarray:
+    def cdf(self, k: npt.ArrayLike) -> np.ndarray:
         """Probability of at most ``k`` successes."""
         sure = self._failures.sf(
             self.trials - np.asarray(k) - 1
         )  # so many failures at least: 1 - p has lost its digits
         return np.where(self.logits > 0, sure, self._marginals.cdf(k))
 
-    def logsf(self, k: Any) -> np.ndarray:
+    def logsf(self, k: npt.ArrayLike) -> np.ndarray:
         """Log probability of more than ``k`` successes, of at least that many failures fewer."""
         return np.asarray(self._failures.logcdf(self.trials - np.asarray(k) - 1))
 
@@ -315,7 +316,7 @@ class LogitBinomial(ByMarginals):
 class LogMeanPoisson(ByMarginals):
     """Counts of an ``exposure`` (rows,) whose mean is exposure exp(log_rates), (..., rows), also where that is 0."""
 
-    def __init__(self, exposure: Any, log_rates: Any) -> None:
+    def __init__(self, exposure: npt.ArrayLike, log_rates: object) -> None:
         self._log_mean = np.asarray(log_rates, dtype=np.float64) + np.log(exposure)
         with np.errstate(over="ignore"):
             self._marginals = frozen.poisson(np.exp(self._log_mean))
@@ -329,7 +330,7 @@ class LogMeanPoisson(ByMarginals):
         """Draw counts of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 
-    def logpmf(self, k: Any) -> np.ndarray:
+    def logpmf(self, k: npt.ArrayLike) -> np.ndarray:
         """Log mass at the counts ``k``; -inf where they are not counts."""
         k = np.asarray(k, dtype=np.float64)
         inside = _is_count(k)
@@ -339,7 +340,7 @@ class LogMeanPoisson(ByMarginals):
 class LogMeanNegativeBinomial(ByMarginals):
     """Counts of log mean ``log_mean`` (..., rows) and variance mean + mean^2 / phi, ``phi`` (...)."""
 
-    def __init__(self, log_mean: Any, phi: Any) -> None:
+    def __init__(self, log_mean: object, phi: object) -> None:
         self.log_mean, self.phi = np.asarray(log_mean, dtype=np.float64), np.asarray(phi, dtype=np.float64)[..., None]
         self._share = self.log_mean - np.log(self.phi)
         self._marginals = frozen.nbinom(self.phi, scipy.special.expit(-self._share))

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.distributions import frozen
 
@@ -31,7 +32,7 @@ class GaussianVector(Protocol):
     def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Draw vectors, (*size, ..., T)."""
 
-    def logpdf(self, x: Any) -> np.ndarray:
+    def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Return the joint log density of vectors, (...)."""
 
 
@@ -56,7 +57,7 @@ class Dense:
         z = rng.standard_normal((*size, *self.mean.shape))
         return self.mean + (self.factor @ z[..., None])[..., 0]
 
-    def logpdf(self, x: Any) -> np.ndarray:
+    def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Return the joint log density of vectors, (...)."""
         z = np.linalg.solve(self.factor, (x - self.mean)[..., None])[..., 0]
         log_det = np.sum(np.log(np.diagonal(self.factor, axis1=-2, axis2=-1)), axis=-1)
@@ -98,7 +99,7 @@ class Chained:
             x[..., t] += self.gain[..., t] * x[..., t + 1]
         return self.mean + x
 
-    def logpdf(self, x: Any) -> np.ndarray:
+    def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Return the joint log density of vectors, (...)."""
         apart = x - self.mean
         later = np.concatenate([apart[..., 1:], np.zeros_like(apart[..., :1])], axis=-1)

@@ -303,7 +303,7 @@ PRIORS: Mapping[str, type[Prior]] = {
 }
 
 
-def prior_of(text: Any) -> Prior:
+def prior_of(text: object) -> Prior:
     """Return a prior, or read one as it is written: ``HalfNormal(10)``, ``Gamma(shape=2, rate=0.1)``."""
     if isinstance(text, Prior):
         return text

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -22,7 +23,7 @@ _LARGE = 64.0
 """From here on three terms of Stirling's series are exact to double precision."""
 
 
-def _by_size(x: Any, limit: float, below: Function, above: Function) -> np.ndarray:
+def _by_size(x: npt.ArrayLike, limit: float, below: Function, above: Function) -> np.ndarray:
     """Return a function of numbers below a limit and another above, neither called without need, which takes time."""
     x = np.asarray(x, dtype=np.float64)
     if x.max(initial=-math.inf) < limit:
@@ -38,7 +39,7 @@ def _stirling_remainder(x: np.ndarray) -> np.ndarray:
     return (1 / 12 - inverse * (1 / 360 - inverse / 1260)) / x
 
 
-def log_rising(a: Any, n: Any) -> np.ndarray:
+def log_rising(a: npt.ArrayLike, n: npt.ArrayLike) -> np.ndarray:
     """Log of the rising factorial, log Gamma(a + n) - log Gamma(a), for a > 0 and n >= 0."""
     a, n = np.asarray(a, dtype=np.float64), np.asarray(n, dtype=np.float64)
     small = scipy.special.gammaln(a + n) - scipy.special.gammaln(a)
@@ -58,7 +59,7 @@ def _log_peak_of_few(x: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.special.xlogy(x, x) - x - scipy.special.gammaln(x + 1))
 
 
-def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
+def deviance(x: npt.ArrayLike, mean: npt.ArrayLike, difference: object = None) -> np.ndarray:
     """Return x log(x / mean) - (x - mean) of numbers >= 0, without cancellation where x is near the mean.
 
     ``difference`` is x - mean, where it is known to more digits than the two. Loader (2000), Fast and accurate
@@ -80,7 +81,7 @@ def deviance(x: Any, mean: Any, difference: Any = None) -> np.ndarray:
     return np.where(is_near, near, scipy.special.rel_entr(x, mean) - difference)
 
 
-def log_poisson(k: Any, log_mean: Any) -> np.ndarray:
+def log_poisson(k: npt.ArrayLike, log_mean: object) -> np.ndarray:
     """Return the log mass at counts of Poisson distributions by the logs of their means, however small or large."""
     k, log_mean = np.asarray(k, dtype=np.float64), np.asarray(log_mean, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -90,7 +91,7 @@ def log_poisson(k: Any, log_mean: Any) -> np.ndarray:
     return np.where(inside, near, k * log_mean - mean - scipy.special.gammaln(k + 1))
 
 
-def digamma_less_log(x: Any) -> np.ndarray:
+def digamma_less_log(x: npt.ArrayLike) -> np.ndarray:
     """Return digamma(x) - log(x): the expected logarithm under Gamma(x, rate) less that of the mean.
 
     From 16 on by its series (Abramowitz and Stegun 1964, 6.3.18), as both are large and alike.
@@ -111,7 +112,7 @@ def gamma_divergence(shape: Any, rate: Any, other_shape: Any, other_rate: Any) -
     return np.asarray(of_shapes + np.log(shape / other_shape) + other_shape * deviance(1.0, ratio))
 
 
-def log_gamma(x: Any, shape: Any, rate: Any) -> np.ndarray:
+def log_gamma(x: npt.ArrayLike, shape: npt.ArrayLike, rate: npt.ArrayLike) -> np.ndarray:
     """Log Gamma density, without cancellation where x is near shape / rate and these are large; at 0 its limit."""
     x, shape, rate = (np.asarray(value, dtype=np.float64) for value in (x, shape, rate))
     inside = x > 0
@@ -163,7 +164,7 @@ def log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> np.ndarray:
     return np.minimum(each - log_negative_binomial(n, total, total, n), 0.0)
 
 
-def log_beta_ratio(a: Any, b: Any, successes: Any, failures: Any) -> np.ndarray:
+def log_beta_ratio(a: npt.ArrayLike, b: npt.ArrayLike, successes: npt.ArrayLike, failures: object) -> np.ndarray:
     """Log of B(a + successes, b + failures) / B(a, b): the evidence of a Beta prior and ordered binary data.
 
     The evidence of the counts, divided by the number of orders: both logarithms are negative, and do not cancel. Of a
@@ -187,7 +188,7 @@ def _limit_of_beta_ratio(a: np.ndarray, b: np.ndarray, s: np.ndarray, f: np.ndar
     return np.where(s + f > 0, first + rest, 0.0)
 
 
-def log_binomial(n: Any, k: Any) -> np.ndarray:
+def log_binomial(n: npt.ArrayLike, k: npt.ArrayLike) -> np.ndarray:
     """Log binomial coefficients, log C(n, k): the number of orders that give the same counts."""
     n, k = np.asarray(n, dtype=np.float64), np.asarray(k, dtype=np.float64)
     few, many = np.minimum(k, n - k), np.maximum(k, n - k)
@@ -203,7 +204,7 @@ def sum_or_nan(value: float, first: float, second: float, tolerance: float = 1e-
     return total if lost <= tolerance * max(1.0, abs(total)) else math.nan
 
 
-def sum_of_others(values: Any, axis: int) -> np.ndarray:
+def sum_of_others(values: npt.ArrayLike, axis: int) -> np.ndarray:
     """Return the sum of the other entries along an axis; the total less the entry would lose the small ones."""
     values = np.asarray(values, dtype=np.float64)
     each = np.moveaxis(values, axis, -1)

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions import frozen
@@ -33,7 +34,7 @@ class Structure:
         self.shape = (columns,) if shape is None else shape
         self._triangle, self._below = np.tril_indices(block), np.tri(block, k=-1)
 
-    def _blocks(self, values: Any) -> np.ndarray:
+    def _blocks(self, values: npt.ArrayLike) -> np.ndarray:
         """Give values of the structure's shape the axes (..., blocks, block, block)."""
         values = np.asarray(values)
         leading = values.shape[: values.ndim - len(self.shape)]
@@ -182,7 +183,9 @@ class Structure:
             return np.asarray(np.nan)
         return np.asarray((inverse * self._blocks(whole)).sum(axis=(-3, -2, -1)))
 
-    def draw_root(self, nu: Any, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    def draw_root(
+        self, nu: npt.ArrayLike, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator
+    ) -> np.ndarray:
         """Draw blocks C' (*size, *shape of nu, blocks, block, block) of which C C' is inverse-Wishart.
 
         By Bartlett's decomposition: A A' of a lower triangle A is Wishart, and C' = inv(A) L', where psi = L L'.
@@ -210,7 +213,7 @@ class Structure:
             return CovarianceMarginals(nu, psi)
         return frozen.invgamma(along(nu, psi) / 2, scale=psi / 2)
 
-    def log_inverse_wishart(self, factor: np.ndarray, nu: Any, psi: np.ndarray) -> np.ndarray:
+    def log_inverse_wishart(self, factor: np.ndarray, nu: npt.ArrayLike, psi: np.ndarray) -> np.ndarray:
         """Log density at the covariance with this factor, with every constant.
 
         Terms of size nu log nu of the textbook's formula cancel inside `deviance` and `log_peak`.
@@ -265,7 +268,7 @@ def Matrices(columns: int) -> Structure:
     return Structure(columns, block=columns, shape=(columns, columns))
 
 
-def log_multigamma_ratio(half_nu_after: Any, half_nu_before: Any, d: int) -> np.ndarray:
+def log_multigamma_ratio(half_nu_after: object, half_nu_before: object, d: int) -> np.ndarray:
     """Log of Gamma_d(after) / Gamma_d(before), multivariate Gamma functions, for after >= before > (d - 1) / 2."""
     after, before = np.asarray(half_nu_after, dtype=np.float64), np.asarray(half_nu_before, dtype=np.float64)
     return np.sum([log_rising(before - j / 2, after - before) for j in range(d)], axis=0)

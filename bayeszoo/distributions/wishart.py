@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.bases import ByMarginals
@@ -19,17 +20,17 @@ class MultivariateT(ByMarginals):
     ``loc`` (D,) is its centre, and ``shape`` (D, D) its covariance times (df - 2) / df.
     """
 
-    def __init__(self, df: float, loc: Any, shape: Any, rows: int) -> None:
+    def __init__(self, df: float, loc: npt.ArrayLike, shape: npt.ArrayLike, rows: int) -> None:
         self.df, self.loc = float(df), np.asarray(loc, dtype=np.float64)
         self.shape = np.asarray(shape, dtype=np.float64)
         scale = np.sqrt(np.diagonal(self.shape))
         self._marginals = frozen.t(self.df, loc=np.tile(self.loc, (rows, 1)), scale=scale)
 
-    def cdf(self, x: Any) -> np.ndarray:
+    def cdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Cumulative probability of each entry, of shape (rows, D)."""
         return self._marginals.cdf(x)
 
-    def logpdf(self, Y: Any) -> np.ndarray:
+    def logpdf(self, Y: npt.ArrayLike) -> np.ndarray:
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (rows,)."""
         d, factor = len(self.loc), np.linalg.cholesky(self.shape)
         z = solve_lower(factor, (np.asarray(Y, dtype=np.float64) - self.loc).T)
@@ -46,7 +47,7 @@ class GaussianRows(ByMarginals):
         sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
         self._marginals = frozen.norm(*(np.repeat(values[..., None, :], rows, axis=-2) for values in (self._mean, sd)))
 
-    def logpdf(self, Y: Any) -> np.ndarray:
+    def logpdf(self, Y: npt.ArrayLike) -> np.ndarray:
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (..., rows)."""
         z = solve_lower(self._factor, (np.asarray(Y, dtype=np.float64) - self._mean[..., None, :]).mT)
         log_det = np.sum(np.log(np.diagonal(self._factor, axis1=-2, axis2=-1)), axis=-1)

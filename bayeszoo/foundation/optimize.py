@@ -71,7 +71,7 @@ def maximize(gradient: Gradient, start: np.ndarray) -> Mode:
     return polished(gradient, describe(gradient, x, trace))
 
 
-def polished(gradient: Gradient, mode: Mode, bounds: Bounds = UNBOUNDED, steps: Any = None) -> Mode:
+def polished(gradient: Gradient, mode: Mode, bounds: Bounds = UNBOUNDED, steps: object = None) -> Mode:
     """Go on from near a maximum by Newton steps, within bounds, as long as they help; ``steps`` are `curvature`'s."""
     for _ in range(5):
         if mode.distance < 1e-3 * MAX_DISTANCE:
@@ -83,7 +83,7 @@ def polished(gradient: Gradient, mode: Mode, bounds: Bounds = UNBOUNDED, steps: 
     return mode
 
 
-def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: Any) -> Mode | None:
+def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: object) -> Mode | None:
     """Return where a full Newton step leads; None where the curvature is no maximum's, or the slope gets no smaller."""
     try:
         factor = scipy.linalg.cho_factor(mode.precision)

@@ -13,7 +13,7 @@ DIGITS = 12
 """Significant digits of a field that tell streams apart: rounding on another processor does not."""
 
 
-def stream(seed: int | np.random.Generator, *identity: Any) -> np.random.Generator:
+def stream(seed: int | np.random.Generator, *identity: object) -> np.random.Generator:
     """Return the random numbers of a seed for one purpose: independent of those of the same seed for any other.
 
     Parameters

@@ -82,7 +82,7 @@ class Model(ABC):
     without_moments: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, family: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(cls, family: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if not family and cls.__module__ != "bayeszoo.model.capabilities":
             _refuse_unknown_steps(cls)
@@ -91,7 +91,7 @@ class Model(ABC):
         cls.name = "_".join(word.lower() for word in words)
         cls.__eq__ = _same  # type: ignore[method-assign]  # which `dataclass` then keeps
 
-    def __init__(self, *values: Any, **fields: Any) -> None:  # which `dataclass` replaces
+    def __init__(self, *values: object, **fields: object) -> None:  # which `dataclass` replaces
         raise InputError(
             f"{type(self).__name__} is no dataclass",
             "not_a_model",
@@ -141,7 +141,7 @@ class Model(ABC):
         object.__setattr__(model, "labels", labels_of(self.inputs.coords, is_binary, data, before))
         return model
 
-    def replaced(self, **values: Any) -> Self:
+    def replaced(self, **values: object) -> Self:
         """Return the model with some fields changed."""
         return replace(self, **values)
 
@@ -262,7 +262,7 @@ def _refuse_rows_without_names(model: type[Model]) -> None:
         raise TypeError(f"{why}: take inputs that do, whose `row_names` is the axis of such a parameter")
 
 
-def label_of(model: type[Model], values: Mapping[str, Any]) -> str:
+def label_of(model: type[Model], values: Mapping[str, object]) -> str:
     """Name a model with its fields, but for those that are no numbers and have their defaults."""
     known = hyperparameters(model)
     defaults = {f.name: f.default for f in fields(model)}

@@ -41,7 +41,7 @@ def read_chunks(
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
-    **options: Any,
+    **options: object,
 ) -> Iterator[Data]:
     """Read a file for a model in chunks of so many rows, as strictly as `read` does; no more is held in memory.
 
@@ -80,7 +80,7 @@ def total_of(
     model: Model,
     source: str | os.PathLike[str],
     rows: int,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     reporter: Reporter,
     is_part: bool = False,
 ) -> Accumulated:
@@ -90,7 +90,7 @@ def total_of(
 
 
 def first_chunk(
-    model: HasInputs, source: str | os.PathLike[str], /, rows: int = ROWS, **options: Any
+    model: HasInputs, source: str | os.PathLike[str], /, rows: int = ROWS, **options: object
 ) -> tuple[Data, str]:
     """Return the first chunk of a file with any rows that are kept, and what to call it: ``"rows 1 to 1000"``."""
     chunks = _read(model, source, rows, options)
@@ -154,7 +154,7 @@ def _deviations(inputs: Matrix, chunks: Iterator[_Chunk]) -> dict[str, float]:
 
 
 def _checked(
-    model: HasInputs, inputs: Inputs, tables: Generator[Table], options: Mapping[str, Any], is_part: bool
+    model: HasInputs, inputs: Inputs, tables: Generator[Table], options: Mapping[str, object], is_part: bool
 ) -> Iterator[_Chunk]:
     """Parse tables, and hold them to the rules for all of them together."""
     totals, observations = Counter[str](), 0
@@ -215,7 +215,7 @@ _LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symb
 """The option that gives the labels, which are otherwise found in the rows."""
 
 
-def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[str, Any]) -> None:
+def _refuse_what_needs_all_rows(inputs: Inputs, table: Table, options: Mapping[str, object]) -> None:
     """Refuse options, or their absence, with which a row alone does not say what it means."""
     if isinstance(inputs, Series):
         raise InputError(

@@ -190,7 +190,7 @@ def _number(value: object, label: str, must_be_positive: bool) -> np.float64:
     return np.float64(value)
 
 
-def _covariance(value: Any, label: str) -> tuple[tuple[np.float64, ...], ...]:
+def _covariance(value: object, label: str) -> tuple[tuple[np.float64, ...], ...]:
     if not isinstance(value, list | tuple | np.ndarray) or not all(
         isinstance(row, list | tuple | np.ndarray) for row in value
     ):

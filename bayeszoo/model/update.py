@@ -18,7 +18,7 @@ from bayeszoo.model.capabilities import Conjugate
 from bayeszoo.model.fields import hyperparameters
 
 
-def update(model: Model, batch: Any, **options: Any) -> Model:
+def update(model: Model, batch: object, **options: object) -> Model:
     """Return the model whose prior is this model's posterior given a batch.
 
     Parameters
@@ -47,7 +47,7 @@ def update(model: Model, batch: Any, **options: Any) -> Model:
     return conjugate.updated(conjugate.statistics(data)).labelled(data, conjugate.labels)
 
 
-def stream(model: Model, batches: Iterable[Any], forget: float = 1.0, **options: Any) -> Iterator[Model]:
+def stream(model: Model, batches: Iterable[object], forget: float = 1.0, **options: object) -> Iterator[Model]:
     """Yield, after each batch, the model whose prior is the posterior of all rows so far.
 
     Parameters

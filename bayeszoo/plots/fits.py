@@ -62,7 +62,7 @@ def trace(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options:
     return _arviz().plot_trace(_chains(tree, quantities), color=_CHAINS, visuals=visuals, **_panels(options))
 
 
-def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
+def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: object) -> PlotCollection:
     """Draw how the ranks of each chain among all draws are spread, with its envelope: `arviz_plots.plot_rank`.
 
     Parameters and errors are those of `trace`. Chains that explore the same posterior stay within the envelope.
@@ -70,7 +70,7 @@ def rank(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: 
     return _arviz().plot_rank(_chains(tree, quantities), color=_CHAINS, **_panels(options))
 
 
-def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any) -> PlotCollection:
+def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: object) -> PlotCollection:
     """Draw how the effective sample size grows with the draws: `arviz_plots.plot_ess_evolution`.
 
     Parameters and errors are those of `trace`.
@@ -78,7 +78,7 @@ def ess(tree: xr.DataTree, quantities: Sequence[str] | None = None, **options: A
     return _arviz().plot_ess_evolution(_chains(tree, quantities), **_panels(options))
 
 
-def energy(tree: xr.DataTree, **options: Any) -> PlotCollection:
+def energy(tree: xr.DataTree, **options: object) -> PlotCollection:
     """Draw the energies of Hamiltonian Monte Carlo and their transitions: `arviz_plots.plot_energy`.
 
     Raises
@@ -234,7 +234,7 @@ def overlay(fits: xr.DataTree | Sequence[xr.DataTree], **options: Any) -> PlotCo
 
 
 def forest(
-    fits: xr.DataTree | Sequence[xr.DataTree], quantities: Sequence[str] | None = None, **options: Any
+    fits: xr.DataTree | Sequence[xr.DataTree], quantities: Sequence[str] | None = None, **options: object
 ) -> PlotCollection:
     """Draw the intervals of quantities that are measured alike, of one or several fits: `arviz_plots.plot_forest`.
 
@@ -249,7 +249,7 @@ def forest(
 
 
 def shrinkage(
-    approximation: xr.DataTree, reference: xr.DataTree, quantities: Sequence[str] | None = None, **options: Any
+    approximation: xr.DataTree, reference: xr.DataTree, quantities: Sequence[str] | None = None, **options: object
 ) -> PlotCollection:
     """Draw how much too narrow an approximation is, as ADVI against NUTS: `arviz_plots.plot_forest`.
 

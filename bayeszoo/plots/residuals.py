@@ -121,7 +121,7 @@ def _say_nothing(axes: Axes, marks: str) -> None:
 
 
 def plot_predictive_check(
-    tree: xr.DataTree, statistics: Any = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
+    tree: xr.DataTree, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> Figure:
     """Draw each quantity of the replicated data sets beside the observed one; `arviz.plot_ppc_dist` draws the outcomes.
 

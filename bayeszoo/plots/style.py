@@ -91,13 +91,13 @@ def panels(
     return figure, every[:count]
 
 
-def short(name: Any, most: int = MAX_NAME) -> str:
+def short(name: object, most: int = MAX_NAME) -> str:
     """Return a name of a user's as a line of at most so many characters, without the middle of one that is longer."""
     text = "".join(c if c.isprintable() else " " for c in str(name))
     return text if len(text) <= most else f"{text[: most // 2]}…{text[(1 - most) // 2 :]}"
 
 
-def wrapped(names: Iterable[Any], width: int = MAX_NAME) -> tuple[list[str], int]:
+def wrapped(names: Iterable[object], width: int = MAX_NAME) -> tuple[list[str], int]:
     """Return names of a user's in up to three lines of ``width`` characters each, and how many the longest takes."""
     texts = [textwrap.fill(short(name, 3 * width - 6), width) for name in names]
     return texts, max((text.count("\n") + 1 for text in texts), default=1)

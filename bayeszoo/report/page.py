@@ -118,7 +118,7 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
     return _filled(parts)
 
 
-def _filled(parts: dict[str, Any]) -> str:
+def _filled(parts: Mapping[str, object]) -> str:
     """Return the page made of its parts."""
     return _template().render(**{**parts, "numbers": _script_safe(parts["numbers"])}, **_assets())
 

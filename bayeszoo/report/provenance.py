@@ -231,5 +231,5 @@ def _options_of_reading(tree: xr.DataTree) -> Mapping[str, Any]:
     return {} if example else (Fit(tree).reading or {}).get("options", {})
 
 
-def _keywords(options: Mapping[str, Any]) -> str:
+def _keywords(options: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())

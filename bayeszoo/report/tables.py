@@ -86,7 +86,7 @@ def _digits_beside(value: Any, sd: Any) -> int:
     return min(max(5, math.floor(math.log10(abs(value))) - math.floor(math.log10(sd)) + 2), 15)
 
 
-def nats(value: Any, digits: int | None = None) -> str:
+def nats(value: object, digits: int | None = None) -> str:
     """Format an evidence, a bound or a log likelihood: to two decimals, or as many as asked for."""
     is_finite = isinstance(value, int | float | np.floating) and math.isfinite(value)
     return f"{value:.{2 if digits is None else digits}f}" if is_finite else number(value)
@@ -141,12 +141,12 @@ def _used(document: Mapping[str, Any], key: str) -> bool:
     return withheld or any(summary[key] is not None for part in _PARTS.values() for summary in document[part].values())
 
 
-def _is_shown(document: Mapping[str, Any]) -> bool:
+def _is_shown(document: Mapping[str, object]) -> bool:
     return document["status"] in ("ok", "caution")
 
 
 def _cell(
-    summary: Mapping[str, Any], key: str, index: tuple[int, ...], is_shown: bool, digits: int | None
+    summary: Mapping[str, object], key: str, index: tuple[int, ...], is_shown: bool, digits: int | None
 ) -> str | None:
     if summary[key] is None:
         return "withheld" if not is_shown and key in ("mean", "sd") else None

@@ -75,7 +75,7 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _exact(document: Mapping[str, Any]) -> tuple[str, str]:
+def _exact(document: Mapping[str, object]) -> tuple[str, str]:
     how = "in closed form" if document["method"] == "exact" else "by summing over all assignments"
     return "exact", f"Computed {how}: nothing had to converge."
 
@@ -87,11 +87,11 @@ def _point(document: Mapping[str, Any]) -> tuple[str, str]:
     return "one point, no uncertainty", f"The {' and '.join([f'{place} was found', *said])}.{_measured(document)}"
 
 
-def _approximate(document: Mapping[str, Any]) -> tuple[str, str]:
+def _approximate(document: Mapping[str, object]) -> tuple[str, str]:
     return "an approximation", f"An approximation.{_measured(document)}"
 
 
-def _sampled(document: Mapping[str, Any]) -> tuple[str, str]:
+def _sampled(document: Mapping[str, object]) -> tuple[str, str]:
     worst = {name: _worst(document, name) for name in _SAMPLED}
     said = [words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None]
     return "sampled well", _sentence(f"{', '.join(said)}{'.' * bool(said)}{_measured(document)}".strip())
@@ -131,7 +131,7 @@ def _all(document: Mapping[str, Any], key: str) -> np.ndarray:
     return flat[np.isfinite(flat)]
 
 
-def section(named: Named, main: str, pictures: Sequence[Any]) -> Section:
+def section(named: Named, main: str, pictures: Sequence[object]) -> Section:
     """List the checks of every fit, those that passed folded, and draw the run; ``main`` is shown first."""
     options = {name: _checks(document) for name, (_, document) in named.items()}
     return Section("gate", "Did the computation work?", [Words(_LEAD), Choice("fit", options, main), *pictures])

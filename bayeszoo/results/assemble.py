@@ -99,12 +99,14 @@ def _measured(
     return replace(outcome, checks=[*outcome.checks, *measured.checks], facts={**outcome.facts, **measured.facts})
 
 
-def _few(group: xr.Dataset, exact: Mapping[str, Any]) -> dict[str, xr.DataArray]:
+def _few(group: xr.Dataset, exact: Mapping[str, object]) -> dict[str, xr.DataArray]:
     """Return the quantities whose entries are listed one by one."""
     return {str(k): v for k, v in group.data_vars.items() if k in exact or v[0, 0].size <= MOST_LISTED}
 
 
-def _as_drawn(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
+def _as_drawn(
+    problem: Problem, outcome: Outcome, how: Mapping[str, object], options: Mapping[str, object]
+) -> xr.DataTree:
     """Return what an interrupted run has drawn, at once: nothing is checked, derived, or put in one order."""
     model = problem.model
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
@@ -115,7 +117,7 @@ def _as_drawn(problem: Problem, outcome: Outcome, how: Mapping[str, Any], option
 
 
 def _groups(
-    problem: Problem, outcome: Outcome, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]
+    problem: Problem, outcome: Outcome, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, object]
 ) -> dict[str, xr.Dataset]:
     """Return what a method found, and the data."""
     return {
@@ -207,7 +209,7 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
 def _exact(
     marginals: Mapping[str, Marginal],
     dims: Mapping[str, tuple[str, ...]],
-    coords: Mapping[str, Any],
+    coords: Mapping[str, object],
     moments: Mapping[str, Moments] | None = None,
 ) -> xr.Dataset:
     """Return exact mean, sd and quantiles along ``statistic``; where ``moments`` alone are known quantiles are NaN."""

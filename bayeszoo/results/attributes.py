@@ -36,29 +36,29 @@ STATUSES = (*VERDICTS, "interrupted", "not converged")
 _NO_NUMBERS = (None, "inf", "-inf")
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_line(value: Any) -> bool:
+def _is_line(value: object) -> bool:
     """Say whether a value is one line of text, which no terminal takes for more than its letters."""
     return isinstance(value, str) and len(value) <= _LONGEST_LINE and value.isprintable()
 
 
-def _is_file_name(value: Any) -> bool:
+def _is_file_name(value: object) -> bool:
     """Say whether a value is the name of a file in one line; bytes that are not UTF-8 are lone surrogates in it."""
     return isinstance(value, str) and _is_line(re.sub("[\udc80-\udcff]", "", value))
 
 
-def _is_label(value: Any) -> bool:
+def _is_label(value: object) -> bool:
     return isinstance(value, str) and len(value) <= _LONGEST_LINE
 
 
-def _is_digest(value: Any) -> bool:
+def _is_digest(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
-def _is_name(value: Any) -> bool:
+def _is_name(value: object) -> bool:
     return isinstance(value, str) and value.isidentifier() and len(value) <= 200
 
 
@@ -72,16 +72,16 @@ def _is_number(value: Any) -> bool:
     return _is_float(value) and bool(abs(value) <= sys.float_info.max)
 
 
-def _is_figure(value: Any) -> bool:
+def _is_figure(value: object) -> bool:
     """Say whether a value is a number as `dumps` writes it: what is not finite is a word, or nothing."""
     return _is_number(value) or (not isinstance(value, list | dict) and value in _NO_NUMBERS)
 
 
-def _is_float(value: Any) -> bool:
+def _is_float(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:
+def _is_plain(value: object, depth: int = _DEEPEST) -> bool:
     """Say whether a value of JSON is neither deep nor holds whole numbers of many digits."""
     if isinstance(value, list | dict):
         each = [*value.keys(), *value.values()] if isinstance(value, dict) else value
@@ -89,19 +89,19 @@ def _is_plain(value: Any, depth: int = _DEEPEST) -> bool:
     return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
-def _is_one_of(values: Iterable[str], value: Any) -> bool:
+def _is_one_of(values: Iterable[str], value: object) -> bool:
     return isinstance(value, str) and value in values
 
 
-def _list_of(each: Check, value: Any) -> bool:
+def _list_of(each: Check, value: object) -> bool:
     return isinstance(value, list) and all(map(each, value))
 
 
-def _mapping_of(name: Check, each: Check, value: Any) -> bool:
+def _mapping_of(name: Check, each: Check, value: object) -> bool:
     return isinstance(value, dict) and all(map(name, value)) and all(map(each, value.values()))
 
 
-def _has(required: Mapping[str, Check], optional: Mapping[str, Check], value: Any) -> bool:
+def _has(required: Mapping[str, Check], optional: Mapping[str, Check], value: object) -> bool:
     """Say whether a mapping has what is required, and what it has of these is as it must be."""
     return (
         isinstance(value, dict)
@@ -169,7 +169,7 @@ _TOGETHER = {
 """Facts that are told with others."""
 
 
-def _are_facts(value: Any) -> bool:
+def _are_facts(value: object) -> bool:
     return _mapping_of(_is_label, _is_plain, value) and _has({}, _FACTS, value)
 
 
@@ -190,7 +190,7 @@ def _is_coding(value: Any) -> bool:
     return _has(required, of_formula, value) and value.keys() <= required.keys() | of_formula.keys()
 
 
-def _is_times(value: Any) -> bool:
+def _is_times(value: object) -> bool:
     return _has({"column": _is_text, "values": _texts}, {}, value)
 
 
@@ -207,7 +207,7 @@ _READING: dict[str, Check] = {
 }
 
 
-def _is_reading(value: Any) -> bool:
+def _is_reading(value: object) -> bool:
     return value is None or (
         _mapping_of(_is_line, lambda item: _is_plain(item, 2 * _DEEPEST), value) and _has({}, _READING, value)
     )
@@ -222,7 +222,7 @@ def _is_command(value: Any) -> bool:
         return False
 
 
-def _is_array_of_rows(value: Any) -> bool:
+def _is_array_of_rows(value: object) -> bool:
     """Say whether a mapping describes an array of none of the rows: its labels, or its type and shape."""
     if _has({"labels": _texts}, {}, value):
         return True
@@ -292,7 +292,7 @@ def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(word)
 
 
-def _wrong(name: str, value: Any) -> InputError:
+def _wrong(name: str, value: object) -> InputError:
     problem = f"the fit's attribute {shown(name)} is damaged: {shown(value)}"
     return InputError(problem, "damaged_fit", hint="fit again, or ask who made the file")
 
@@ -368,7 +368,7 @@ def _not_of(group: str) -> InputError:
     )
 
 
-def check_groups(tree: xr.DataTree, labels: Mapping[str, Any]) -> None:
+def check_groups(tree: xr.DataTree, labels: Mapping[str, object]) -> None:
     """Refuse fits by group whose attributes are not theirs: the group of each fit is ``labels``'."""
     _check(tree.attrs, {**_OF_GROUPS, "groups": _is_text}, {"command": _is_command})
     listed = parse("groups", tree.attrs["groups"])

@@ -216,7 +216,7 @@ def _declared_bytes(path: Path) -> int:
             raise _damaged(path)
         sizes.append(item.nbytes if is_array else 0)
 
-    def refuse_links(name: str, link: Any) -> None:
+    def refuse_links(name: str, link: object) -> None:
         links.append(name)
         if not isinstance(link, h5py.HardLink) or len(links) > MOST_LINKS or name.count("/") > DEEPEST:
             raise _damaged(path)

@@ -59,7 +59,7 @@ def measure(
     draws: Mapping[str, Mapping[str, np.ndarray]],
     exact: Mapping[str, np.ndarray],
     labels: Labels,
-    facts: Mapping[str, Any],
+    facts: Mapping[str, object],
 ) -> Measured:
     """Measure what is printed of an approximation, by the closed form or by reference draws.
 

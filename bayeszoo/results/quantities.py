@@ -48,7 +48,7 @@ def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups:
     return _dataset(np.stack(columns, axis=-1), ("chain", "draw"), chosen)
 
 
-def _dataset(values: np.ndarray, leading: tuple[str, ...], quantities: Sequence[str], **more: Any) -> xr.Dataset:
+def _dataset(values: np.ndarray, leading: tuple[str, ...], quantities: Sequence[str], **more: object) -> xr.Dataset:
     """Make a dataset of one variable with a last axis of labels."""
     counted = {name: np.arange(size) for name, size in zip(leading, values.shape, strict=False)}
     array = xr.DataArray(values, dims=(*leading, "quantity"), coords={**counted, "quantity": list(quantities), **more})
@@ -114,7 +114,7 @@ def exact_densities(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset 
     return _dataset(values, ("plot_axis", "point"), list(curves), plot_axis=["x", "y"])
 
 
-def _has_atom(marginal: Any, index: tuple[int, ...]) -> bool:
+def _has_atom(marginal: object, index: tuple[int, ...]) -> bool:
     return hasattr(marginal, "atom") and bool(np.asarray(marginal.atom)[index])
 
 

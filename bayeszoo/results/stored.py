@@ -94,7 +94,7 @@ class Fit:
             check_fit(tree)
             self._memory["checked"] = None, True
 
-    def remember(self, **values: Any) -> None:
+    def remember(self, **values: object) -> None:
         """Keep the ``model``, ``given``, ``stats`` and ``posterior`` of a tree that was just made from them."""
         made_by, arrays = self._made_by(), self._arrays_now()
         self._memory.update({name: (made_by if name == "model" else arrays, v) for name, v in values.items()})
@@ -361,7 +361,7 @@ def _memory_of(tree: xr.DataTree) -> dict[str, tuple[Hashable, Any]]:
     return _MEMORIES[id(tree)]
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     """Write JSON without the NaN and Infinity that JSON does not have: what is not finite becomes null or a word."""
     return json.dumps(_finite(value))
 

@@ -90,7 +90,7 @@ class BayesBag:
 
 
 def bayesbag(
-    model: Model, data: Any = None, *, size: int | None = None, resamples: int = 1000, seed: int | None = None
+    model: Model, data: object = None, *, size: int | None = None, resamples: int = 1000, seed: int | None = None
 ) -> BayesBag:
     """Average the posteriors of resampled data (Buehlmann 2014; Huggins and Miller 2023).
 

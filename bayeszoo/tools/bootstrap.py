@@ -106,7 +106,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    data: Any, functional: str | Weighted = "mean", *, draws: int = 4000, seed: int | None = None, **options: Any
+    data: object, functional: str | Weighted = "mean", *, draws: int = 4000, seed: int | None = None, **options: object
 ) -> Bootstrap:
     """Draw from the posterior of a functional of rows by the Bayesian bootstrap (Rubin 1981).
 

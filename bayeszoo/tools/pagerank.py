@@ -24,7 +24,7 @@ _STEP_ROUNDING = 1e-15  # what one step of the surfer may be off
 _COLUMNS = ("source", "target", "weight")
 
 
-def pagerank(edges: Any, damping: float = 0.85, *, nodes: Any = None, tolerance: float = 1e-12) -> pd.DataFrame:
+def pagerank(edges: object, damping: float = 0.85, *, nodes: object = None, tolerance: float = 1e-12) -> pd.DataFrame:
     """Rank the nodes of a directed graph by how often a random surfer is there.
 
     With probability `damping` (1 - alpha in W4400) the surfer follows a link of the node, chosen in proportion to its
@@ -95,7 +95,7 @@ def _ranks(links: Any, damping: float, tolerance: float) -> np.ndarray:
     return stationary(damping * chain + (1 - damping) / count)
 
 
-def _edge_table(edges: Any) -> Table:
+def _edge_table(edges: object) -> Table:
     """Read the edges as a table with the columns source, target and perhaps weight."""
     if isinstance(edges, list | tuple | np.ndarray):
         rows = edges.tolist() if isinstance(edges, np.ndarray) else edges

@@ -170,7 +170,7 @@ def _framed(known: Decisions, actions: Sequence[str], classes: Sequence[str], da
     return frame
 
 
-def _refuse_left_out(fit: Fit, new_data: Any, classes: Sequence[str]) -> None:
+def _refuse_left_out(fit: Fit, new_data: object, classes: Sequence[str]) -> None:
     if new_data is not None:
         raise InputError(
             "rows are left out of the fit, and others are given", "conflicting_options", hint="leave out the table"
@@ -193,7 +193,7 @@ def _classifier(model: Model) -> Classifies:
     return model
 
 
-def losses_of(loss: Any, reject: float | None, classes: Sequence[str]) -> np.ndarray:
+def losses_of(loss: object, reject: float | None, classes: Sequence[str]) -> np.ndarray:
     """Return the loss of each decision, shape (K, K), with a last column of the cost of none where there is one."""
     names = ", ".join(classes)
     try:

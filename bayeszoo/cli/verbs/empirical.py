@@ -230,7 +230,7 @@ def _rows(described: dict[str, Any], digits: int | None) -> list[list[str]]:
     return rows
 
 
-def _text(digits: int, value: Any) -> str:
+def _text(digits: int, value: object) -> str:
     """Write a field with so many digits, a list as it is written anyway."""
     return number(value, digits) if isinstance(value, float) else text(value)
 

@@ -35,7 +35,7 @@ NEAR = 1e-3
 
 def empirical_bayes(
     model: Model,
-    data: Any = None,
+    data: object = None,
     over: str | Sequence[str] | None = None,
     *,
     starts: int = 8,

@@ -119,7 +119,7 @@ class FullBayes:
 
 def full_bayes(
     model: Model,
-    data: Any = None,
+    data: object = None,
     over: str | Sequence[str] | None = None,
     *,
     bounds: Bounds | None = None,

@@ -30,7 +30,7 @@ MAX_FIELDS = 2
 MAX_POINTS = 1_000_000
 
 
-def evidence_grid(model: Model, data: Any = None, over: Bounds | None = None, *, points: int = 41) -> xr.Dataset:
+def evidence_grid(model: Model, data: object = None, over: Bounds | None = None, *, points: int = 41) -> xr.Dataset:
     """Compute the exact log evidence on a grid of one or two fields.
 
     Parameters

@@ -151,7 +151,7 @@ class Inputs(ABC):
         """Read a Python object that only this kind of input understands; None leaves it to `read_table`."""
         return None
 
-    def is_canonical(self, names: Iterable[Any]) -> bool:
+    def is_canonical(self, names: Iterable[object]) -> bool:
         """Say whether a mapping with these names holds arrays and their coordinates, rather than a user's columns."""
         return set(map(str, names)) in self.layout.forms
 
@@ -257,13 +257,13 @@ def _few_words(column: Column) -> set[str]:
     return words
 
 
-def _one(name: str, value: Any) -> str:
+def _one(name: str, value: object) -> str:
     if isinstance(value, list | tuple | set | dict | np.ndarray):
         raise InputError(f"{name} takes one value, got a {type(value).__name__}", "wrong_type")
     return text_of(value)
 
 
-def _names(name: str, value: Any) -> list[str]:
+def _names(name: str, value: object) -> list[str]:
     """Read a list of names: a Python list, or text as it comes from the command line."""
     if isinstance(value, str):
         value = next(csv.reader([value], skipinitialspace=True), [])
@@ -278,7 +278,9 @@ def _names(name: str, value: Any) -> list[str]:
     return names
 
 
-def columns_of(name: str, source: Any, axis: str, labels: np.ndarray | None = None, decimal: str = ".") -> list[Column]:
+def columns_of(
+    name: str, source: object, axis: str, labels: np.ndarray | None = None, decimal: str = "."
+) -> list[Column]:
     """Take an object of two dimensions apart: its columns, called by the labels of an axis.
 
     Without labels they are called as in their data frame, or else numbered, such as ``x1`` for the matrix ``X``.

@@ -146,7 +146,7 @@ def closed() -> dict[str, Any]:
     return {**dict.fromkeys([*dir(builtins), *TRANSFORMS]), **functions()}
 
 
-def _is_of_numbers(function: Any) -> bool:
+def _is_of_numbers(function: object) -> bool:
     """Say whether a function of NumPy takes single numbers, of one row each: ``matmul`` takes many."""
     return isinstance(function, np.ufunc) and function.signature is None
 

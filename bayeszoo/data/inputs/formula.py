@@ -175,7 +175,7 @@ def _has_levels(factor: Any, features: Mapping[str, Feature]) -> bool:
     return factor.expr in features and features[factor.expr].levels is not None
 
 
-def _name(column: Any) -> str:
+def _name(column: object) -> str:
     """Return the name of a column: a level that is a whole number has no decimal point."""
     return re.sub(r"(\[(?:[A-Z]\.)?-?\d+)\.0\]", r"\1]", str(column))
 
@@ -270,19 +270,19 @@ def _parsed(text: str) -> Any:
     return _parser().parsed(text)
 
 
-def coding_of(like: Any) -> Coding | None:
+def coding_of(like: object) -> Coding | None:
     """Return how the features of data were coded, such as those of a fit; None where they are as in the table."""
     parts = getattr(like, "reading", {}).get("coding")
     return None if parts is None else (FormulaCoding if "formula" in parts else Coding)(**parts)
 
 
-def levels_of(data: Any) -> dict[str, list[str]]:
+def levels_of(data: object) -> dict[str, list[str]]:
     """Return the levels of each feature, or term of a formula, that has any, the reference first."""
     coding = coding_of(data)
     return {} if coding is None else dict(coding.levels_of_terms)
 
 
-def refuse_other_coding(like: Any, data: Any) -> None:
+def refuse_other_coding(like: object, data: object) -> None:
     """Refuse new rows whose formula was evaluated with their own statistics, such as the mean in ``center(x)``."""
     known, own = coding_of(like), coding_of(data)
     if isinstance(known, FormulaCoding) and isinstance(own, FormulaCoding) and own.plain != known.plain:

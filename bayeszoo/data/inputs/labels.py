@@ -177,7 +177,7 @@ def label_array(labels: Sequence[str]) -> np.ndarray:
     return array
 
 
-def checked_labels(name: str, values: Any, least: int) -> np.ndarray:
+def checked_labels(name: str, values: object, least: int) -> np.ndarray:
     """Check a coordinate that is given as such: distinct text, at least `least` of it."""
     column = to_column(name, values)
     if not isinstance(column.values, list):
@@ -197,7 +197,7 @@ def repeated(labels: Sequence[str]) -> str | None:
     return next((label for label in labels if counts[label] > 1), None)
 
 
-def checked_codes(name: str, values: Any, labels: np.ndarray) -> tuple[Column, np.ndarray]:
+def checked_codes(name: str, values: object, labels: np.ndarray) -> tuple[Column, np.ndarray]:
     """Check codes that are given as such: whole numbers below the number of labels; a missing one is NaN."""
     column = to_column(name, values)
     if not len(column):

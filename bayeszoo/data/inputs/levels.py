@@ -121,7 +121,7 @@ def products(names: Iterable[str]) -> dict[int, list[int]]:
     return {i: [place[name] for name in names] for i, names in factors.items() if names}
 
 
-def _factors(name: str, known: Mapping[str, Any]) -> list[str]:
+def _factors(name: str, known: Mapping[str, object]) -> list[str]:
     """Split ``a:b:c`` into names that are known, also where these have colons; nothing where it is no product."""
     for at in (i for i, character in enumerate(name) if character == ":"):
         left, right = name[:at], name[at + 1 :]
@@ -170,7 +170,7 @@ def _heads(column: str) -> list[str]:
     return [column, *(column[:at] for at in places if column[at] == "[")]
 
 
-def parts_of(term: str, features: Mapping[str, Any]) -> list[str]:
+def parts_of(term: str, features: Mapping[str, object]) -> list[str]:
     """Return the features of which an interaction ``a:b`` is made."""
     parts = _factors(term, features)
     if not parts:
@@ -199,7 +199,7 @@ def _refuse_other_products(labels: Sequence[str], X: np.ndarray) -> None:
 # Levels
 
 
-def asked_levels(value: Any) -> dict[str, list[str]]:
+def asked_levels(value: object) -> dict[str, list[str]]:
     """Read the levels that are asked for: a mapping, or text ``"colour=red,green,blue"``, or a list of such texts."""
     if isinstance(value, Mapping):
         return {str(name): _checked(str(name), levels) for name, levels in value.items()}
@@ -213,7 +213,7 @@ def asked_levels(value: Any) -> dict[str, list[str]]:
     return asked
 
 
-def _checked(name: str, levels: Any) -> list[str]:
+def _checked(name: str, levels: object) -> list[str]:
     if not isinstance(levels, list | tuple | np.ndarray):
         raise InputError(f"the levels of {shown(name)} must be a list, got {shown(levels)}", "wrong_type")
     names = [text_of(level).strip() for level in levels]

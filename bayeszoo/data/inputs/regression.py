@@ -235,7 +235,7 @@ class WithFeatures(Inputs):
             return self._joined({self.features: source}, decimal)
         return None
 
-    def _is_pair(self, source: Sequence[Any]) -> bool:
+    def _is_pair(self, source: Sequence[object]) -> bool:
         """Tell ``(X, y)`` from two rows, by the dimensions of its first part."""
         if has_two_dimensions(source[0]) or getattr(source[0], "ndim", 0) > 2:
             return True
@@ -246,7 +246,7 @@ class WithFeatures(Inputs):
             )
         return False
 
-    def _joined(self, parts: Mapping[str, Any], decimal: str) -> Table:
+    def _joined(self, parts: Mapping[str, object], decimal: str) -> Table:
         """Put the columns of X, called by their own names or numbered, beside the outcome."""
         features, outcome, notes = self._columns(parts, decimal)
         outcome = [*outcome, *self._beside_in(parts, decimal)]
@@ -282,7 +282,7 @@ class WithFeatures(Inputs):
         checked = self._arrays(outcome, self._beside_in(arrays), read, coding, missing, None, options or {})
         return replace(checked, notes=(*notes, *checked.notes))
 
-    def _beside_in(self, parts: Mapping[str, Any], decimal: str = ".") -> list[Column]:
+    def _beside_in(self, parts: Mapping[str, object], decimal: str = ".") -> list[Column]:
         return [to_column(self.beside, parts[self.beside], decimal)] if self.beside in parts else []
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:

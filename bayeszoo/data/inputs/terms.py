@@ -76,7 +76,7 @@ class _Parser(DefaultFormulaParser):
     written: Sequence[str] = ()
 
     @override
-    def get_tokens_from_formula(self, formula: str, *, context: Any) -> list[Token]:
+    def get_tokens_from_formula(self, formula: str, *, context: object) -> list[Token]:
         tokens = list(super().get_tokens_from_formula(formula, context=context))
         for token, written in zip(_python_of(tokens), self.written, strict=True):
             token.token = written

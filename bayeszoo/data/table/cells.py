@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -102,7 +101,7 @@ EXACT = 2.0**53
 """From it on, float64 does not hold every whole number."""
 
 
-def is_rounded(cell: Any, value: float) -> bool:
+def is_rounded(cell: object, value: float) -> bool:
     """Say whether a whole number became another as float64; decimals and numbers with an exponent are rounded anyway.
 
     Examples

@@ -77,7 +77,7 @@ def _from_memory(source: Any, decimal: str) -> Table:
     return _from_sequence(source, decimal)
 
 
-def _from_sequence(source: Any, decimal: str, name: str = "y") -> Table:
+def _from_sequence(source: object, decimal: str, name: str = "y") -> Table:
     """Make one column of single values; of rows, as many as these are wide."""
     columns = _columns_of(source, name)
     names = ["y"] if len(columns) == 1 else [str(i + 1) for i in range(len(columns))]
@@ -169,7 +169,7 @@ def _labelled(table: Table, labels: set[str]) -> Table:
     )
 
 
-def is_frame(source: Any) -> bool:
+def is_frame(source: object) -> bool:
     """Say whether an object is a data frame of pandas, polars, pyarrow or their like."""
     if not hasattr(source, "columns"):  # else narwhals is imported for nothing
         return False
@@ -178,14 +178,14 @@ def is_frame(source: Any) -> bool:
     return nw.dependencies.is_into_dataframe(source)
 
 
-def has_two_dimensions(source: Any) -> bool:
+def has_two_dimensions(source: object) -> bool:
     """Say whether an object has rows and columns: a data frame, an array, or a list of sequences."""
     if isinstance(source, list | tuple):
         return bool(source) and {type(row) for row in source} <= {list, tuple, np.ndarray}
     return getattr(source, "ndim", None) == 2 or is_frame(source)
 
 
-def columns_of_matrix(name: str, source: Any, decimal: str = ".") -> list[Column]:
+def columns_of_matrix(name: str, source: object, decimal: str = ".") -> list[Column]:
     """Return the columns of an object with two dimensions, called as in `read_table`; messages call it `name`."""
     if not has_two_dimensions(source):
         raise InputError(f"{name} does not have two dimensions", "wrong_shape", hint="give it a row for each outcome")
@@ -195,7 +195,7 @@ def columns_of_matrix(name: str, source: Any, decimal: str = ".") -> list[Column
     return list(table.columns.values())
 
 
-def to_column(name: str, values: Any, decimal: str = ".") -> Column:
+def to_column(name: str, values: object, decimal: str = ".") -> Column:
     """Make a column of one sequence of values: text as a list, anything else as an array."""
     if (labels := _categories(values)) is not None:
         column = to_column(name, labels, decimal)
@@ -240,7 +240,7 @@ def _categories(values: Any) -> list[Any] | None:
     return series.to_list() if is_categorical else None
 
 
-def _array(name: str, values: Any) -> np.ndarray:
+def _array(name: str, values: object) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     if hasattr(values, "toarray"):
@@ -275,7 +275,7 @@ def _array(name: str, values: Any) -> np.ndarray:
     return series.to_numpy()
 
 
-def _packed(name: str, values: Any, dtype: type | None) -> np.ndarray:
+def _packed(name: str, values: object, dtype: type | None) -> np.ndarray:
     try:
         return np.asarray(values, dtype=dtype)
     except ValueError:

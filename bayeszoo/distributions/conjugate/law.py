@@ -231,7 +231,7 @@ class Block[S: Stats](Law[S]):
     def _shapes(self) -> zip[tuple[str, int]]:
         return zip(self.names, self.own, strict=True)
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: object) -> Self:
         """Index the axes from the first on, as of an array; one law of several has what they share for itself."""
         index = index if isinstance(index, tuple) else (index,)
         ends = sum(i is not None for i in index) == len(self.axes)  # with the last axis, which what is shared lacks

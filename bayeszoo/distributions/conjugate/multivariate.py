@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions import frozen
@@ -71,11 +72,11 @@ class MultivariateNormal(Block[Moments]):
         """The least nu - D + 1: the degrees of freedom of a new row, which is Student t."""
         return float(np.min(self.nu) - self.structure.block + 1)
 
-    def spread_out(self, covariance: Any) -> np.ndarray:
+    def spread_out(self, covariance: npt.ArrayLike) -> np.ndarray:
         """Give covariances, or what is written as they are, the axis of length 1 that they lack where they are tied."""
         return self._expanded(covariance, len(self.structure.shape))
 
-    def _expanded(self, values: Any, own: int) -> np.ndarray:
+    def _expanded(self, values: npt.ArrayLike, own: int) -> np.ndarray:
         values = np.asarray(values, dtype=np.float64)
         return np.expand_dims(values, -1 - own) if self.tied else values
 
@@ -89,7 +90,7 @@ class MultivariateNormal(Block[Moments]):
         """Scale matrices with all axes."""
         return self.spread_out(self.psi)
 
-    def factors(self, covariance: Any) -> np.ndarray:
+    def factors(self, covariance: npt.ArrayLike) -> np.ndarray:
         """Return the Cholesky factors of covariances, with all axes."""
         return self.structure.factor(self.spread_out(covariance))
 

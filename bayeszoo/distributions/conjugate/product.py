@@ -27,7 +27,7 @@ class Several(Stats):
     def __sub__(self, other: Self) -> Self:
         return replace(self, parts=tuple(own - less for own, less in zip(self.parts, other.parts, strict=True)))
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: object) -> Self:
         return replace(self, parts=tuple(part[index] for part in self.parts))
 
     def discounted(self, factor: float) -> Self:

@@ -28,7 +28,7 @@ class Stats:
     def __sub__(self, other: Self) -> Self:
         return type(self)(**{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)})
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: object) -> Self:
         """Index the leading axes of all statistics, as of an array."""
         arrays = {f.name: getattr(self, f.name)[index] for f in fields(self) if f.name != "log_coefficient"}
         return replace(self, **arrays)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions.bases import ByVariance
@@ -51,7 +52,7 @@ class DocumentMixture(ByVariance):
     Weights (..., K) and topics (..., K, words) have draws as leading axes; with SciPy's methods.
     """
 
-    def __init__(self, lengths: Any, weights: Any, topics: Any) -> None:
+    def __init__(self, lengths: object, weights: npt.ArrayLike, topics: npt.ArrayLike) -> None:
         self._lengths = np.asarray(lengths)
         self._weights = np.asarray(weights, dtype=np.float64)
         self._topics = np.asarray(topics, dtype=np.float64)
@@ -73,7 +74,7 @@ class DocumentMixture(ByVariance):
         within = means * (1 - self._topics[..., None, :, :])
         return np.maximum(self._average(within + means**2) - self.mean() ** 2, 0.0)
 
-    def cdf(self, counts: Any) -> np.ndarray:
+    def cdf(self, counts: npt.ArrayLike) -> np.ndarray:
         """Probability of at most so many of each word, of shape (..., documents, words)."""
         counts = np.asarray(counts)[..., None, :]
         below = scipy.stats.binom.cdf(counts, self._lengths[:, None, None], self._topics[..., None, :, :])
@@ -89,7 +90,7 @@ class DocumentMixture(ByVariance):
             high, low = np.where(enough, middle, high), np.where(enough, low, middle)
         return high.astype(np.float64)
 
-    def logpmf(self, counts: Any) -> np.ndarray:
+    def logpmf(self, counts: npt.ArrayLike) -> np.ndarray:
         """Log density of the ordered words of each document, of shape (..., documents)."""
         law = Categorical(("topics",), "counts", np.ones(self._topics.shape[-2:]))
         with np.errstate(divide="ignore"):  # of a weight of 0

@@ -81,7 +81,7 @@ def factored_posterior(q: Factored) -> Posterior:
     return Posterior(marginals, draw, lambda params: turned_log_density(q, params, [np.eye(len(b))]))
 
 
-def turned_log_density(q: Factored, params: Mapping[str, Any], turns: Sequence[np.ndarray]) -> np.ndarray:
+def turned_log_density(q: Factored, params: Mapping[str, np.ndarray], turns: Sequence[np.ndarray]) -> np.ndarray:
     """Log density of q(theta), averaged over copies of it with factors in other orders and with other signs.
 
     ``turns`` are signed permutation matrices R (q, q): the copy has the loadings W R and the alpha of W's columns.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import lazy_loader
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.bases import ByMarginals
@@ -39,7 +40,7 @@ class Factors(NamedTuple):
     covariance: np.ndarray
 
 
-def latent_posterior(params: Values, Y: Any) -> Factors:
+def latent_posterior(params: Values, Y: npt.ArrayLike) -> Factors:
     """Return mean and covariance of the factors of rows (rows, D): M^-1 W'(y - mean) and variance M^-1.
 
     A row with no number at all has those of the prior, 0 and I.
@@ -53,7 +54,7 @@ def latent_posterior(params: Values, Y: Any) -> Factors:
     return Factors(mean, covariance)
 
 
-def row_log_likelihood(params: Values, Y: Any) -> np.ndarray:
+def row_log_likelihood(params: Values, Y: npt.ArrayLike) -> np.ndarray:
     """Return the log density of what was observed of each row, shape (..., rows); of nothing it is 0.
 
     Of rows N(mean, C): y' C^-1 y is |y - W z|^2 / variance + |z|^2 at the mean z of the factors, and nothing cancels.
@@ -69,7 +70,7 @@ def row_log_likelihood(params: Values, Y: Any) -> np.ndarray:
     return out
 
 
-def reconstruction(params: Values, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+def reconstruction(params: Values, Y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each number of rows (rows, D) given what was observed of its row.
 
     Both have shape (..., rows, D). Where a number was observed they are of mean + W z, which is the row without its
@@ -98,7 +99,7 @@ def _given(params: Values, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarr
     return factors, inverse, deviation - factors @ W.mT, np.linalg.slogdet(M)[1]
 
 
-def _column(values: Any, axes: int) -> np.ndarray:
+def _column(values: npt.ArrayLike, axes: int) -> np.ndarray:
     """Add so many axes at the end."""
     return np.reshape(values, (*np.shape(values), *[1] * axes))
 
@@ -109,7 +110,7 @@ class FactorRows(ByMarginals):
     Mean (..., D), loadings (..., D, q) and variance (...,) have draws as leading axes.
     """
 
-    def __init__(self, mean: Any, loadings: Any, variance: Any, rows: int) -> None:
+    def __init__(self, mean: npt.ArrayLike, loadings: npt.ArrayLike, variance: npt.ArrayLike, rows: int) -> None:
         values = zip(("mean", "loadings", "variance"), (mean, loadings, variance), strict=True)
         self._params = {name: np.asarray(value, dtype=np.float64) for name, value in values}
         centre, W = self._params["mean"], self._params["loadings"]
@@ -117,7 +118,7 @@ class FactorRows(ByMarginals):
         shape = (*sd.shape[:-1], rows, sd.shape[-1])
         self._marginals = frozen.norm(*(np.broadcast_to(each[..., None, :], shape) for each in (centre, sd)))
 
-    def logpdf(self, Y: Any) -> np.ndarray:
+    def logpdf(self, Y: npt.ArrayLike) -> np.ndarray:
         """Joint log density of what was observed of each row of ``Y`` (rows, D), shape (..., rows)."""
         Y, leading = np.asarray(Y, dtype=np.float64), np.shape(self._params["variance"])
         flat, step = one_axis_of_draws(self._params), max(1, _CELLS // max(Y.size, 1))
@@ -139,7 +140,7 @@ def one_axis_of_draws(params: Values) -> dict[str, np.ndarray]:
     return {name: np.reshape(v, (-1, *np.shape(v)[leading:])) for name, v in params.items()}
 
 
-def procrustes(loadings: Any, reference: Any) -> np.ndarray:
+def procrustes(loadings: npt.ArrayLike, reference: object) -> np.ndarray:
     """Return the rotations R, shape (..., q, q), that bring loadings W R nearest to a reference (D, q).
 
     R is orthogonal and may reflect. W R R' is W again, so nothing is lost: factors z of W are z R of W R. Schonemann
@@ -149,7 +150,7 @@ def procrustes(loadings: Any, reference: Any) -> np.ndarray:
     return np.asarray(left @ right)
 
 
-def principal_axes(loadings: Any) -> np.ndarray:
+def principal_axes(loadings: npt.ArrayLike) -> np.ndarray:
     """Return loadings (D, q) of the same W W' with orthogonal columns, longest first, largest entry positive.
 
     Leading axes are draws, over which W W' is averaged; of it the q largest axes are taken.

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.errors import InputError
@@ -36,7 +37,7 @@ def count(rows: int, factors: int) -> int:
     return rows * factors - factors * (factors - 1) // 2
 
 
-def identified(loadings: Any) -> np.ndarray:
+def identified(loadings: npt.ArrayLike) -> np.ndarray:
     """Return the L of W = L Q, shape (..., D, q) as W; leading axes are draws."""
     W = np.asarray(loadings, dtype=np.float64)
     rotation, upper = np.linalg.qr(W[..., : W.shape[-1], :].mT)

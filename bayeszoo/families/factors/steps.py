@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import lazy_loader
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.families.statistics.patterns import Patterns
 from bayeszoo.model.base import Values
@@ -45,7 +45,7 @@ class Coefficients:
     relevance: np.ndarray
 
     @classmethod
-    def known(cls, params: Mapping[str, Any]) -> Coefficients:
+    def known(cls, params: Mapping[str, np.ndarray]) -> Coefficients:
         """Return those of given parameters; NaN where there is no variance."""
         mean, variance = np.column_stack([params["mean"], params["loadings"]]), float(params["variance"])
         precision = 1 / variance if variance > LEAST_VARIANCE else math.nan
@@ -78,7 +78,7 @@ class Complete:
     relevance: np.ndarray
     latent: np.ndarray
 
-    def squared_error(self, about: np.ndarray, covariance: Any = 0.0) -> float:
+    def squared_error(self, about: np.ndarray, covariance: npt.ArrayLike = 0.0) -> float:
         """Return the expected sum of squared errors of y - centre, given coefficients of this mean and covariance."""
         second = covariance + about[:, :, None] * about[:, None, :]
         return float(self.squares.sum() - 2 * np.sum(about * self.cross) + np.sum(second * self.gram))

@@ -8,7 +8,7 @@ Such a direction is a feasible point of a linear program whose objective is abov
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -52,7 +52,7 @@ def recession(design: np.ndarray, up: np.ndarray, down: np.ndarray) -> Recession
     return Recession(_sparse(rising, fixed) / scale, is_complete)
 
 
-def _solved(costs: np.ndarray, rising: np.ndarray, fixed: np.ndarray, low: float = -1.0, **more: Any) -> np.ndarray:
+def _solved(costs: np.ndarray, rising: np.ndarray, fixed: np.ndarray, low: float = -1.0, **more: object) -> np.ndarray:
     """Minimize costs over weights between ``low`` and 1 that lower no row of ``rising`` and do not move ``fixed``."""
     limits = {"A_ub": -rising, "b_ub": np.zeros(len(rising)), "A_eq": fixed, "b_eq": np.zeros(len(fixed)), **more}
     result = scipy.optimize.linprog(costs, **limits, bounds=[(low, 1.0)] * len(costs), method="highs", options=EXACT)

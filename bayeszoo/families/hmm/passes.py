@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import lazy_loader
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.errors import InputError, NumericalError
 
@@ -108,7 +109,7 @@ class CheckedChain:
         return logs, float(value)
 
 
-def _checked(initial: Any, transition: Any, log_table: Any) -> list[np.ndarray]:
+def _checked(initial: npt.ArrayLike, transition: npt.ArrayLike, log_table: object) -> list[np.ndarray]:
     """Return tables (..., K) and (..., K, K) and log densities (..., K, V) as arrays of doubles, if they fit."""
     tables = [np.ascontiguousarray(table, dtype=np.float64) for table in (initial, transition, log_table)]
     states = tables[0].shape[-1]
@@ -145,7 +146,7 @@ def log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any = None
     return float(CheckedChain.of_rows(initial, transition, log_b, starts).derivatives()[0])
 
 
-def forward(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Filtered:
+def forward(initial: npt.ArrayLike, transition: npt.ArrayLike, log_b: npt.ArrayLike, starts: object = None) -> Filtered:
     """Return the probabilities of the states given the rows so far."""
     chain = CheckedChain.of_rows(initial, transition, log_b, starts)
     log_predicted, value = chain.log_predicted()
@@ -154,7 +155,9 @@ def forward(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Fi
     return Filtered(np.exp(log_predicted), weights / weights.sum(axis=-1, keepdims=True), value)
 
 
-def given_the_others(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> np.ndarray:
+def given_the_others(
+    initial: npt.ArrayLike, transition: npt.ArrayLike, log_b: npt.ArrayLike, starts: object = None
+) -> np.ndarray:
     """Return the probabilities of the states given all rows of the sequence but the own, (T, K).
 
     They are in proportion to what the rows before and the rows after say, each in logs; all NaN where the rows are
@@ -172,13 +175,15 @@ def given_the_others(initial: Any, transition: Any, log_b: Any, starts: Any = No
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def smooth(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> Sums:
+def smooth(initial: npt.ArrayLike, transition: npt.ArrayLike, log_b: npt.ArrayLike, starts: object = None) -> Sums:
     """Return expected counts, the E-step of Baum and Welch, and for ``emitted`` p(state | all rows), shape (T, K)."""
     sums = _sums(CheckedChain.of_rows(initial, transition, log_b, starts))
     return sums._replace(emitted=sums.emitted.T)
 
 
-def table_sums(initial: Any, transition: Any, log_table: Any, codes: Any, starts: Any = None) -> Sums:
+def table_sums(
+    initial: npt.ArrayLike, transition: npt.ArrayLike, log_table: object, codes: object, starts: object = None
+) -> Sums:
     """Return how often each state gave each of V distinct observations, (K, V): faster than `smooth` where V is small.
 
     ``log_table`` (K, V) are the log densities of the distinct observations, ``codes`` (T,) the column of each row, -1

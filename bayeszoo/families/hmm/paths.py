@@ -6,17 +6,18 @@ methods for hidden Markov models (forward filtering, backward sampling).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.families.hmm.passes import CheckedChain
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
 
 
-def viterbi(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> tuple[np.ndarray, float]:
+def viterbi(
+    initial: npt.ArrayLike, transition: npt.ArrayLike, log_b: npt.ArrayLike, starts: object = None
+) -> tuple[np.ndarray, float]:
     """Return the most probable path of states, shape (T,), and its log joint density with the rows.
 
     Of equally probable last states the lowest is taken, and so on backwards.
@@ -32,7 +33,13 @@ def viterbi(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> tu
 
 
 def sample_paths(
-    initial: Any, transition: Any, log_b: Any, starts: Any = None, *, rng: np.random.Generator, size: int = 1
+    initial: npt.ArrayLike,
+    transition: npt.ArrayLike,
+    log_b: npt.ArrayLike,
+    starts: object = None,
+    *,
+    rng: np.random.Generator,
+    size: int = 1,
 ) -> np.ndarray:
     """Draw paths of states given all rows, shape (size, T): forward filtering, backward sampling."""
     chain = CheckedChain.of_rows(initial, transition, log_b, starts)

@@ -139,7 +139,7 @@ class HiddenChain(Product):
 type ExpectedStates = Expected[HiddenChain]
 
 
-def expected_states(prior: HiddenChain, initial: np.ndarray, transition: np.ndarray, emitted: Any) -> ExpectedStates:
+def expected_states(prior: HiddenChain, initial: np.ndarray, transition: np.ndarray, emitted: object) -> ExpectedStates:
     """Put counts of first states (K,), of transitions (K, K) and the statistics of the rows together."""
     tables = table_statistics(prior.initial, initial), table_statistics(prior.transition, transition)
     return Expected(Several((*tables, emitted)), prior)

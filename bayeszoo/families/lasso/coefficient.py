@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.errors import InputError, NumericalError
@@ -39,7 +40,9 @@ class LaplaceGaussian:
     its own: t = p - k and t = p + k, where p = 1 / (scale sqrt(precision)) is the prior's slope and k the centre.
     """
 
-    def __init__(self, precision: Any, centre: Any, scale: Any, loc: Any = 0.0) -> None:
+    def __init__(
+        self, precision: npt.ArrayLike, centre: object, scale: npt.ArrayLike, loc: npt.ArrayLike = 0.0
+    ) -> None:
         each = (np.asarray(value, dtype=np.float64) for value in (precision, centre, scale, loc))
         precision, centre, scale, self._loc = np.broadcast_arrays(*each)
         ranges = {"precision must be >= 0": precision >= 0, "centre must be": True, "scale must be > 0": scale > 0}
@@ -82,7 +85,7 @@ class LaplaceGaussian:
         return np.sqrt(within + between) * self._unit
 
     @_QUIETLY
-    def logpdf(self, x: Any) -> np.ndarray:
+    def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Log density at ``x``."""
         y, s, z = self._place(x)
         near = self._near.logpdf(s, z) + scipy.special.log_expit(-self._log_ratio)
@@ -90,7 +93,7 @@ class LaplaceGaussian:
         return np.where(y >= 0, near, far) - np.log(self._unit)
 
     @_QUIETLY
-    def cdf(self, x: Any) -> np.ndarray:
+    def cdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Probability below ``x``."""
         y, s, z = self._place(x)
         near_beyond, near_within = self._near.tails(s, z)
@@ -101,7 +104,7 @@ class LaplaceGaussian:
         below, above = np.where(above < 0.5, 1 - above, below), np.where(below < 0.5, 1 - below, above)
         return np.where(self._sign > 0, below, above)
 
-    def ppf(self, q: Any) -> np.ndarray:
+    def ppf(self, q: npt.ArrayLike) -> np.ndarray:
         """Quantiles, as exact as the floats near them are dense; NaN where ``q`` is outside of 0 to 1."""
         q = np.asarray(q, dtype=np.float64)
         inside = (q > 0) & (q < 1)
@@ -122,7 +125,7 @@ class LaplaceGaussian:
         return np.broadcast_to(self.ppf(np.random.default_rng(random_state).random(size)), size)
 
     @_QUIETLY
-    def _place(self, x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _place(self, x: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return w, mirrored where the centre is negative; its size; and how far it is from the near normal's mean."""
         y = self._sign * (np.asarray(x, dtype=np.float64) - self._loc)
         return y, np.abs(y) / self._unit, (y - self._far_off) / self._unit + self._slope

@@ -269,7 +269,7 @@ def _unit(name: str, column: np.ndarray) -> float:
     return 0.5 if is_level else float(Moments.of(column).sd)
 
 
-def identified(model: LinearTerms, data: Any = None) -> pd.DataFrame:
+def identified(model: LinearTerms, data: object = None) -> pd.DataFrame:
     """Return the sums of weights that the data identify.
 
     Parameters

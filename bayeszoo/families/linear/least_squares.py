@@ -126,7 +126,7 @@ class Solution:
         return np.asarray((noise[..., None, :] @ np.swapaxes(self.factor, -1, -2))[..., 0, :])
 
 
-def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.ndarray, noise: Any = 1.0) -> Solution:
+def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.ndarray, noise: object = 1.0) -> Solution:
     """Combine the prior theta ~ N(mean, root root'), root lower triangular, with rows (R, T) of Gaussian noise.
 
     Leading axes of ``mean``, ``root`` and of ``noise``, the standard deviation of the rows, are of priors and noises.
@@ -242,7 +242,7 @@ def above_zero(squared_error: float, variance: str) -> float:
     return squared_error
 
 
-def covariance_root(label: str, value: Any, size: int) -> np.ndarray:
+def covariance_root(label: str, value: object, size: int) -> np.ndarray:
     """Return the lower triangular root of a covariance matrix, or of a multiple of the identity of that size."""
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim and len(matrix) != size:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class FixedPoint:
         return f"{self.model.name}: {fields}; gamma {self.gamma:.6g}; {self.iterations} iterations, {state}"
 
 
-def mackay(model: Model, data: Any = None, over: str | Sequence[str] = FIELDS) -> FixedPoint:
+def mackay(model: Model, data: object = None, over: str | Sequence[str] = FIELDS) -> FixedPoint:
     """Iterate tau and sigma of ridge regression, or one of them, to a stationary point of the evidence.
 
     It converges linearly, the more slowly the less the data say, and does not look for the highest of several

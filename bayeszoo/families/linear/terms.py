@@ -60,7 +60,7 @@ def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearTerms]:
     return candidates
 
 
-def subsets(model: Model, data: Any = None, at_most: int | None = None) -> dict[str, LinearTerms]:
+def subsets(model: Model, data: object = None, at_most: int | None = None) -> dict[str, LinearTerms]:
     """Make candidates for `select` of one linear model: one for every subset of the features.
 
     Parameters

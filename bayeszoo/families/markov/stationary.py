@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.errors import InputError, NumericalError
 
@@ -19,7 +20,7 @@ _ROW_SUM = 1e-8  # how far from one a row of probabilities may sum
 _SMALLEST = 1e-290  # below it, products of probabilities come near where float64 loses digits, and then everything
 
 
-def stationary(transition: Any) -> np.ndarray:
+def stationary(transition: npt.ArrayLike) -> np.ndarray:
     r"""Stationary distributions of Markov chains, by the elimination of Grassmann, Taksar and Heyman.
 
     It never subtracts, so that every entry is accurate relative to its own size, also where the chain hardly ever

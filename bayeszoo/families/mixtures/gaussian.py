@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions.bases import ByVariance
@@ -228,7 +229,7 @@ class MixtureRows(ByVariance):
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return self._tile(high)
 
-    def logpdf(self, Y: Any) -> np.ndarray:
+    def logpdf(self, Y: npt.ArrayLike) -> np.ndarray:
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (..., rows)."""
         rows = np.asarray(Y, dtype=np.float64)
 

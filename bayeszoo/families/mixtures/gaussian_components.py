@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import lazy_loader
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.statistics.base import along
@@ -81,12 +82,12 @@ class GaussianComponents(MultivariateNormal):
         covariances = self.structure.from_vector(rest)
         return np.exp(weights), means.reshape(self.count, -1), covariances[0] if self.tied else covariances
 
-    def matrices(self, covariances: Any) -> np.ndarray:
+    def matrices(self, covariances: npt.ArrayLike) -> np.ndarray:
         """Return the covariance matrices (..., K, D, D)."""
         each = self.structure.matrix(self.spread_out(covariances))
         return np.broadcast_to(each, (*each.shape[:-3], self.count, *each.shape[-2:]))
 
-    def variances(self, covariances: Any) -> np.ndarray:
+    def variances(self, covariances: npt.ArrayLike) -> np.ndarray:
         """Return the variance of each column (..., K, D)."""
         each = self.structure.variances(self.spread_out(covariances))
         return np.broadcast_to(each, (*each.shape[:-2], self.count, self.columns))
@@ -123,13 +124,13 @@ class GaussianComponents(MultivariateNormal):
         between = self.structure.scatter(stats.n, shift - (stats.n @ shift) / n)
         return np.asarray((stats.scatter.sum(axis=0) + between) / (self.structure.repeat * n))
 
-    def _have_spread(self, covariances: Any, whole: np.ndarray) -> bool:
+    def _have_spread(self, covariances: npt.ArrayLike, whole: np.ndarray) -> bool:
         """Say whether `smallest` is surely well above 1e-12: the sum of the inverse eigenvalues is small."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             sums = self.structure.trace_ratio(whole, self.spread_out(covariances))
         return bool(np.all((sums > 0) & (sums < 1e6)))
 
-    def smallest(self, covariances: Any, whole: np.ndarray) -> np.ndarray:
+    def smallest(self, covariances: npt.ArrayLike, whole: np.ndarray) -> np.ndarray:
         """Return the smallest eigenvalue of each covariance in units of that of all rows, whatever their units."""
         try:
             factor = self.structure.factor(whole)
@@ -137,7 +138,9 @@ class GaussianComponents(MultivariateNormal):
             raise NumericalError(f"the rows do not fill {self.columns} dimensions", "not_identified") from None
         return np.min(self.structure.relative(factor, self.spread_out(covariances)), axis=-1)
 
-    def sums(self, weights: np.ndarray, means: Any, covariances: Any, Y: np.ndarray) -> tuple[float, Moments]:
+    def sums(
+        self, weights: np.ndarray, means: npt.ArrayLike, covariances: npt.ArrayLike, Y: np.ndarray
+    ) -> tuple[float, Moments]:
         """Return the log likelihood of rows (N, D), and their expected statistics, in one compiled pass.
 
         The weights (K,) need not add up to 1.

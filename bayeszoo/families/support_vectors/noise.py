@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.families.glm.links import Link, Terms
 
@@ -56,27 +57,27 @@ class Insensitive(Link):
 class InsensitiveNoise:
     """The distributions of outcomes about locations ``loc``, of any shape."""
 
-    def __init__(self, loc: Any, eps: float, rate: float) -> None:
+    def __init__(self, loc: npt.ArrayLike, eps: float, rate: float) -> None:
         self._loc, self._eps, self._rate = np.asarray(loc, dtype=np.float64), eps, rate
         self._tail = 1 / (2 * (1 + eps * rate))  # the probability of more than eps above the location
 
-    def logpdf(self, x: Any) -> np.ndarray:
+    def logpdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Log density at ``x``."""
         return np.asarray(Insensitive(self._eps, self._rate).log_density(self._loc, np.asarray(x), self._loc))
 
-    def cdf(self, x: Any) -> np.ndarray:
+    def cdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Probability below ``x``."""
         return np.exp(self.logcdf(x))
 
-    def sf(self, x: Any) -> np.ndarray:
+    def sf(self, x: npt.ArrayLike) -> np.ndarray:
         """Probability above ``x``."""
         return np.exp(self.logsf(x))
 
-    def logcdf(self, x: Any) -> np.ndarray:
+    def logcdf(self, x: npt.ArrayLike) -> np.ndarray:
         """Log probability below ``x``, however far out it is."""
         return self._log_below(np.asarray(x, dtype=np.float64) - self._loc)
 
-    def logsf(self, x: Any) -> np.ndarray:
+    def logsf(self, x: npt.ArrayLike) -> np.ndarray:
         """Log probability above ``x``."""
         return self._log_below(self._loc - np.asarray(x, dtype=np.float64))
 
@@ -88,7 +89,7 @@ class InsensitiveNoise:
         above = np.log1p(-self._tail * np.exp(-self._rate * np.maximum(r - self._eps, 0.0)))
         return np.where(r < -self._eps, beyond, np.where(r <= self._eps, within, above))
 
-    def ppf(self, q: Any) -> np.ndarray:
+    def ppf(self, q: npt.ArrayLike) -> np.ndarray:
         """Quantiles; NaN where ``q`` is outside of 0 to 1."""
         q = np.asarray(q, dtype=np.float64)
         lower = np.minimum(q, 1 - q)

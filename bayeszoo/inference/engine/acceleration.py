@@ -43,7 +43,7 @@ class QuasiNewton:
         self._reached: Any = None  # the height and the E-step at the state
         self._chart: Chart | None = None
 
-    def evaluated(self, state: Any) -> tuple[float, Expectation]:
+    def evaluated(self, state: object) -> tuple[float, Expectation]:
         """Evaluate a state, unless the climb is there."""
         if state is not self._state:
             self._move(state, self._evaluate(state))
@@ -62,10 +62,10 @@ class QuasiNewton:
         self._move(plain, self._evaluate(plain))
         return plain
 
-    def _move(self, state: Any, reached: tuple[float, Expectation]) -> None:
+    def _move(self, state: object, reached: tuple[float, Expectation]) -> None:
         self._state, self._reached, self._chart = state, reached, None
 
-    def _begun(self, stats: Any) -> Chart | None:
+    def _begun(self, stats: object) -> Chart | None:
         """Put coordinates about the state, of which nothing else is known; None where there are none, or too many."""
         chart = self._chart_at(self._state, stats)
         if chart is None or chart.size > MOST_COORDINATES:
@@ -110,7 +110,7 @@ def squared(evaluate: Evaluate, update: Update, coordinates: Coordinates) -> Ste
     state: Any = None
     reached: Any = None  # the height and the E-step at ``state``, from where the next step is
 
-    def remembered(here: Any) -> tuple[float, Expectation]:
+    def remembered(here: object) -> tuple[float, Expectation]:
         nonlocal state, reached
         if here is not state:
             state, reached = here, evaluate(here)

@@ -171,7 +171,7 @@ class Search:
 
 
 def climb(
-    state: Any,
+    state: object,
     evaluate: Evaluate,
     update: Update,
     effort: Effort | None = None,
@@ -324,7 +324,7 @@ class _Climbs:
             return [replace(begun, given_up=True)]
         reached, traces = list[Climb](), [list(begun.trace)]
 
-        def is_decided(state: Any, trace: list[float]) -> bool:
+        def is_decided(state: object, trace: list[float]) -> bool:
             traces[0] = [*begun.trace[-PACE:-1], *trace]
             reached[:] = [end for end, rows in self._known if self._is_near(state, trace[-1], end, rows)]
             return bool(reached) or self._is_behind(traces[0])
@@ -337,7 +337,7 @@ class _Climbs:
         trace = [np.append(begun.trace, end.trace[1:]) for end in ends]
         return [replace(end, trace=trace[0], given_up=gives_up) for end in reached[:1] or ends]
 
-    def _is_near(self, state: Any, height: float, end: Climb, rows: np.ndarray) -> bool:
+    def _is_near(self, state: object, height: float, end: Climb, rows: np.ndarray) -> bool:
         """Say whether a point is so near to a maximum that climbs from it end there."""
         if not 0 <= end.objective - height <= NEAR:
             return False
@@ -370,16 +370,16 @@ class _Climbs:
         return len(self.ends) >= least and sum(len(end.trace) for end in self.ends) >= self.effort.budget
 
 
-def _never(state: Any, trace: list[float]) -> bool:
+def _never(state: object, trace: list[float]) -> bool:
     return False
 
 
-def _has_slowed(state: Any, trace: list[float]) -> bool:
+def _has_slowed(state: object, trace: list[float]) -> bool:
     """Say whether a step has gained a small share of what all have gained."""
     return len(trace) > 1 and trace[-1] - trace[-2] <= SLOW * (trace[-1] - trace[0])
 
 
-def _is_short(state: Any, trace: list[float]) -> bool:
+def _is_short(state: object, trace: list[float]) -> bool:
     """Say whether a climb has slowed, or has taken several steps."""
     return len(trace) > SHORT or _has_slowed(state, trace)
 

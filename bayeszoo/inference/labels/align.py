@@ -97,7 +97,7 @@ def match(model: Latent, params: Values, responsibilities: np.ndarray, data: Val
     return _nearest(p, responsibilities.T)[0][0]
 
 
-def _permuted(model: Model, name: str, values: Any, axis: str, permutations: np.ndarray) -> np.ndarray:
+def _permuted(model: Model, name: str, values: object, axis: str, permutations: np.ndarray) -> np.ndarray:
     leading, turned = permutations.ndim - 1, np.asarray(values)
     for i, own in enumerate(model.dims.get(name, ())):
         if own in (axis, f"{axis}_2"):

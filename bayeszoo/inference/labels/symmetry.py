@@ -141,7 +141,7 @@ def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: 
     return np.asarray(model.assign(_few(draws), data).mean(axis=(0, 1)))
 
 
-def _occupancies(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
+def _occupancies(model: Latent, draws: Mapping[str, np.ndarray], data: object) -> np.ndarray:
     """Return how many rows each component holds, in expectation."""
     return np.asarray(mean_responsibilities(model, draws, data).sum(axis=0))
 

@@ -95,7 +95,7 @@ def climbs(
         expectation = expected(_e_step, model, params, data)
         return expectation.value + (0.0 if flat else float(model.log_prior(params, some))), expectation
 
-    def suspect(params: Values, stats: Any) -> str:
+    def suspect(params: Values, stats: object) -> str:
         # a proper prior keeps the density bounded: there a small component is an answer, and no artefact
         return model.degenerate(params, stats) if flat else ""
 
@@ -116,7 +116,7 @@ def climbs(
     )
 
 
-def _longer(model: EM, steps: Steps, data: Any, flat: bool) -> Steps:
+def _longer(model: EM, steps: Steps, data: object, flat: bool) -> Steps:
     """Return steps by which climbs go on: along their last two where the model has coordinates, else by slopes."""
     if coordinates := model.coordinates(data):
         return squared(*steps, coordinates)
@@ -124,7 +124,7 @@ def _longer(model: EM, steps: Steps, data: Any, flat: bool) -> Steps:
     return climber.evaluated, climber.longer_step
 
 
-def _e_step(model: EM, params: Values, data: Any) -> Expectation:
+def _e_step(model: EM, params: Values, data: object) -> Expectation:
     return model.e_step(params, data)
 
 

@@ -94,6 +94,6 @@ def _target(model: Stochastic, q: Any, part: Values, factor: float) -> Any:
     return model.vb_m_step(model.vb_scaled(stats, factor))
 
 
-def elbo(model: Stochastic, q: Any, data: Values) -> float:
+def elbo(model: Stochastic, q: object, data: Values) -> float:
     """Return the ELBO of all rows, with every constant."""
     return float(model.vb_e_step(q, data).value - model.divergence(q))

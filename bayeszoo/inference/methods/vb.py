@@ -83,17 +83,21 @@ def searched(problem: Problem, restarts: int = RESTARTS) -> Search:
 
 
 def climbs(
-    model: Variational, data: Any, rng: np.random.Generator, restarts: int = RESTARTS, reporter: Reporter | None = None
+    model: Variational,
+    data: object,
+    rng: np.random.Generator,
+    restarts: int = RESTARTS,
+    reporter: Reporter | None = None,
 ) -> Search:
     """Climb the ELBO from many starts; of rows in files a sample tells where to start, and optima apart."""
     some = some_of(data)
     coordinates = model.vb_coordinates(some)
 
-    def evaluate(q: Any) -> tuple[float, Expectation]:
+    def evaluate(q: object) -> tuple[float, Expectation]:
         expectation = expected(_e_step, model, q, data)
         return expectation.value - float(model.divergence(q)), expectation
 
-    def fingerprint(q: Any) -> np.ndarray | None:
+    def fingerprint(q: object) -> np.ndarray | None:
         q = of_sample(model, q, data)
         terms = model.vb_row_terms(q, some)
         means = {name: np.asarray(marginal.mean()) for name, marginal in model.vb_posterior(q).items()}
@@ -112,7 +116,7 @@ def climbs(
     )
 
 
-def _e_step(model: Variational, q: Any, data: Any) -> Expectation:
+def _e_step(model: Variational, q: object, data: object) -> Expectation:
     return model.vb_e_step(q, data)
 
 
@@ -133,7 +137,7 @@ def coverage(problem: Problem, q: Any) -> dict[str, Any]:
     return {"k_hat": k_hats[-1], "k_hat_draws": draws}
 
 
-def _weighed(problem: Problem, q: Any, draws: int) -> np.ndarray:
+def _weighed(problem: Problem, q: object, draws: int) -> np.ndarray:
     """Return log p(y, theta) - log q(theta) at draws of q, shape (draws,), some at a time to save memory."""
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.likelihoods.loops.vectors import exponentials, inverse_factor
@@ -151,7 +152,9 @@ class GaussianSums(NamedTuple):
     scatters: np.ndarray
 
 
-def gaussian_e_step(weights: Any, means: Any, covariances: Any, Y: Any) -> GaussianSums:
+def gaussian_e_step(
+    weights: npt.ArrayLike, means: npt.ArrayLike, covariances: npt.ArrayLike, Y: npt.ArrayLike
+) -> GaussianSums:
     """Return log likelihood and expected statistics of rows (N, D) of a Gaussian mixture, in one pass.
 
     The sum of the weights (K,) need not be 1: the E-step of variational Bayes passes exp(E[log w]) and its other

@@ -42,7 +42,7 @@ class LogDensity(Op):
         """Return the outputs, for other linkers than numba's."""
         return type(self).loops(*inputs)
 
-    def make_node(self, *inputs: Any) -> Apply:
+    def make_node(self, *inputs: object) -> Apply:
         """Take what can be read as arrays of these numbers of axes."""
         kinds = [*((ndim, "float64") for ndim in self.parameters), *self.data]
         pairs = zip(inputs, kinds, strict=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import Any
 
 from bayeszoo.data.read import reading_of
 from bayeszoo.errors import InputError
@@ -23,9 +22,9 @@ def accumulate(
     /,
     rows: int = ROWS,
     *,
-    client: Any = None,
+    client: object = None,
     reporter: Reporter | None = None,
-    **options: Any,
+    **options: object,
 ) -> Accumulated:
     """Add up a model's statistics of a file of any size, or of many files, chunk by chunk.
 
@@ -78,8 +77,8 @@ def accumulate_files(
     source: str | os.PathLike[str],
     paths: Sequence[str],
     rows: int,
-    options: Mapping[str, Any],
-    client: Any,
+    options: Mapping[str, object],
+    client: object,
     reporter: Reporter,
 ) -> Accumulated:
     """Add up the statistics of files, on this machine or by the workers of a cluster."""

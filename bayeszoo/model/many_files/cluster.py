@@ -66,7 +66,7 @@ def parts_on(client: Any) -> Callable[[Model, Sequence[str], int, Mapping[str, A
     """Return what yields the statistics of files as the workers of a cluster have read them."""
     waiting(client)
 
-    def parts(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, Any]) -> Parts:
+    def parts(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, object]) -> Parts:
         reference = Reference.of(model)
         asked = [client.submit(_part, reference, path, rows, options, pure=False) for path in paths]
         futures = {future: number for number, future in enumerate(asked)}
@@ -113,7 +113,7 @@ def waiting(client: Any) -> Any:
     return client
 
 
-def _part(reference: Reference, path: str, rows: int, options: Mapping[str, Any]) -> Accumulated:
+def _part(reference: Reference, path: str, rows: int, options: Mapping[str, object]) -> Accumulated:
     """Return the statistics of a file, in a worker."""
     return part_of(reference.model(), path, rows, options)
 

@@ -24,7 +24,7 @@ Parts = Generator[tuple[int, Accumulated]]
 """The statistics of files with their numbers, in any order."""
 
 
-def paths_of(source: Any) -> list[str] | None:
+def paths_of(source: object) -> list[str] | None:
     """Return the files that a pattern names, in the order of their names; None of what is no pattern."""
     if not isinstance(source, str | os.PathLike) or os.path.exists(source):
         return None
@@ -37,13 +37,13 @@ def paths_of(source: Any) -> list[str] | None:
     return [os.path.abspath(path) for path in paths]
 
 
-def parts_here(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, Any]) -> Parts:
+def parts_here(model: Model, paths: Sequence[str], rows: int, options: Mapping[str, object]) -> Parts:
     """Yield the statistics of each file."""
     for number, path in enumerate(paths):
         yield number, part_of(model, path, rows, options)
 
 
-def part_of(model: Model, path: str, rows: int, options: Mapping[str, Any]) -> Accumulated:
+def part_of(model: Model, path: str, rows: int, options: Mapping[str, object]) -> Accumulated:
     """Return the statistics of a file that is one of several; errors name it."""
     with naming(path):
         return total_of(model, path, rows, options, Reporter(), is_part=True)

@@ -36,9 +36,9 @@ def read_files(
     source: str | os.PathLike[str],
     /,
     *,
-    client: Any = None,
+    client: object = None,
     reporter: Reporter | None = None,
-    **options: Any,
+    **options: object,
 ) -> FileRows:
     """Read many files as one table for EM and variational Bayes, and keep each where it was read.
 
@@ -92,7 +92,7 @@ def read_files(
 
 
 def _together(
-    model: Model, source: str | os.PathLike[str], held: Held, abouts: Sequence[About], options: Mapping[str, Any]
+    model: Model, source: str | os.PathLike[str], held: Held, abouts: Sequence[About], options: Mapping[str, object]
 ) -> FileRows:
     """Check that the files are parts of one table, and describe it."""
     inputs, first = model.inputs, abouts[0]

@@ -133,7 +133,7 @@ def from_sample(model: Model, at: Any, data: Any) -> Any:
     return additive(model).of_rows(at, of_all) if isinstance(data, FileRows) else at
 
 
-def expected(step: Step, model: Model, at: Any, data: Any) -> Expectation:
+def expected(step: Step, model: Model, at: object, data: object) -> Expectation:
     """Return an E-step of the data; of rows in files the sum of the files' in the order of their names."""
     return together(model, of_each(step, model, at, data))
 

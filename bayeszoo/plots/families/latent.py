@@ -101,7 +101,7 @@ def _name_rows(axes: Axes, data: Data) -> None:
         axes.xaxis.set_major_formatter(lambda row, _: short(at.get(round(row), "")))
 
 
-def _chosen(whole: Decodable, frame: pd.DataFrame, state: Any) -> int:
+def _chosen(whole: Decodable, frame: pd.DataFrame, state: object) -> int:
     if state is None:
         return int(np.argmin([frame[f"smoothed[{label}]"].mean() for label in whole.states]))
     named = [str(label) for label in whole.states]
@@ -110,7 +110,7 @@ def _chosen(whole: Decodable, frame: pd.DataFrame, state: Any) -> int:
     return named.index(str(state))
 
 
-def _shaded(truth: Any, probability: np.ndarray) -> tuple[np.ndarray, str]:
+def _shaded(truth: object, probability: np.ndarray) -> tuple[np.ndarray, str]:
     """Return which rows are truly of the state, and what it is called there."""
     names = np.asarray(truth)
     if names.shape != probability.shape:

@@ -99,7 +99,7 @@ def _sampled(values: Array, has_sign: bool) -> dict[str, Any]:
     }
 
 
-def due_to(before: Mapping[str, Any], after: Mapping[str, Any], formula: str) -> DueTo:
+def due_to(before: Mapping[str, object], after: Mapping[str, object], formula: str) -> DueTo:
     """Take the change of a total apart: how much of it is due to the change of each factor.
 
     It answers an accountant's question, not a causal one: of the change of the total between two periods, how much

@@ -51,7 +51,7 @@ class Factor:
         return replace(self, values=self.values[..., [self.labels.index(label) for label in labels]], labels=labels)
 
 
-def factor(name: str, source: Any) -> Factor:
+def factor(name: str, source: object) -> Factor:
     """Take a number, numbers by label, a fit of one parameter, or draws with the dimensions chain and draw."""
     if hasattr(source, "children"):
         return _of_fit(name, source)
@@ -66,7 +66,7 @@ def factor(name: str, source: Any) -> Factor:
     raise InputError(f"{name} is a {kind}", "wrong_type", hint=hint)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 

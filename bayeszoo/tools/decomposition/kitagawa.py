@@ -167,7 +167,7 @@ def kitagawa(
 
 
 def _read(
-    table: Table, by: str, within: str, before: str | None, after: str | None, options: dict[str, Any]
+    table: Table, by: str, within: str, before: str | None, after: str | None, options: Mapping[str, object]
 ) -> tuple[Data, dict[str, Cells], list[str]]:
     """Read the rows of two groups, and add them up by the parts, whose labels are returned too."""
     if within == by:

@@ -317,7 +317,7 @@ def _lengths(names: Column, sequence: np.ndarray) -> tuple[str, ...]:
 # Columns and sequences, of transitions too
 
 
-def table_of(source: Any, decimal: str, name: str = "symbol") -> Table | None:
+def table_of(source: object, decimal: str, name: str = "symbol") -> Table | None:
     """Make a table with columns ``sequence`` and `name` from a list of sequences; None from anything else."""
     if not isinstance(source, list | tuple) or set(map(type, source)) <= {str, int, float}:
         return None  # the rest takes its time

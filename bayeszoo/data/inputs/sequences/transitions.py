@@ -153,7 +153,7 @@ def _order(text: str | None, like: Arrays | None) -> int | None:
     return 1 if set(contexts) <= set(like["symbol"].tolist()) else max(2, len(contexts[0].split(" ")))
 
 
-def _refuse_mixture(options: Mapping[str, Any]) -> None:
+def _refuse_mixture(options: Mapping[str, object]) -> None:
     ends, symbols = sorted(options.keys() & {"source", "target"}), sorted(options.keys() & {"column", "sequence"})
     if len(ends) == 1:
         raise InputError("source and target go together", "options_go_together")

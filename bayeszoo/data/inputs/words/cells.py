@@ -195,7 +195,7 @@ def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
     return MatrixTable("", {name: Column(name, np.arange(shape[0]))}, content=ReadCells(cells, {}))
 
 
-def _axis(labels: Mapping[str, Any], which: str, size: int) -> np.ndarray:
+def _axis(labels: Mapping[str, object], which: str, size: int) -> np.ndarray:
     if which not in labels:
         return np.array([str(i + 1) for i in range(size)])
     checked = checked_labels(which, labels[which], least=1)
@@ -223,7 +223,7 @@ def _sparse(name: str, matrix: Any, document: np.ndarray, word: np.ndarray) -> C
 # Which of these
 
 
-def read_cells(table: Table, options: Mapping[str, Any], missing: str, name: str) -> ReadCells:
+def read_cells(table: Table, options: Mapping[str, object], missing: str, name: str) -> ReadCells:
     """Read a table that holds raw text, triplets, or a column of counts for each word."""
     if isinstance(table, MatrixTable):
         return cast(ReadCells, table.content)
@@ -245,7 +245,7 @@ def read_cells(table: Table, options: Mapping[str, Any], missing: str, name: str
     return corpus
 
 
-def is_dense(table: Table, options: Mapping[str, Any]) -> bool:
+def is_dense(table: Table, options: Mapping[str, object]) -> bool:
     """Say whether a table has a column for each word and nothing else, and no option but for which columns."""
     return not isinstance(table, MatrixTable) and options.keys() <= {"columns"} and not roles_of(table, options)
 

@@ -98,7 +98,7 @@ class SearchCoordinates(SurfaceCoordinates):
         return self.model.at(self.outer(x))
 
 
-def _alike(value: Any, own: np.ndarray) -> np.ndarray:
+def _alike(value: object, own: np.ndarray) -> np.ndarray:
     """Return a field of another model in the shape that it has in this one."""
     values = np.asarray(value)
     return np.broadcast_to(values if values.shape == own.shape else np.median(values), own.shape)
