@@ -103,6 +103,13 @@ def test_draws_that_are_no_numbers_are_refused_though_their_digests_are_right(ru
         Fit(xr.load_datatree(tmp_path / "fit.nc", engine=files.ENGINE))
 
 
+@pytest.mark.parametrize("value", [-1.0, 2.0, np.inf])
+def test_draws_that_are_no_probabilities_end_in_one_line_though_their_digests_are_right(value, ask):
+    tree = forge.made(forge.states).copy(deep=True)
+    tree["posterior"]["emission"][:] = value
+    assert ask(tree, value, "decode") is None
+
+
 ODD_ARRAYS = {
     "data without their features": (forge.formula, "constant_data", "feature", "left out", "contrasts"),
     "no array of the data": (forge.coin, "observed_data", "y", "one number", "residuals"),

@@ -6,15 +6,18 @@ import warnings
 import matplotlib.colors
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.stats
 import xarray as xr
 from arviz_plots import PlotCollection
 from matplotlib.figure import Figure
 
 import bayeszoo as bz
+from bayeszoo.distributions.integrated import InnerMarginal
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots import style as pictures
 from bayeszoo.results.quantities import draws_of, exact_densities, labels, modes
+from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("closed")
@@ -45,6 +48,23 @@ def test_exact_densities_are_those_of_scipy_and_of_matrices_entry_by_entry(nuts)
     for label, mean in zip(chosen, tree["exact"]["mu"].sel(statistic="mean").to_numpy().ravel(), strict=True):
         x, density = found.sel(quantity=label).to_numpy()
         assert abs(x[np.argmax(density)] - mean) < (x[-1] - x[0]) / 100
+
+
+def test_exact_densities_over_a_grid_are_computed_of_the_entries_that_are_drawn_alone(monkeypatch):
+    groups = {"successes": np.arange(40) % 7, "trials": np.full(40, 9)}
+    tree = bz.fit(bz.find("beta_binomial")(), groups, "exact", seed=1, groups=())
+    whole, numbers = Fit(tree).posterior["theta"], []
+    mixed = InnerMarginal._mixed
+    counted = lambda self, law, x: numbers.append(np.size(x)) or mixed(self, law, x)  # noqa: E731
+    monkeypatch.setattr(InnerMarginal, "_mixed", counted)
+    curves = exact_densities(tree, ["mean", "theta[3]", "theta[40]"])["value"]
+    assert sum(numbers) < 2 * 400  # two entries of forty, 241 points and some steps to each end
+    for label, entry in (("theta[3]", 2), ("theta[40]", 39)):
+        x, density = curves.sel(quantity=label).to_numpy()
+        edges = np.array([x[50], x[120], x[200]])
+        below = whole.cdf(np.broadcast_to(edges[:, None], (3, 40)))[:, entry]
+        between = [scipy.integrate.simpson(density[a : b + 1], x=x[a : b + 1]) for a, b in ((50, 120), (120, 200))]
+        assert np.allclose(np.diff(below), between, rtol=0, atol=2e-6)
 
 
 def test_the_mode_is_that_of_the_joint_density(exact, at_mode):

@@ -214,6 +214,17 @@ def test_what_does_not_exist_is_withheld_with_its_reason():
     assert np.isnan(bz.predictive_check(two, ["skewness"]).loc["skewness", "p_value"])
 
 
+def test_counts_that_are_too_large_to_be_drawn_are_withheld_and_the_others_are_not():
+    tree = bz.fit(GammaPoisson(1.0, 1.0), [3, 0, 2, 1], "exact", seed=1)
+    far = tree.copy(deep=True)
+    far["posterior"]["rate"][0, -40:] = 1e19
+    found = replicate(far, ["mean", LARGEST], seed=1)
+    for values in (*found.replicated.values(), found.observed[LARGEST]):
+        assert np.flatnonzero(np.isnan(values)).tolist() == list(range(240, 250))  # every fourth of the first chain
+    row = bz.predictive_check(far, ["mean"], seed=1).loc["mean"]
+    assert (row["observed"], row["withheld"]) == (1.5, "10 of 1000 replicated data sets have none")
+
+
 # Draws
 
 

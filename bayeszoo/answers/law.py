@@ -33,7 +33,7 @@ MOST_FAR = 100
 TOO_MANY = f"a quadrature of its own is needed, which {MOST_FAR} different rows have: ask for fewer rows at a time"
 LOG_LARGEST = math.log(LARGEST)
 LARGEST_DRAWN = 1e15
-"""Mean of counts from which NumPy cannot draw them."""
+"""Ten sds above the mean of counts from which NumPy cannot draw them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +120,17 @@ def _over_draws(
 def _drawn(fit: Fit, law: Any, data: Data, seed: int | np.random.Generator) -> list[np.ndarray]:
     """Return quantiles of draws, but of counts so large that NumPy cannot draw them those of the mixture."""
     means = np.asarray(law.mean())
-    if hasattr(law, "logpmf") and not np.all(means < LARGEST_DRAWN):
+    if not np.all(can_be_drawn(law)):
         return _quantiles(Averaged(_law(fit, fit.pooled(), data, seed)))
     rng = stream_of_fit(fit.tree.attrs, seed, "predict", data.digest)
     drawn = law.rvs(size=means.shape, random_state=rng)
     return list(np.quantile(drawn, list(QUANTILES.values()), axis=(0, 1)))
+
+
+def can_be_drawn(law: Any) -> Any:
+    """Say of each row whether NumPy can draw it: its counts are not too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not hasattr(law, "logpmf") or np.asarray(law.mean() + 10 * law.std()) < LARGEST_DRAWN
 
 
 def new_groups(fit: Fit, data: Data) -> list[str]:

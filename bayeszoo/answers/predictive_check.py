@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bayeszoo.answers.law import can_be_drawn
 from bayeszoo.answers.residuals import one_number_outcomes
 from bayeszoo.data.inputs import Binary, Counts, Matrix
 from bayeszoo.data.read import Data
@@ -151,22 +152,43 @@ def replicate(
     names = {(name, label): f"{name} of {label}" if label else name for label in columns for name in chosen}
     draws, chains = _thinned(known := Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
-    values = {name: np.empty((2, size)) for name in names.values()}
+    values = {name: np.full((2, size), np.nan) for name in names.values()}
     cells = len(columns) * len(next(iter(columns.values())))
     for at in range(0, size, step := max(1, AT_ONCE // cells)):
-        some = slice(at, at + step)
-        params = type(known)({name: values[some] for name, values in draws.items()})  # says which it lacks
-        likelihood = model.likelihood(params, data)
-        mean = np.asarray(likelihood.mean(), dtype=np.float64)
-        outcomes, sd = likelihood.rvs(size=mean.shape, random_state=rng), np.broadcast_to(likelihood.std(), mean.shape)
-        for j, (label, y) in enumerate(columns.items()):
+        params = type(known)({name: values[at : at + step] for name, values in draws.items()})  # says which it lacks
+        drawn = _draw(model, params, data, rng)
+        places = at + np.flatnonzero(drawn.kept)
+        for j, (label, y) in enumerate(columns.items() if len(places) else ()):
             at_column = (..., j) if label else ...
-            again = Sets(outcomes[at_column], mean[at_column], sd[at_column], data, params)
+            again = Sets(drawn.y[at_column], drawn.mean[at_column], drawn.sd[at_column], data, drawn.params)
             for name, statistic in chosen.items():
-                for i, sets in enumerate((again._replace(y=y[None]), again)):
-                    values[names[name, label]][i, some] = statistic(sets)
+                own, pair = statistic(again._replace(y=y[None])), values[names[name, label]]
+                pair[0, places if len(own) > 1 else slice(None)] = own
+                pair[1, places] = statistic(again)
     observed, replicated = ({name: pair[i] for name, pair in values.items()} for i in range(2))
     return Replicates(observed, replicated, chains)
+
+
+class Drawn(NamedTuple):
+    """Data sets (draws, rows, ...), means and sds of their rows, and which draws of the parameters they are from."""
+
+    y: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
+    params: Any
+    kept: np.ndarray
+
+
+def _draw(model: Observable, params: Any, data: Data, rng: np.random.Generator) -> Drawn:
+    """Draw a data set for each draw of the parameters, but for those whose counts are too large to be drawn."""
+    law = model.likelihood(params, data)
+    shape = np.shape(law.mean())
+    can = np.broadcast_to(can_be_drawn(law), shape)
+    if not (kept := can.all(axis=tuple(range(1, len(shape))))).all():
+        params = type(params)({name: values[kept] for name, values in params.items()})
+        law, shape = model.likelihood(params, data), (int(kept.sum()), *shape[1:])
+    mean, sd = (np.broadcast_to(np.asarray(each, dtype=np.float64), shape) for each in (law.mean(), law.std()))
+    return Drawn(law.rvs(size=shape, random_state=rng), mean, sd, params, kept)
 
 
 def _columns(tree: xr.DataTree) -> tuple[Observable, Data, dict[str, np.ndarray]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.distributions.grid_moments import Exists, Moments, Parts, covariance_over, moments_over
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.blocks import blocks
@@ -103,6 +104,13 @@ class InnerMarginal(_Mixed):
         each = [np.tensordot(self._weights, function(place), 1) for place in flat]
         return np.reshape(each, x.shape)
 
+    def entries(self, places: np.ndarray) -> InnerMarginal:
+        """Return the marginals of some entries along the last axis; what asks for few of many computes no others."""
+        mean, sd, own_mean, own_sd = (np.asarray(each)[..., places] for each in self._moments[:4])
+        some = Moments(mean, sd, own_mean, own_sd, self._moments.moved)
+        coarse = self._coarse.entries(places) if self._coarse else None
+        return InnerMarginal(some, self._components.entries(places), self._weights, coarse)
+
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantile of a level, within 1e-11 in probability."""
         if q not in self._quantiles:
@@ -134,6 +142,17 @@ class InnerMarginal(_Mixed):
             there = np.where((there >= low) & (there <= high), there, _middle(low, high))
             x = np.where(is_far, there, x)
         return x
+
+
+def alone(marginal: Any, index: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
+    """Return a marginal of few entries that has an entry, and its place there; all of them where no fewer are had.
+
+    What asks for one of many entries has no need to average over a grid for the others.
+    """
+    law = marginal._components if isinstance(marginal, InnerMarginal) else marginal
+    if not index or not isinstance(law, Frozen):
+        return marginal, index
+    return marginal.entries(np.array(index[-1:])), (*index[:-1], 0)
 
 
 def _guess(mean: np.ndarray, sd: np.ndarray, score: float, is_positive: bool) -> np.ndarray:
