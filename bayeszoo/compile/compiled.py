@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pytensor.compile.mode import get_mode
-from pytensor.graph import clone_replace
-from pytensor.graph.basic import Constant
-from pytensor.graph.fg import FunctionGraph
+from pytensor.compile import get_mode
+from pytensor.graph import Constant, FunctionGraph, clone_replace
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor
-from pytensor.tensor.type import TensorType
 
+from bayeszoo.compile.function import Function
 from bayeszoo.compile.loops.graph import jitted
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
@@ -35,18 +32,6 @@ _PLAIN = {-np.inf, np.inf, *(k / 2 for k in range(-8, 9))}
 """Numbers that stay constants, as PyTensor simplifies graphs by them: x ** 2, 1 - x."""
 _TAKE_INTEGERS = (Elemwise, AdvancedSubtensor, LogDensity)
 """Operations whose integers are data; those of others may be shapes and axes, and stay constants."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Function:
-    """A compiled function, and the data that it is called with behind the point."""
-
-    function: Callable[..., Any]
-    data: Sequence[np.ndarray]
-
-    def __call__(self, x: np.ndarray) -> Any:
-        """Evaluate it at a flat point."""
-        return self.function(x, *self.data)
 
 
 def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Function:
@@ -122,7 +107,7 @@ def _evaluated(variables: Sequence[Any]) -> list[Any]:
 
 def _is_data(variable: Any, value: Any, used_by: Sequence[Any]) -> bool:
     """Say whether a value is to be an argument."""
-    if not isinstance(variable.type, TensorType) or not np.size(value):
+    if not isinstance(variable.type, pt.TensorType) or not np.size(value):
         return False
     if variable.type.dtype.startswith("float"):
         return np.size(value) > 1 or (variable.type.dtype == "float64" and float(np.ravel(value)[0]) not in _PLAIN)

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pymc.logprob.utils import ParameterValueError
 from pytensor.graph import clone_replace
 
-from bayeszoo.compile.compiled import Function, compiled
+from bayeszoo.compile.function import Function, function_of, is_out_of_range
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.optimize import Gradient
 
@@ -59,13 +58,16 @@ def untraced() -> Any:
 class Density:
     """A PyMC model, whose free variables are continuous, as functions of a flat unconstrained point of shape (size,).
 
-    ``mode`` is PyTensor's: "NUMBA", which is fast to run, or "FAST_COMPILE", which is fast to compile.
+    ``mode`` is PyTensor's: "NUMBA", which is fast to run, or "FAST_COMPILE", which is fast to compile. Where PyTensor
+    must compile what loops of bayeszoo's own would compute, ``say`` is told once, and ``fallback`` is PyTensor's mode.
     """
 
-    def __init__(self, model: pm.Model, mode: str = "NUMBA") -> None:
+    fallback = ""
+
+    def __init__(self, model: pm.Model, mode: str = "NUMBA", say: Callable[[str], object] = str) -> None:
         if discrete := [v.name for v in model.free_RVs if v.dtype.startswith(("int", "uint", "bool"))]:
             self._refuse(discrete)
-        self.model, self._mode = model, mode
+        self.model, self._mode, self._say = model, mode, say
         self._start = model.initial_point()
         self.size = sum(int(np.size(value)) for value in self._start.values())
         self._flat = pt.vector("flat", shape=(self.size,), dtype="float64")
@@ -89,8 +91,10 @@ class Density:
     @untraced()
     def _compile(self, outputs: Iterable[Any]) -> Function:
         with strict():
-            function = compiled(self._flat, clone_replace(list(outputs), self._parts), self._mode)
-            function(self.start)  # numba compiles at the first call
+            function = function_of(self._flat, clone_replace(list(outputs), self._parts), self.start, self._mode)
+        if function.instead and not self.fallback:
+            self.fallback = function.mode
+            self._say(f"loops cannot be compiled ({function.instead}): PyTensor's own function serves, slower")
         return function
 
     def gradient_of(self, log_density: Any) -> Gradient:
@@ -105,7 +109,9 @@ class Density:
         def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
             try:
                 value, gradient = function(x)
-            except ParameterValueError:  # a parameter has left its range, as a scale that underflows does
+            except ValueError as error:
+                if not is_out_of_range(error):  # as a scale that underflows is
+                    raise
                 return -np.inf, np.full(len(x), np.nan)
             return float(value), np.ascontiguousarray(gradient)  # a single part may come as a strided view
 
@@ -126,11 +132,18 @@ class Density:
 
     @cached_property
     def native(self) -> Native:
-        """The log joint density of the unconstrained coordinates, and `constrain`, as nutpie calls them."""
-        from bayeszoo.compile.native import Native
+        """The log joint density of the unconstrained coordinates, and `constrain`, as nutpie calls them.
 
+        `NotImplementedError` where they have no address, for whatever reason.
+        """
+        functions = self._joint, self._constrain, self.joint
         expanded = sum(int(np.prod(shape)) for shape in self.shapes.values())
-        return Native(self._joint, self._constrain, self.joint, self.size, expanded)
+        try:
+            from bayeszoo.compile.native import Native
+
+            return Native(*functions, self.size, expanded)
+        except Exception as error:
+            raise NotImplementedError(f"no native density, {type(error).__name__}: {error}") from error
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -25,7 +25,7 @@ from numba.np.arrayobj import get_itemsize, make_array, populate_array
 from pytensor.link.numba.cache import compile_numba_function_src
 
 from bayeszoo.compile import cache
-from bayeszoo.compile.compiled import Function
+from bayeszoo.compile.function import Function
 
 _WORD = ir.IntType(64)
 _POINTER = types.CPointer(types.float64)

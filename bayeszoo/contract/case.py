@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.traversal import applys_between
+from pytensor.graph import ancestors
 
 from bayeszoo.compile.density import Density
 from bayeszoo.data.read import Data, example, read
@@ -87,7 +87,8 @@ class Case:
     def compressed(self) -> Density:
         """The declaration on sufficient statistics, compiled as it is sampled where it has operations of our own."""
         model = self.model.compressed(self.stats)
-        is_own = (type(node.op).__module__.startswith("bayeszoo.") for node in applys_between([], [model.logp()]))
+        operations = (v.owner.op for v in ancestors([model.logp()]) if v.owner)
+        is_own = (type(op).__module__.startswith("bayeszoo.") for op in operations)
         return self._density(model, "NUMBA" if any(is_own) else "FAST_COMPILE")
 
     @cached_property

@@ -43,7 +43,7 @@ def literal_numbers(source: str) -> list[str]:
 
 def narrow_variables(model: pm.Model) -> list[str]:
     """List what a log density *computes* in less than float64; constants and choices between them may be."""
-    from pytensor.graph.traversal import ancestors
+    from pytensor.graph import ancestors
     from pytensor.scalar import Switch
     from pytensor.tensor.elemwise import Elemwise
 

@@ -136,7 +136,7 @@ class Problem:
 
             if warning := cache.warning():
                 self.reporter.say(warning)
-            return Density(declared)
+            return Density(declared, say=self.reporter.say)
 
     @property
     def declared_from(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import scipy
-from pymc.logprob.transforms import Transform
+from pymc.distributions.transforms import Transform
 
 from bayeszoo.likelihoods.ops.covariances import GaussianTerms
 

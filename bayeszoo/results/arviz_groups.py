@@ -268,7 +268,7 @@ def _declared_log_prior(fit: Fit) -> np.ndarray:
     import pytensor
     import pytensor.tensor as pt
     from pymc.model.transform.conditioning import remove_value_transforms
-    from pytensor.graph.replace import vectorize_graph
+    from pytensor.graph import vectorize_graph
 
     declared = remove_value_transforms(fit.model.declare(fit.data))
     values = {str(variable.name): declared.rvs_to_values[variable] for variable in declared.free_RVs}

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Constant
-from pytensor.graph.fg import FunctionGraph
+from pytensor.graph import Constant, FunctionGraph
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from bayeszoo.compile.loops import indexing  # noqa: F401  its operations are registered

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph import Constant, Variable
 from pytensor.tensor.basic import Alloc, Join, MakeVector, Split
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.shape import Reshape, Shape_i, SpecifyShape

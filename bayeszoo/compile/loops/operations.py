@@ -6,23 +6,24 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
+import pytensor.scalar as ps
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 from pytensor.raise_op import CheckAndRaise
-from pytensor.scalar import basic
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.math import Dot
 
 from bayeszoo.compile.loops.scalars import scalars
 from bayeszoo.compile.loops.source import Array, Source, argument, type_name
+from bayeszoo.likelihoods.ops.operation import UNREGISTERED, LogDensity
 
 _REDUCTIONS = {
-    basic.Add: ("0", "{0} + {1}"),
-    basic.Mul: ("1", "{0} * {1}"),
-    basic.Maximum: ("-inf", "{1} if ({1} > {0}) | ({1} != {1}) else {0}"),
-    basic.Minimum: ("inf", "{1} if ({1} < {0}) | ({1} != {1}) else {0}"),
-    basic.OR: ("False", "{0} | {1}"),
-    basic.AND: ("True", "{0} & {1}"),
+    ps.Add: ("0", "{0} + {1}"),
+    ps.Mul: ("1", "{0} * {1}"),
+    ps.Maximum: ("-inf", "{1} if ({1} > {0}) | ({1} != {1}) else {0}"),
+    ps.Minimum: ("inf", "{1} if ({1} < {0}) | ({1} != {1}) else {0}"),
+    ps.OR: ("False", "{0} | {1}"),
+    ps.AND: ("True", "{0} & {1}"),
 }
 """Of each reduction where it starts, and its step."""
 _MANY = 16
@@ -99,7 +100,7 @@ def _elementwise(op: Any, node: Any, inputs: Sequence[Array], source: Source) ->
     return outputs
 
 
-@write.register(basic.ScalarOp)
+@write.register(ps.ScalarOp)
 def _scalar(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
     return [number(name) for name in scalars(op, node, [source.assign(x.at()) for x in inputs], source)]
 
@@ -126,7 +127,7 @@ def _dot(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Ar
 
     shape = [*x.shape[:-1], *y.shape[1:]]
     shape.insert(axis, length)
-    return [_reduction(basic.Add, Array(tuple(shape), at), [axis], node.outputs[0].type.dtype, source)]
+    return [_reduction(ps.Add, Array(tuple(shape), at), [axis], node.outputs[0].type.dtype, source)]
 
 
 def _reduction(kind: type, array: Array, axes: Sequence[int], dtype: str, source: Source) -> Array:
@@ -185,6 +186,13 @@ def _along(
         add(total, index)
     for part in parts:
         source.line(f"{total} = {step.format(total, part)}")
+
+
+@write.register(LogDensity)
+def _log_density(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+    if UNREGISTERED:  # numba would call it as Python code, and nutpie's threads wait for each other
+        raise UNREGISTERED[0]
+    return called(op, node, inputs, source)
 
 
 @write.register(CheckAndRaise)

@@ -6,43 +6,42 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytensor.scalar as ps
-from pytensor.graph.basic import Constant
+from pytensor.graph import Constant
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
-from pytensor.scalar import basic
 
 from bayeszoo.compile.loops.source import Source, constant, type_name
 
 _EXPRESSIONS: dict[type, Callable[..., str]] = {
-    basic.Add: lambda *x: " + ".join(x),
-    basic.Mul: lambda *x: " * ".join(x),
-    basic.Sub: "{} - {}".format,
-    basic.TrueDiv: "{} / {}".format,
-    basic.Reciprocal: "1.0 / {}".format,
-    basic.Neg: "-{}".format,
-    basic.Sqr: "{0} * {0}".format,
-    basic.Exp: "exp({})".format,
-    basic.Log: "log({})".format,
-    basic.Log1p: "log1p({})".format,
-    basic.Sqrt: "sqrt({})".format,
-    basic.Abs: "abs({})".format,
-    basic.IsNan: "isnan({})".format,
-    basic.IsInf: "isinf({})".format,
-    basic.EQ: "{} == {}".format,
-    basic.NEQ: "{} != {}".format,
-    basic.LT: "{} < {}".format,
-    basic.LE: "{} <= {}".format,
-    basic.GT: "{} > {}".format,
-    basic.GE: "{} >= {}".format,
-    basic.Switch: "{1} if {0} else {2}".format,
-    basic.Second: "{1}".format,
-    basic.Identity: "{}".format,
-    basic.Maximum: "{0} if ({0} > {1}) | ({0} != {0}) else {1}".format,
-    basic.Minimum: "{0} if ({0} < {1}) | ({0} != {0}) else {1}".format,
+    ps.Add: lambda *x: " + ".join(x),
+    ps.Mul: lambda *x: " * ".join(x),
+    ps.Sub: "{} - {}".format,
+    ps.TrueDiv: "{} / {}".format,
+    ps.Reciprocal: "1.0 / {}".format,
+    ps.Neg: "-{}".format,
+    ps.Sqr: "{0} * {0}".format,
+    ps.Exp: "exp({})".format,
+    ps.Log: "log({})".format,
+    ps.Log1p: "log1p({})".format,
+    ps.Sqrt: "sqrt({})".format,
+    ps.Abs: "abs({})".format,
+    ps.IsNan: "isnan({})".format,
+    ps.IsInf: "isinf({})".format,
+    ps.EQ: "{} == {}".format,
+    ps.NEQ: "{} != {}".format,
+    ps.LT: "{} < {}".format,
+    ps.LE: "{} <= {}".format,
+    ps.GT: "{} > {}".format,
+    ps.GE: "{} >= {}".format,
+    ps.Switch: "{1} if {0} else {2}".format,
+    ps.Second: "{1}".format,
+    ps.Identity: "{}".format,
+    ps.Maximum: "{0} if ({0} > {1}) | ({0} != {0}) else {1}".format,
+    ps.Minimum: "{0} if ({0} < {1}) | ({0} != {0}) else {1}".format,
 }
 _LOGICAL: dict[type, Callable[..., str]] = {
-    basic.AND: lambda *x: " & ".join(x),
-    basic.OR: lambda *x: " | ".join(x),
-    basic.Invert: "not {}".format,
+    ps.AND: lambda *x: " & ".join(x),
+    ps.OR: lambda *x: " | ".join(x),
+    ps.Invert: "not {}".format,
 }
 _EXACT = "float64", "bool"
 """Types that Python's own arithmetic keeps; of others the type is named."""

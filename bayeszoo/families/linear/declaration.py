@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.logprob.transforms import Transform
+from pymc.distributions.transforms import Transform
 
 from bayeszoo.families.linear.least_squares import Solution
 

@@ -44,6 +44,8 @@ FLAT = "flat"
 """What nutpie calls its one variable, all parameters side by side."""
 AT_LEAST = ("diverging", "energy", "logp", "maxdepth_reached")
 """The statistics of an interrupted run, which the gate judges: all 18 would take most of the time until it is saved."""
+UNUSABLE = (ImportError, AttributeError, TypeError, NotImplementedError)
+"""What is raised where a library is missing, or has another interface than the versions that bayeszoo knows."""
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
 
 
@@ -74,6 +76,7 @@ def run(
             begin = _ends(problem, runs[-1][0].tree) if runs else ()
             settings = Settings(factor * draws, factor * tune, chains, max(target_accept, accept), begin)
             runs.append((_sampled(problem, settings, sampler), settings))
+            sampler = runs[-1][0].sampler
         except (Interrupted, KeyboardInterrupt):  # before this attempt has a draw
             if not runs:
                 raise
@@ -191,6 +194,21 @@ def _outcome(
         dims=density.dims,
         coords=density.coords,
     )
+
+
+def _with_nutpie_or_pymc(problem: Problem, settings: Settings) -> Run:
+    """Run nutpie, or PyMC's own sampler, which has the same posterior, where nutpie cannot be used."""
+    density, _ = problem.density, starts(problem)  # errors of the model are raised here
+    with problem.clock.phase("compile"):
+        density.joint  # noqa: B018
+    try:
+        if not density.fallback:
+            return _with_nutpie(problem, settings)
+    except UNUSABLE as error:
+        if not density.fallback:  # of which was told
+            reason = f"nutpie cannot be used ({type(error).__name__}: {error})"
+            problem.reporter.say(f"{reason}: PyMC's own sampler serves, slower")
+    return with_pymc(problem, settings)
 
 
 def _with_nutpie(problem: Problem, settings: Settings) -> Run:
@@ -348,4 +366,4 @@ def _wait(background: Any) -> tuple[Any, bool]:
             raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}", "sampler_stopped") from error
 
 
-SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie, "pymc": with_pymc}
+SAMPLERS: dict[str, Callable[[Problem, Settings], Run]] = {"nutpie": _with_nutpie_or_pymc, "pymc": with_pymc}

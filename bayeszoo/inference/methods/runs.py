@@ -35,6 +35,7 @@ class Run(NamedTuple):
 
     tree: xr.DataTree
     interrupted: bool = False
+    sampler: str = "nutpie"
 
 
 class TooLarge(InputError):
@@ -77,6 +78,7 @@ def with_pymc(problem: Problem, settings: Settings) -> Run:
     import pymc as pm
 
     declared, watch = problem.declared, _Watch(problem, settings)
+    by = {"compile_kwargs": {"mode": fallback}} if (fallback := problem.density.fallback) else {}
     with problem.clock.phase("run"), threadpool_limits(1), signals.keeping(), strict():
         seed, begin = problem.seed(), _initial_points(problem, settings)
         if not settings.begin and "joint" in vars(problem.density):  # which PyMC itself does not call
@@ -91,6 +93,7 @@ def with_pymc(problem: Problem, settings: Settings) -> Run:
                 random_seed=seed,
                 nuts_sampler="pymc",
                 **begin,
+                **by,
                 model=declared,
                 progressbar=False,
                 quiet=True,
@@ -103,7 +106,7 @@ def with_pymc(problem: Problem, settings: Settings) -> Run:
             raise
         if watch.interrupted:
             signals.answer()
-    return Run(tree, watch.interrupted)
+    return Run(tree, watch.interrupted, "pymc")
 
 
 def _initial_points(problem: Problem, settings: Settings) -> dict[str, Any]:

@@ -7,9 +7,13 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.cpython.unsafe.tuple import tuple_setitem
 
-UNROLLED = 7
+try:
+    from numba.cpython.unsafe.tuple import tuple_setitem
+except ImportError:  # an array is slower, and gives the same numbers
+    tuple_setitem = None  # type: ignore[assignment]
+
+UNROLLED = 7 if tuple_setitem else 0
 """Length up to which a short vector is a tuple. Loops over it are compiled for the length, and written out."""
 
 _loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)

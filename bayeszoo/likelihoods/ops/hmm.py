@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.link.numba.dispatch import basic as numba_basic
-from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
 
 from bayeszoo.likelihoods.loops import hmm as hmm_loops
 from bayeszoo.likelihoods.loops import vectors
-from bayeszoo.likelihoods.ops.operation import LogDensity, source_version
+from bayeszoo.likelihoods.ops.operation import LogDensity, compiled_by, jitted, source_version
 
 
 def _by_loops(zeros: Any, logs: bool, initial: Any, transition: Any, table: Any, codes: Any, starts: Any) -> Any:
@@ -48,19 +46,19 @@ class ChainLikelihood(LogDensity):
         return _by_loops(vectors.zeros(len(inputs[0])), self.logs, *inputs)
 
 
-@register_funcify_default_op_cache_key(ChainLikelihood)
+@compiled_by(ChainLikelihood)
 def _funcify(op: ChainLikelihood, node: Any, **kwargs: Any) -> Any:
-    loops, logs = numba_basic.numba_njit(_by_loops), op.logs
+    loops, logs = jitted(_by_loops), op.logs
     zeros = vectors.zeros(op.states) if op.states is not None else None
 
     if isinstance(zeros, tuple):
 
-        @numba_basic.numba_njit
+        @jitted
         def chain(*inputs: Any) -> Any:
             return loops(zeros, logs, *inputs)
     else:
 
-        @numba_basic.numba_njit
+        @jitted
         def chain(*inputs: Any) -> Any:
             return loops(np.zeros(len(inputs[0])), logs, *inputs)
 

@@ -9,10 +9,32 @@ from typing import Any, ClassVar
 
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch import basic as numba_basic
-from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
+from pytensor.graph import Apply, Op
+
+UNREGISTERED: list[Exception] = []
+"""Why PyTensor's numba linker could not be told of an operation, where it could not: other linkers run it."""
+
+
+def compiled_by(kind: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Tell PyTensor's numba linker what makes the jitted function of an operation, and a number of its version."""
+
+    def registered(make: Callable[..., Any]) -> Callable[..., Any]:
+        try:
+            from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
+
+            register_funcify_default_op_cache_key(kind)(make)
+        except Exception as error:
+            UNREGISTERED.append(error)
+        return make
+
+    return registered
+
+
+def jitted(function: Callable[..., Any]) -> Any:
+    """Return a function that numba compiles as PyTensor does."""
+    from pytensor.link.numba.dispatch.basic import numba_njit
+
+    return numba_njit(function)
 
 
 class LogDensity(Op):
@@ -67,10 +89,10 @@ class LogDensity(Op):
         return [*gradients, *(disconnected_type() for _ in self.data)]
 
 
-@register_funcify_default_op_cache_key(LogDensity)
+@compiled_by(LogDensity)
 def _funcify(op: LogDensity, node: Apply, **kwargs: Any) -> Any:
     loops = type(op).loops
-    return numba_basic.numba_njit(loops), source_version(loops, *op.sources)
+    return jitted(loops), source_version(loops, *op.sources)
 
 
 def source_version(*sources: Any) -> int:
