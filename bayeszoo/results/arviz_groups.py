@@ -267,9 +267,12 @@ def _declared_log_prior(fit: Fit) -> np.ndarray:
     """Sum the log prior densities that a model declares, of all draws of a block at once."""
     import pytensor
     import pytensor.tensor as pt
-    from pymc.model.transform.conditioning import remove_value_transforms
     from pytensor.graph import vectorize_graph
 
+    try:
+        from pymc.model.transform.conditioning import remove_value_transforms
+    except ImportError:
+        return _log_prior_by_pymc(fit)
     declared = remove_value_transforms(fit.model.declare(fit.data))
     values = {str(variable.name): declared.rvs_to_values[variable] for variable in declared.free_RVs}
     total = sum(term.sum() for term in declared.logp(vars=declared.free_RVs, sum=False))
@@ -279,6 +282,15 @@ def _declared_log_prior(fit: Fit) -> np.ndarray:
     draws = {name: fit.draws()[name].astype(value.dtype) for name, value in values.items()}
     size = sum(each[0, 0].size for each in draws.values())
     return _in_blocks(draws, size, lambda params: np.asarray(compute(*params.values())))
+
+
+def _log_prior_by_pymc(fit: Fit) -> np.ndarray:
+    """Sum the log prior densities that a model declares as PyMC does, one draw at a time."""
+    import pymc as pm
+
+    options: Any = {"model": fit.model.declare(fit.data), "extend_inferencedata": False, "progressbar": False}
+    terms = pm.stats.compute_log_prior(fit.tree, **options, compile_kwargs={"mode": "FAST_COMPILE"})
+    return np.asarray(sum(term.sum([d for d in term.dims if d not in ("chain", "draw")]) for term in terms.values()))
 
 
 _MAKERS: dict[str, Callable[[Fit], Any]] = {
