@@ -1,6 +1,6 @@
 # The commands of this project; `make` alone lists them. Works with GNU make 3.81 and later.
 .DEFAULT_GOAL := help
-.PHONY: help env demo reports test test-all test-browser notebooks docs docs-quick lint format bench scorecards certify clean
+.PHONY: help env demo reports test test-all test-newest test-browser notebooks docs docs-quick lint format bench scorecards certify clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -76,6 +76,22 @@ test: $(READY) ## The tests that take seconds each
 
 test-all: $(TOOLS) ## The slow ones too
 	$(BIN)/pytest $(PARALLEL) -m "not browser"
+
+NEWEST := .cache/newest
+UNBOUND := import re, tomllib; needs = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  print(*(re.sub(r",?<=?[0-9.]+", "", need.split(";")[0]) for need in \
+  [*needs["dependencies"], *(n for n in needs["optional-dependencies"]["dev"] if "hmmlearn" not in n)]), sep="\n")
+
+test-newest: export OPENBLAS_NUM_THREADS := 1
+test-newest: $(READY) ## The quick tests on the newest releases of all libraries, without constraints.txt and upper bounds
+	rm -rf $(NEWEST)
+	$(BIN)/python -m venv $(NEWEST)
+	$(BIN)/python -c '$(UNBOUND)' > $(NEWEST)/needs.txt
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(NEWEST)/needs.txt
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(NEWEST)/bin/python -m pip list | grep -Ei '^(pymc|pytensor|numba|llvmlite|nutpie|arviz) '
+	PYTENSOR_FLAGS=base_compiledir=$(CURDIR)/$(NEWEST)/pytensor,generated_src_dir=$(CURDIR)/$(NEWEST)/src \
+	  $(NEWEST)/bin/pytest $(PARALLEL) -m "not slow and not browser"
 
 test-browser: $(READY) ## The reports in a real browser; needs Chromium and its driver (Debian: chromium chromium-driver)
 	$(BIN)/pytest -m browser

@@ -68,7 +68,7 @@ def test_mle_is_that_of_scikit_learn_from_the_same_start(name, K, covariance, th
 def test_best_of_restarts_on_old_faithful_is_the_known_maximum():
     found = climbs(GAUSSIAN.weak_given(FAITHFUL, {"K": 2}), FAITHFUL, flat=True)
     assert found.best.objective == pytest.approx(-1130.264, abs=1e-3)
-    assert (found.reached, found.facts["given_up"]) == (ascent.AGREED, 20 - ascent.AGREED)
+    assert (found.reached, found.facts["abandoned"]) == (ascent.AGREED, 20 - ascent.AGREED)
 
 
 def test_two_rows_that_are_almost_one_make_a_higher_maximum_that_is_not_the_answer():
@@ -99,7 +99,7 @@ def test_a_fit_has_its_trace_its_restarts_and_components_numbered_by_weight():
     tree = bz.fit(GAUSSIAN.weak(FAITHFUL), FAITHFUL, "em", seed=1, estimate="mle", restarts=7)
     assert tree["optimization"]["objective"].to_numpy()[-1] == pytest.approx(Fit(tree).facts["log_likelihood"])
     facts = Fit(tree).facts
-    assert facts["restarts"] == facts["reached_the_best"] + facts["given_up"] == 7
+    assert facts["restarts"] == facts["reached_the_best"] + facts["abandoned"] == 7
     assert "7 starts, 4 climbed to the end, 4 reached the best of the maxima" in tables._of_restarts(facts, True, 2)[0]
     weights, raw = (tree[group]["weights"].to_numpy()[0, 0] for group in ("posterior", "unaligned"))
     assert weights[0] > weights[1]
@@ -211,7 +211,7 @@ def test_a_best_that_one_climb_reached_does_not_pass():
     assert [check.passed for check in level(lambda rng: rng.random(), 3).checks] == [True, False]
 
 
-def test_climbs_end_at_a_known_maximum_and_far_below_the_best_they_are_given_up():
+def test_climbs_end_at_a_known_maximum_and_far_below_the_best_they_are_abandoned():
     """Of 20 climbs to 0 or to -100, the first goes to the end, the others near it, and the low ones nowhere."""
     steps = []
 

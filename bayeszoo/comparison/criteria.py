@@ -127,7 +127,7 @@ def _reached(how: str, climbed: Search) -> str:
     if wrong := failures(check for check in climbed.checks if check.verdict == "failed"):
         raise NumericalError(f"{how}: {wrong}", "no_evidence")
     facts = climbed.facts
-    ended = f", {facts['restarts'] - facts['given_up']} climbed to the end" if facts["given_up"] else ""
+    ended = f", {facts['restarts'] - facts['abandoned']} climbed to the end" if facts["abandoned"] else ""
     return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts{ended}"
 
 

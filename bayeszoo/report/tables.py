@@ -250,10 +250,14 @@ def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -
         return []
     heights = ", ".join(nats(height, digits) for height in facts["maxima"])
     best = f"the maxima {heights}" if is_shown else f"{len(facts['maxima'])} maxima"
-    reached, starts, given_up = facts["reached_the_best"], facts["restarts"], facts.get("given_up", 0)
+    reached, starts, abandoned = (
+        facts["reached_the_best"],
+        facts["restarts"],
+        facts.get("abandoned", facts.get("given_up", 0)),
+    )
     lines = [f"{reached} of {starts} restarts reached the best of {best}"]
-    if given_up:
-        lines = [f"{starts} starts, {starts - given_up} climbed to the end, {reached} reached the best of {best}"]
+    if abandoned:
+        lines = [f"{starts} starts, {starts - abandoned} climbed to the end, {reached} reached the best of {best}"]
     if "highest_degenerate" in facts:
         highest = f"the highest {nats(facts['highest_degenerate'], digits)}, {facts['degenerate_because']}"
         lines.append(f"{facts['degenerate']} degenerate maxima refused, {highest}")

@@ -153,7 +153,7 @@ _FACTS: dict[str, Check] = {
         _is_figure,
     ),
     **dict.fromkeys(["log_likelihood", "log_joint", "highest_degenerate"], _is_figure),
-    **dict.fromkeys(["restarts", "given_up", "reached_the_best", "degenerate", "thin"], _is_whole),
+    **dict.fromkeys(["restarts", "abandoned", "given_up", "reached_the_best", "degenerate", "thin"], _is_whole),
     **dict.fromkeys(["components_withheld", "derived_withheld", "k_hat_withheld", "draws_withheld"], _is_label),
     "measured_against": _is_label,
     **dict.fromkeys(["withheld", "parameters_withheld"], _texts),

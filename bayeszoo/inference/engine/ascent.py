@@ -59,7 +59,7 @@ class Effort:
     gain_left: float = GAIN_LEFT  # share of the objective's size that a climb may have left
     steps: int = field(default_factory=lambda: MAX_STEPS)  # of one climb, at most
     budget: float = math.inf  # steps of all climbs after which no further one is begun
-    agreed: float = math.inf  # climbs that reach the best, after which no other is climbed to the end
+    stop_after_agreeing: float = math.inf  # climbs that reach the best, after which no other is climbed to the end
 
     @classmethod
     def of(cls, model: Model, data: Any) -> Effort:
@@ -92,13 +92,13 @@ class Climb:
     trace: np.ndarray = field(repr=False)  # the height at each step
     gain_left: float  # what further steps would gain, as a share of max(1, |objective|)
     degenerate: str = ""  # why it cannot be the answer, if it cannot
-    may_stop: bool = False  # whether it may be the answer though it was stopped early
-    given_up: bool = False  # whether it was not climbed to the end
+    accepted_early: bool = False  # whether it may be the answer though it was stopped early
+    abandoned: bool = False  # whether it was not climbed to the end
 
     @property
     def is_sound(self) -> bool:
         """Whether it converged, and to a point that may be the answer."""
-        return not (self.degenerate or self.given_up) and (self.may_stop or self.gain_left <= GAIN_LEFT)
+        return not (self.degenerate or self.abandoned) and (self.accepted_early or self.gain_left <= GAIN_LEFT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class Search:
         degenerate = [climb for climb in self.climbs if climb.degenerate]
         figures = {
             "restarts": len(self.climbs) + self.collapsed,
-            "given_up": sum(climb.given_up for climb in self.climbs),
+            "abandoned": sum(climb.abandoned for climb in self.climbs),
             "reached_the_best": self.reached,
             "maxima": [climb.objective for climb in self.distinct[:5]],
             "degenerate": len(degenerate) + self.collapsed,
@@ -194,7 +194,7 @@ def climb(
         trace.append(height)
     if not math.isfinite(height):
         raise NumericalError(f"the objective is not finite ({height}) after {len(trace) - 1} steps", "not_finite")
-    return Climb(state, height, expectation, np.array(trace), _gain_left(trace), may_stop=effort.is_coarse)
+    return Climb(state, height, expectation, np.array(trace), _gain_left(trace), accepted_early=effort.is_coarse)
 
 
 class AscentError(NumericalError):
@@ -249,7 +249,7 @@ def search(
 
     From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
     by ``longer`` steps if there are any: to the end, to a maximum that another has reached, or until they
-    are given up: far below the best they gain little, or ``effort.agreed`` climbs have reached it.
+    are abandoned: far below the best they gain little, or ``effort.stop_after_agreeing`` climbs have reached it.
     """
     climbs = _Climbs((evaluate, update), suspect, fingerprint, effort or Effort(), longer)
     while climbs.starts < max(restarts, MOST_RESTARTS) and not climbs.are_enough(restarts):
@@ -302,7 +302,13 @@ class _Climbs:
 
     def begin(self, start: Callable[[], Any]) -> list[Climb]:
         """Climb a few steps from a start, or if they are costly to the end; nothing where the climb collapses."""
-        until = _never if self.effort.is_coarse else _has_slowed if self.effort.agreed == math.inf else _is_short
+        until = (
+            _never
+            if self.effort.is_coarse
+            else _has_slowed
+            if self.effort.stop_after_agreeing == math.inf
+            else _is_short
+        )
         return self._climbed(start, self._steps, until)
 
     def _climbed(self, start: Callable[[], Any], steps: Steps, until: Until) -> list[Climb]:
@@ -321,7 +327,7 @@ class _Climbs:
 
     def _finished(self, begun: Climb) -> list[Climb]:
         if self._is_hopeless(begun) or self._is_behind(begun.trace):
-            return [replace(begun, given_up=True)]
+            return [replace(begun, abandoned=True)]
         reached, traces = list[Climb](), [list(begun.trace)]
 
         def is_decided(state: object, trace: list[float]) -> bool:
@@ -335,7 +341,7 @@ class _Climbs:
             if (rows := self._fingerprint(end.state)) is not None:
                 self._known.append((end, rows))
         trace = [np.append(begun.trace, end.trace[1:]) for end in ends]
-        return [replace(end, trace=trace[0], given_up=gives_up) for end in reached[:1] or ends]
+        return [replace(end, trace=trace[0], abandoned=gives_up) for end in reached[:1] or ends]
 
     def _is_near(self, state: object, height: float, end: Climb, rows: np.ndarray) -> bool:
         """Say whether a point is so near to a maximum that climbs from it end there."""
@@ -352,10 +358,12 @@ class _Climbs:
     def _is_behind(self, trace: Sequence[float] | np.ndarray) -> bool:
         """Say whether many steps like the last ones would lead far below the best, or enough climbs have reached it."""
         heights, last = self._heights, trace[-PACE - 1 :]
-        if not heights or self.effort.agreed == math.inf:  # other optima are wanted as well
+        if not heights or self.effort.stop_after_agreeing == math.inf:  # other optima are wanted as well
             return False
         gain = (last[-1] - last[0]) / max(len(last) - 1, 1)
-        return _reached(heights) >= self.effort.agreed or bool(trace[-1] + PATIENCE * gain < heights[0] - RIVALS)
+        return _reached(heights) >= self.effort.stop_after_agreeing or bool(
+            trace[-1] + PATIENCE * gain < heights[0] - RIVALS
+        )
 
     @property
     def _heights(self) -> list[float]:

@@ -111,7 +111,7 @@ def climbs(
         suspect,
         restarts,
         lambda params: log_rows(model, of_sample(model, params, data), some),
-        replace(Effort.of(model, some), agreed=AGREED) if flat else Effort.of(model, some),
+        replace(Effort.of(model, some), stop_after_agreeing=AGREED) if flat else Effort.of(model, some),
         _longer(model, (evaluate, update), some, flat),
     )
 
