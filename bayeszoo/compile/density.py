@@ -17,7 +17,8 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph import clone_replace
 
-from bayeszoo.compile.function import Function, function_of, is_out_of_range
+from bayeszoo.compile.fallback import function_of, is_out_of_range
+from bayeszoo.compile.function import Function
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.optimize import Gradient
 

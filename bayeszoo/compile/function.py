@@ -1,4 +1,4 @@
-"""Functions of one flat point, as loops that bayeszoo writes, or where these cannot be made by PyTensor's compiler."""
+"""What a compiled function is, whoever compiled it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytensor
-
-from bayeszoo.likelihoods.ops.operation import UNREGISTERED
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -27,43 +24,3 @@ class Function:
     def __call__(self, x: np.ndarray) -> Any:
         """Evaluate it at a flat point."""
         return self.function(x, *self.data)
-
-
-def function_of(flat: Any, outputs: Sequence[Any], start: np.ndarray, mode: str) -> Function:
-    """Compile outputs as a function of a flat vector, and call it once at ``start``: numba compiles at the first call.
-
-    The loops use much of PyTensor and numba that other versions may not have. Whatever goes wrong with them, PyTensor's
-    own compiler gives the same numbers.
-    """
-    try:
-        from bayeszoo.compile.compiled import compiled
-
-        function = compiled(flat, outputs, mode)
-        function(start)
-    except Exception as error:
-        if is_out_of_range(error):
-            raise
-        return _by_pytensor(flat, outputs, start, f"{type(error).__name__}: {error}")
-    return function
-
-
-def _by_pytensor(flat: Any, outputs: Sequence[Any], start: np.ndarray, instead: str) -> Function:
-    """Compile by PyTensor in its fast mode, or where that fails too, as a linker in Python that compiles nothing."""
-    options: Any = {"on_unused_input": "ignore", "trust_input": True}
-    if not UNREGISTERED:  # else numba would call them as Python code
-        try:
-            function = Function(pytensor.function([flat], outputs, mode="NUMBA", **options), (), instead, "NUMBA")
-            function(start)
-        except Exception as error:
-            if is_out_of_range(error):
-                raise
-        else:
-            return function
-    function = Function(pytensor.function([flat], outputs, mode="FAST_COMPILE", **options), (), instead, "FAST_COMPILE")
-    function(start)
-    return function
-
-
-def is_out_of_range(error: Exception) -> bool:
-    """Say whether PyMC raised an error as a parameter has left its range; the class has no public name."""
-    return type(error).__name__ == "ParameterValueError"

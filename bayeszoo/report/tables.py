@@ -250,11 +250,8 @@ def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -
         return []
     heights = ", ".join(nats(height, digits) for height in facts["maxima"])
     best = f"the maxima {heights}" if is_shown else f"{len(facts['maxima'])} maxima"
-    reached, starts, abandoned = (
-        facts["reached_the_best"],
-        facts["restarts"],
-        facts.get("abandoned", facts.get("given_up", 0)),
-    )
+    abandoned = facts.get("abandoned", facts.get("given_up", 0))  # the name in files of earlier versions
+    reached, starts = facts["reached_the_best"], facts["restarts"]
     lines = [f"{reached} of {starts} restarts reached the best of {best}"]
     if abandoned:
         lines = [f"{starts} starts, {starts - abandoned} climbed to the end, {reached} reached the best of {best}"]

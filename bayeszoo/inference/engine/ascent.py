@@ -302,14 +302,8 @@ class _Climbs:
 
     def begin(self, start: Callable[[], Any]) -> list[Climb]:
         """Climb a few steps from a start, or if they are costly to the end; nothing where the climb collapses."""
-        until = (
-            _never
-            if self.effort.is_coarse
-            else _has_slowed
-            if self.effort.stop_after_agreeing == math.inf
-            else _is_short
-        )
-        return self._climbed(start, self._steps, until)
+        until = _has_slowed if self.effort.stop_after_agreeing == math.inf else _is_short
+        return self._climbed(start, self._steps, _never if self.effort.is_coarse else until)
 
     def _climbed(self, start: Callable[[], Any], steps: Steps, until: Until) -> list[Climb]:
         try:
@@ -361,9 +355,8 @@ class _Climbs:
         if not heights or self.effort.stop_after_agreeing == math.inf:  # other optima are wanted as well
             return False
         gain = (last[-1] - last[0]) / max(len(last) - 1, 1)
-        return _reached(heights) >= self.effort.stop_after_agreeing or bool(
-            trace[-1] + PATIENCE * gain < heights[0] - RIVALS
-        )
+        is_far_below = bool(trace[-1] + PATIENCE * gain < heights[0] - RIVALS)
+        return is_far_below or _reached(heights) >= self.effort.stop_after_agreeing
 
     @property
     def _heights(self) -> list[float]:
