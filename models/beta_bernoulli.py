@@ -108,7 +108,8 @@ class BetaBernoulli(BlockModel[Trials]):
     def predictive(self, stats: Trials, data: Values) -> Any:
         """Return each row's beta-binomial predictive; a row of ``y`` is one trial."""
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
-        return BetaBinomial(trials, self.a + stats.successes, self.b + stats.failures)
+        later = self.block().updated(stats)
+        return BetaBinomial(trials, later.a[..., None], later.b[..., None])
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Bernoulli or binomial distribution; theta of shape (...,) gives (..., rows)."""

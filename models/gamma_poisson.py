@@ -92,7 +92,7 @@ class GammaPoisson(BlockModel[Events]):
     def predictive(self, stats: Events, data: Values) -> Any:
         """Return each row's predictive: negative binomial."""
         later = self.block().updated(stats)
-        return NegativeBinomial(float(later.a), float(later.b), _exposure(data))
+        return NegativeBinomial(later.a[..., None], later.b[..., None], _exposure(data))
 
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's Poisson distribution; a rate of shape (...,) gives (..., rows)."""

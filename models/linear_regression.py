@@ -120,6 +120,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
         weights, shape, scale = self._learned(stats)
         mean, spread = self.predicted(weights, data)
+        shape, scale = (np.asarray(each)[..., None] for each in (shape, scale))
         return frozen.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
 
     def leverage(self, data: Values) -> Any:

@@ -121,7 +121,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's Gaussian predictive."""
         mean, spread = self.predicted(self.standardized_weights(stats), data)
-        return frozen.norm(mean, np.sqrt(self.sigma**2 + spread))
+        return frozen.norm(mean, np.sqrt(np.square(self.sigma)[..., None] + spread))
 
     def leverage(self, data: Values) -> Any:
         """Return the diagonal of the hat matrix, of rows in units of sigma."""

@@ -18,7 +18,7 @@ from bayeszoo.distributions.bases import RowByRow, stacked
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.distributions.scale import Scale
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import ClosedForm, Predictive
 from bayeszoo.model.conditional import Conditional
@@ -29,6 +29,8 @@ OVER = "over_"
 """What the name of a model's class with fields as parameters begins with."""
 MOST_KEPT = 20_000
 """Posteriors at points that are kept, as integrals ask for the same again."""
+MOST_LAWS = 20_000
+"""Rows times points of which each has a predictive distribution of its own given the other rows: half a minute."""
 
 
 @dataclass(frozen=True)
@@ -215,31 +217,32 @@ class Over(Conditional, family=True):
         """Return the predictive distribution of new rows given the fields, the model's parameters integrated out."""
         if not self.has_law_given_outer():
             return super().law(params, seen, new, rng)
-        models, axes = self._models(params)
-        stats = self.statistics(seen)
-        law: RowLaw = stacked([model.predictive(stats, new) for model in models], axes)
-        return law
+        return self._predictive(params)(self.statistics(seen), new)
 
     def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
         """Return the predictive distribution of each row given the fields and all other rows."""
         if not self.has_law_given_outer():
             return super().held_out(params, seen, places)
-        models, axes = self._models(params)
+        predictive = self._predictive(params, most_rows=len(places))
         others = np.delete(np.arange(self.inputs.size(seen)), places)
         laws = dict[int, Any]()
         for i, rest in all_but_one(
             self.base, seen, [np.array([i]) for i in places], statistics_of(self.base, seen, others)
         ):
             row = self.inputs.reordered(seen, np.array([i]))
-            laws[i] = stacked([model.predictive(rest, row) for model in models], axes)
-        law: RowLaw = RowByRow([laws[i] for i in places.tolist()], len(axes))
+            laws[i] = predictive(rest, row)
+        law: RowLaw = RowByRow([laws[i] for i in places.tolist()], len(self._axes(params)))
         return law
 
-    def _models(self, params: Values) -> tuple[list[Predictive[Any]], tuple[int, ...]]:
-        """Return the model at each of the fields' values, and the leading axes of these."""
-        outer = self._inside({name: np.asarray(params[name]) for name in self.priors})
-        models = (self.at(point) for point in self._points(outer))
-        return [model for model in models if isinstance(model, Predictive)], self._axes(outer)
+    def _predictive(self, params: Values, most_rows: int = 1) -> Callable[[Any, Values], RowLaw]:
+        """Return the predictive distribution of new rows at all values of the fields, by statistics and rows."""
+        outer, axes = self._inside({name: np.asarray(params[name]) for name in self.priors}), self._axes(params)
+        if self._is_along_points and isinstance(self.base, Predictive):
+            return self.base.at_points(outer).predictive
+        models = [model for model in map(self.at, self._points(outer)) if isinstance(model, Predictive)]
+        if len(models) * most_rows > MOST_LAWS:
+            raise NoRowLaw(f"{most_rows} rows at {len(models)} points are too many to leave each out", "too_many_rows")
+        return lambda stats, new: stacked([model.predictive(stats, new) for model in models], axes)
 
     def _posterior_at(self, point: Values, stats: Any) -> Posterior:
         kept, key = self._kept, b"".join(value.tobytes() for value in point.values())

@@ -207,10 +207,10 @@ class Normal(Block[Moments]):
         return dict(zip(self.names, values, strict=True))
 
     def predictive(self, rows: int) -> Any:
-        """Return the distribution of new rows of one law: Student t with 2 a degrees of freedom, or normal."""
-        scale = np.sqrt(self._typical_variance * (1 + 1 / self.kappa))
-        loc = np.full(rows, self.m)
-        return frozen.norm(loc, scale) if self.variance is not None else frozen.t(2 * self.a, loc, scale)
+        """Return the distribution of new rows, (..., rows): Student t with 2 a degrees of freedom, or normal."""
+        scale = np.sqrt(self._typical_variance * (1 + 1 / self.kappa))[..., None]
+        loc = np.asarray(self.m)[..., None] + np.zeros(rows)
+        return frozen.norm(loc, scale) if self.variance is not None else frozen.t(2 * self.a[..., None], loc, scale)
 
 
 def spread(stats: Moments) -> float:

@@ -86,8 +86,8 @@ class Solution:
         return np.sum(np.square(steps[..., 0, :]), axis=-1)
 
     def spread(self, rows: np.ndarray) -> np.ndarray:
-        """Return the posterior variance of ``rows @ theta``."""
-        return np.sum(np.square(rows @ self.factor), axis=1) * self.trust
+        """Return the posterior variance of ``rows @ theta``, shape (..., n)."""
+        return np.sum(np.square(rows @ self.factor), axis=-1) * np.asarray(self.trust)[..., None]
 
     @property
     def effective_parameters(self) -> float:

@@ -96,9 +96,9 @@ class LinearModel(LinearTerms, family=True):
         return None
 
     def predicted(self, solution: Solution, data: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and variance of ``x' w`` for each row, shape (n,), under a solution for standardized weights."""
+        """Return mean and variance of ``x' w`` for each row, (..., n), under a solution for standardized weights."""
         rows = self._with_intercept(self.slopes(data)[0])
-        return self.m0 * self.intercept + rows @ solution.mean, solution.spread(rows)
+        return self.m0 * self.intercept + (rows @ solution.mean[..., None])[..., 0], solution.spread(rows)
 
     def rows(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return a few rows of terms in the user's units, and outcomes less ``m0``, with the data's squared errors."""
