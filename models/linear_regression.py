@@ -118,9 +118,9 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
 
     def predictive(self, stats: FactoredMoments, data: Values) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
-        weights, shape, scale = self._learned(stats)
+        weights, *learned = self._learned(stats)
+        shape, scale = (np.asarray(each)[..., None] for each in learned)
         mean, spread = self.predicted(weights, data)
-        shape, scale = (np.asarray(each)[..., None] for each in (shape, scale))
         return frozen.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
 
     def leverage(self, data: Values) -> Any:
