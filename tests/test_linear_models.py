@@ -84,16 +84,16 @@ def test_features_and_degree_are_of_the_same_data():
 
 
 ANY = [
-    ({"intercept": 1}, "intercept must be true or false, got 1"),
-    ({"degree": 1.0}, "degree must be a whole number from 0 to 30, got 1.0"),
-    ({"degree": 31}, "degree must be a whole number from 0 to 30, got 31"),
-    ({"features": "bmi"}, "features must be a list of names, got 'bmi'"),
-    ({"features": ["a", "b", "a"]}, "features names 'a' twice"),
-    ({"features": [], "intercept": False}, "a model without intercept and without features has no parameters"),
-    ({"scale": [1.0, 0.0]}, r"scale\[1\] must be > 0, got 0"),
-    ({"center": "x"}, "center must be a number, got 'x'"),
-    ({"features": ["weight"]}, "there is no feature 'weight'"),
-    ({"scale": [1.0, 2.0]}, "scale has 2 entries, the data 10 of feature"),
+    ({"intercept": 1}, ("wrong_type", "intercept", "1")),
+    ({"degree": 1.0}, ("wrong_type", "degree", "30", "1.0")),
+    ({"degree": 31}, ("wrong_type", "degree", "30", "31")),
+    ({"features": "bmi"}, ("wrong_type", "features", "'bmi'")),
+    ({"features": ["a", "b", "a"]}, ("duplicate_name", "features", "'a'")),
+    ({"features": [], "intercept": False}, ("no_features",)),
+    ({"scale": [1.0, 0.0]}, ("out_of_range", "scale[1]", "0")),
+    ({"center": "x"}, ("wrong_type", "center", "'x'")),
+    ({"features": ["weight"]}, ("missing_column", "'weight'")),
+    ({"scale": [1.0, 2.0]}, ("wrong_shape", "scale", "2", "10")),
 ]
 
 
