@@ -5,8 +5,8 @@
     tree = bz.fit(M(a=1, b=1), "data.csv", method="nuts", seed=1)
     bz.compare(M(), "data.csv", methods=["exact", "map", "advi", "nuts"])
 
-Importing it imports neither PyMC nor ArviZ. The public names are grouped below as the folders are: what is lower
-imports nothing of what is higher.
+Importing it imports neither PyMC nor ArviZ. The public names are grouped below as the folders are: a lower group
+imports nothing from a higher one.
 """
 
 import bayeszoo.foundation.starting  # noqa: F401 (before all others)
@@ -76,7 +76,7 @@ from bayeszoo.tools.pagerank import pagerank
 from bayeszoo.tools.svm import svm
 
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
-# Data, models and what families offer beside them.
+# Data, models and functions of families.
 __all__ += ["Accumulated", "Data", "Example", "FileRows", "accumulate", "example", "find", "names", "over", "read"]
 __all__ += ["read_chunks", "read_files"]
 __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]

@@ -107,7 +107,7 @@ def fit(
     progress : bool
         Whether progress is written to stderr, as a terminal and a notebook show it; a reporter comes first.
     groups : sequence of str, optional
-        The groups that `extend` adds: by default those that the fit can have, while they hold a few million numbers.
+        The groups that `extend` adds: by default all that the fit can have, while they hold a few million numbers.
     **options
         Of the method: ``draws`` and ``chains`` of all that draw; ``tune`` and ``extend`` of NUTS and Gibbs,
         ``target_accept`` and ``sampler`` of NUTS, ``thin`` of Gibbs; ``threshold`` of SMC; ``restarts`` of EM and VB,

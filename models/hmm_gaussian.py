@@ -92,7 +92,7 @@ class HMMGaussian(HiddenMarkovModel):
         return {"m0": stats.mean[0], "kappa0": 4.0 if np.ptp(self.m0) else 0.01, "a0": 1.5, "b0": variance / 2}
 
     def emission_law(self, data: Values) -> Law[Any]:
-        """Return the law of a number in each state: normal, with a conjugate prior of what is not known of it."""
+        """Return the law of a number in each state: normal, with a conjugate prior of its unknown parameters."""
         m, kappa, a, b = (self.entries(name, self.K) for name in ("m0", "kappa0", "a0", "b0"))
         known = self.known_emitted
         if known.keys() == {"means"}:  # as if they had been seen in any number of rows

@@ -217,7 +217,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         return topic_model.with_documents(q, data)
 
     def vb_scaled(self, stats: TopicCounts, factor: float) -> TopicCounts:
-        """Return the expected counts of so many times as many documents."""
+        """Return the expected counts of N times as many documents."""
         return TopicCounts(stats.documents, factor * stats.words)
 
     def vb_mixed(self, q: TopicFactors, other: TopicFactors, share: float) -> TopicFactors:
@@ -225,7 +225,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         return replace(q, words=(1 - share) * q.words + share * other.words)
 
     def vb_choose(self, q: TopicFactors, over: Sequence[str]) -> tuple[LDA, TopicFactors]:
-        """Return the model whose fields named in ``over`` make the ELBO largest at q, and q beside its prior."""
+        """Return the model whose fields named in ``over`` make the ELBO largest at q, and q under its prior."""
         tables = {"alpha": q.documents, "eta": q.words.T}
         found = {name: topic_model.best_concentration(tables[name], getattr(self, name)) for name in over}
         model = replace(self, **found)

@@ -25,7 +25,7 @@ from bayeszoo.model import Axes, Example, Values, positive
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
 MOST = 1e15
-"""The largest mean of which counts are drawn: above it they are no longer whole numbers that a float can tell apart."""
+"""The largest mean for drawing counts: above it, a float cannot tell neighbouring whole numbers apart."""
 VARIES, TELLING = 10.0, 0.5
 """How many times a forgotten exposure varies at least, and the correlation of its log with that of the counts."""
 

@@ -78,7 +78,7 @@ class SpikeSlabRegression(SelectionModel):
         return replace(base, V0=plain((g or stats.n) * np.linalg.inv(design.T @ design))).labelled(data)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Draw what is in, noise and weights from the prior, standard normal features, and outcomes given them."""
+        """Draw inclusion, noise and weights from the prior, standard normal features, and outcomes given them."""
         data = self.simulate_design(rng, size, (), np.shape(self.V0))
         units, w = self.units_and_origin(self.nothing(data))
         pi = rng.beta(self.a, self.b) if self.pi is None else self.pi
@@ -92,7 +92,7 @@ class SpikeSlabRegression(SelectionModel):
         return {"w": w, "sigma2": sigma2, **share}, {"y": outcomes, **data}
 
     def _prior(self, stats: FactoredMoments, *dims: str) -> tuple[Any, Any]:
-        """Declare noise variance, what is in, and weights; return the first and the last."""
+        """Declare noise variance, inclusion indicators and weights; return the variance and the weights."""
         pi = pm.Beta("pi", alpha=self.a, beta=self.b) if self.pi is None else np.float64(self.pi)
         sigma2 = pm.InverseGamma("sigma2", alpha=self.a0, beta=self.b0)
         units, origin = self.units_and_origin(stats)

@@ -215,7 +215,7 @@ def test_many_groups_are_compared_with_the_one_of_which_most_is_known():
     compared = bz.contrasts(tree)
     assert compared["against"].tolist() == ["c"] * 5
     (note,) = compared.attrs["notes"]
-    assert note == "each of the 6 groups is compared with c, of which most is known (trials 30)"
+    assert note == "each of the 6 groups is compared with c, the most precise (trials 30)"
     draws = tree["posterior"]["theta"].to_numpy()
     np.testing.assert_allclose(compared["ratio"].iloc[0], np.median(draws[..., 0] / draws[..., 2]))
     other = bz.contrasts(tree, against="f")

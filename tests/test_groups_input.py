@@ -102,7 +102,7 @@ def test_what_is_remarkable_about_groups_is_said():
     assert single.notes == ("there is one group only: how much groups differ is known from the prior alone",)
     never = read(Trials, {"successes": [0, 1, 0], "trials": [0, 2, 0], "group": ["x", "y", "z"]})
     assert never["trials"].tolist() == [0, 2, 0]
-    assert never.notes == ("groups without trials, of which only the other groups tell: x, z",)
+    assert never.notes == ("groups without trials, estimated from the other groups: x, z",)
 
 
 # Raw rows
@@ -165,7 +165,7 @@ SAME = "; give one estimate and standard error a group"
 SE_OR_ROWS = "; say with --se which holds the standard errors, or with --group which holds the group of each row"
 COUNTS_OR_ROWS = "; say with --successes and --trials which hold the counts; of a row a trial, with --group its group"
 TOGETHER = "successes and trials go together, and with neither column nor positive"
-SINGLE = "column 'subject': groups of one row, of which a standard error needs two: 309, 310"
+SINGLE = "column 'subject': groups of one row (a standard error needs two): 309, 310"
 LEAVE = "; leave them out, or say with --se which column holds standard errors"
 FLAT = "column 'ms': all rows of a group are equal, and the standard error is 0: 309"
 FLAT += "; leave such groups out, or give --se"
@@ -276,7 +276,7 @@ def test_rows_to_be_predicted_may_lack_the_outcome_and_be_of_new_groups(model, t
     data = read(model, new, new=True, like=fit)
     names = next(iter(new.values()))
     assert plain(data) == {**expected, "group": list(map(str, names))}
-    assert f"new groups, of which the fit has no rows: {names[1]}" in data.notes
+    assert f"new groups, without rows in the fit: {names[1]}" in data.notes
     assert model.inputs.has_outcome(data) == (len(expected) == 2)
     assert model.inputs.size(data) == data.rows == 2
     assert read(model, data, new=True, like=fit) == data

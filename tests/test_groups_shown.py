@@ -57,7 +57,7 @@ def test_the_groups_of_a_model_without_are_refused_in_a_line(run, tmp_path):
 
 def test_contrasts_of_one_fit_are_printed_with_what_they_are_against(run, tree, saved, tmp_path):
     code, out, err = run("contrasts", saved, "--plot", tmp_path / "contrasts.png")
-    note = "note: each of the 6 groups is compared with c, of which most is known (trials 30); --against takes another"
+    note = "note: each of the 6 groups is compared with c, the most precise (trials 30); --against takes another"
     assert (code, err.splitlines()) == (0, [note, f"wrote {tmp_path / 'contrasts.png'}"])
     assert out.startswith("beta_binomial, exact (exact)\ncontrasts of theta\n")
     whole = json.loads(run("contrasts", saved, "--json", "--against", "a")[1])
@@ -70,7 +70,7 @@ def test_the_command_predicts_a_new_group_and_says_that_it_is_new(run, saved, tm
     new = tmp_path / "new.csv"
     new.write_text("group,trials\nc,10\nz,10\n")
     code, _, err = run("predict", saved, new)
-    assert (code, err) == (0, "note: new groups, of which the fit has no rows: z\n")
+    assert (code, err) == (0, "note: new groups, without rows in the fit: z\n")
     assert json.loads(run("predict", saved, new, "--json")[1])["new_groups"] == ["z"]
 
 
@@ -94,7 +94,7 @@ def test_of_many_groups_the_best_known_are_drawn(tree, monkeypatch):
     monkeypatch.setattr(pooling, "MOST_GROUPS", 2)
     figure, frame = bz.plot_pooling(tree), bz.group_estimates(tree)
     np.testing.assert_array_equal(drawn(figure)["partially pooled"], frame.loc[["a", "c"], "mean"])
-    assert figure.axes[0].get_xlabel().endswith("the 2 of 6 groups of which most is known")
+    assert figure.axes[0].get_xlabel().endswith("the 2 of 6 most precise groups")
 
 
 def test_a_page_has_the_picture_and_the_ranks(tree, tmp_path):

@@ -174,7 +174,7 @@ def test_few_rows_and_groups_without_any_are_remarked_on():
     few = "4 rows are not more than 4 intercepts and slopes: sigma is hardly told from their spread"
     assert VaryingLines().remarks(None, each) == (few,)
     more = {**each, "x": np.arange(5.0), "group_code": np.zeros(5, dtype=int)}
-    assert VaryingLines().remarks(None, more) == ("groups without rows, of which only the others tell: b",)
+    assert VaryingLines().remarks(None, more) == ("groups without rows, estimated from the other groups: b",)
     assert VaryingLines().remarks(None, {**more, "group_code": np.array([0, 1, 1, 0, 1])}) == ()
 
 

@@ -73,13 +73,13 @@ class Assignments:
 
     @property
     def expected_errors(self) -> float:
-        """The expected number of rows with a wrong label, of those that can be."""
+        """The expected number of wrong labels, among rows that some component can give."""
         return float(self.expected_loss[~self.impossible].sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Latents:
-    """Of each row's latent number: its posterior mean, and Monte Carlo standard error, of shape (rows,).
+    """Posterior mean of each row's latent number and its Monte Carlo standard error, of shape (rows,).
 
     ``sd_of_means`` is the standard deviation over draws of its mean given the parameters; what is not known of it when
     the parameters are is not in it. It and the error are NaN of a point estimate.

@@ -56,7 +56,7 @@ class Average:
         return PSIS if self.mass is None else QUADRATURE
 
     def log_weights(self, size: int) -> np.ndarray:
-        """Return the log probability that each of so many draws or points stands for."""
+        """Return the log probability of each of N draws or points."""
         return np.full(size, -math.log(size)) if self.mass is None else np.log(self.mass)
 
     def mean(self, values: np.ndarray) -> np.ndarray:
@@ -102,7 +102,7 @@ class LeftOut:
     """How means over the posterior given all rows but each one are taken, by log weights (chain, draw, rows).
 
     ``of_half`` are those of half the grid of a quadrature, ``k_hat`` (rows,) the Pareto shapes of those of draws, and
-    ``is_known`` says of which rows the means can be trusted.
+    ``is_known`` marks the rows whose means can be trusted.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Moments as columns of a table, and what is withheld of them, row by row and in a line each."""
+"""Moments as columns of a table, and which of them are withheld, row by row and in a line each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def moment_columns(known: Moments, quantiles: Mapping[str, Any]) -> dict[str, np
 
 
 def with_reasons(frame: pd.DataFrame, withheld: np.ndarray) -> pd.DataFrame:
-    """Add to a table what is withheld of each row and why, where anything is.
+    """Add to a table which numbers of each row are withheld and why, where any are.
 
     It is the column ``withheld``; each reason is once in ``attrs["withheld"]``, with the rows that it is of.
     """

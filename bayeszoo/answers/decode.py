@@ -112,7 +112,7 @@ def decode(
     Parameters
     ----------
     source : xarray.DataTree or Model
-        What `fit` returned, of a hidden Markov model; or such a model whose tables are all known.
+        What `fit` returned for a hidden Markov model; or a model whose tables are all known.
     new_data : Data or anything that `read` takes, optional
         Other sequences; by default those of the fit, or the model's example.
     paths : int
@@ -128,7 +128,7 @@ def decode(
         One row a data row, counted from 1, with the columns
 
         - ``sequence``, counted from 1, where there are several;
-        - ``state``: the most probable state given all rows of the sequence; the sum of such choices is that with the
+        - ``state``: the most probable state given all rows of the sequence; the sum of these choices is that with the
           fewest expected errors, but may be a path that is impossible;
         - ``viterbi``: the most probable path as a whole, at one point: a point estimate or, of draws, the one at which
           the log joint density of parameters and fitted rows is highest;
@@ -210,7 +210,7 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
     labels, K, kept = whole.data.get("symbol"), len(whole.states), list[np.ndarray]()
 
     def ahead(params: Values, data: Values) -> np.ndarray:
-        """Return the states and means at some draws; keep both moments of each, the tails of which are looked at."""
+        """Return the states and means at some draws; keep both moments of each, to check their tails."""
         states = whole.model.ahead(params, data, int(steps))
         law = whole.model.rows_in(params, data, states)
         if labels is not None:

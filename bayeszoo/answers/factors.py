@@ -82,7 +82,7 @@ def project(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **opti
 
 
 def reconstruct(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **options: object) -> pd.DataFrame:
-    """Return rows as the factors of a fit give them back, with intervals, and predictions of what is missing.
+    """Reconstruct rows from the factors of a fit, with intervals, and predict missing values.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a fit of a hierarchy says of each group: its estimate beside those of no pooling and of full, and its rank."""
+"""Estimates and ranks of the groups of a hierarchical model: raw, partially pooled and fully pooled."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
         ``shrinkage`` is the posterior mean of the weight of the population's mean in the mean of the group's parameter:
         0 leaves the raw estimate as it is, 1 says nothing but the population. ``rank`` is the mean rank, 1 the highest,
         with ``rank_q025`` and ``rank_q975``, and ``p_highest`` and ``p_lowest`` the probabilities of the first and the
-        last. Errors by Monte Carlo stand beside them as ``mcse_rank`` and so on. The name of the parameter is in
+        last. Their Monte Carlo errors are in ``mcse_rank`` and so on. The name of the parameter is in
         ``attrs["quantity"]``.
 
     Raises

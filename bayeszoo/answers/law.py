@@ -218,7 +218,7 @@ def _held(fit: Fit, mixture: Averaged, rows: Values) -> Moments:
 
 
 def _far_out(fit: Fit, row: Values) -> dict[str, float]:
-    """Return the logs of mean and sd of a row, of which each expectation has a grid of its own; inf where too large."""
+    """Return the logs of mean and sd of a row, each on its own grid; inf where too large."""
     model = fit.model
     assert isinstance(model, LogConcave)
 

@@ -186,7 +186,7 @@ def k_fold(
 ) -> Score:
     """Log predictive densities of the observations of each fold given those of the others, in closed form.
 
-    A row of a table of counts is so many single observations, which may come into different folds; each is predicted
+    A row of a table of counts is N single observations, which may fall into different folds; each is predicted
     by itself. The folds depend on the seed and on the number of observations, not on the model.
     ``predictive(stats, rows)`` is the distribution of rows given the statistics of others; by default the model's
     (Hastie, Tibshirani and Friedman 2009, section 7.10; Vehtari, Gelman and Gabry 2017, section 2.3). Raises `NoScore`
@@ -205,7 +205,7 @@ def k_fold(
         new = model.inputs.reordered(rows, seen)
         rest = model.inputs.reordered(rows, np.repeat(np.arange(len(weights)), weights - held[:, k]))
         try:
-            # refitted: what is left by subtraction has lost digits
+            # refitted: subtraction would lose digits
             distribution = predictive(model.statistics(rest), new)
         except NumericalError as error:
             raise NoScore(str(error)) from error

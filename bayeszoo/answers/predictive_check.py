@@ -1,4 +1,4 @@
-"""Posterior predictive checks: whether the data set is like those that the fitted model would make again.
+"""Posterior predictive checks: whether the data set is like replicates from the fitted model.
 
 One data set is drawn for each draw of the parameters, and a quantity T of it compared with that of the data: Rubin
 1984; Gelman, Meng and Stern 1996; Gelman et al., BDA3, section 6.3.

@@ -89,7 +89,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
 
         ``observed``; ``mean`` and ``sd`` of the posterior predictive given all rows; ``residual``, observed less mean;
         ``deviance``, of counts and binary outcomes the root of the deviance of ``observed`` from ``mean``, of a Poisson
-        or a binomial distribution, with the sign of the residual (NaN of other outcomes): what ranks such rows;
+        or a binomial distribution, with the sign of the residual (NaN of other outcomes), which ranks these rows;
         ``mean_without`` and ``sd_without``, the same moments given all other rows (NaN where ``basis`` is in sample);
         ``standardized``, the outcome less the mean in standard deviations, without the row where that is known (NaN
         where the standard deviation is infinite); ``pit``; ``normal_score``, the standard normal quantile of the PIT
@@ -356,7 +356,7 @@ def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
 
 
 def quantiles(score: np.ndarray) -> dict[str, np.ndarray]:
-    """Return expected normal scores by rank, the band and what is outside; NaN where a score, (rows,), is not known."""
+    """Return expected normal scores by rank, the band and which are outside; NaN where a score, (rows,), is unknown."""
     known = np.flatnonzero(~np.isnan(score))
     order = known[np.argsort(score[known], kind="stable")]
     n, unknown = len(order), np.full(len(score), np.nan)

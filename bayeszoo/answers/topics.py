@@ -68,7 +68,7 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     Untrustworthy
         When the fit failed its gate, or its draws do not agree what the topics are, and not ``untrusted``.
     InputError
-        When the model has no topics, or there are not so many words.
+        When the model has no topics, or the vocabulary has fewer words.
     """
     caveat = _caveat(tree, untrusted)
     fit, variable = Fit(tree), _variable(tree, TOPICS)
@@ -247,7 +247,7 @@ def _new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) ->
 
 
 def _some_draws(tree: xr.DataTree, most: int) -> dict[str, np.ndarray]:
-    """Return at most so many of the draws, spread evenly over each chain: arrays of shape (chain, draw, ...)."""
+    """Return at most N of the draws, spread evenly over each chain: arrays of shape (chain, draw, ...)."""
     draws = Fit(tree).draws()
     chains, size = next(iter(draws.values())).shape[:2]
     some = np.unique(np.linspace(0, size - 1, max(1, min(size, most // chains))).round().astype(int))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 type Show = Callable[[pd.DataFrame, dict[str, Any], int | None], None]
-"""Prints a table, with what is known of the answer as a whole, to so many digits."""
+"""Prints a table, with facts about the answer as a whole, to N digits."""
 
 
 @Parameter(name="*")
@@ -86,4 +86,4 @@ class DrawsOptions(AnswerOptions):
 
 
 ANSWER, FIT, DRAWS = AnswerOptions(), FitOptions(), DrawsOptions()
-"""Options of which none was given."""
+"""Options with their defaults."""

@@ -53,8 +53,8 @@ def by_group(command: Callable[..., int | None], reads: HasInputs | None = None)
 
 
 def _of_fit(arguments: Changes) -> tuple[str, dict[str, Changes]]:
-    """Load the fit that a command names, and return what is another one for each group; nothing of a single fit."""
-    if arguments.get("fields", opt.FIELDS).sets is not None:  # a model of which all is known
+    """Load the fit that a command names, and return the fits by group in it; nothing for a single fit."""
+    if arguments.get("fields", opt.FIELDS).sets is not None:  # a model whose parameters are all known
         return "", {}
     arguments["fit_file"] = tree = saved.load(arguments["fit_file"])
     if not is_by_group(tree):

@@ -65,7 +65,7 @@ class HeldOut:
 
 
 NOT_HELD_OUT = HeldOut()
-"""Options of which none was given."""
+"""Options with their defaults."""
 
 
 def compare_held_out(

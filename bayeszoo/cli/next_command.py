@@ -26,7 +26,7 @@ def instead(
     step : str
         What to try, as `next_step` names it: options of the same command, or another one on the same data.
     model, method, data, table
-        What was fitted how: options that another method does not take are left out.
+        The command of the fit, without options that another method does not take.
 
     Returns
     -------

@@ -129,7 +129,7 @@ class TableOptions:
     ] = "refuse"
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
-        """Read the user's table, or one of the model's own, and say what was done to it."""
+        """Read the user's table, or one of the model's own, and print notes about it."""
         if path is not None:
             return _noted(read(model, path, **self.of_reading(), **more))
         default = TableOptions(example=self.example, scale=self.scale)
@@ -191,7 +191,7 @@ class TableOptions:
 
 
 def _noted[T: (Data, Accumulated)](data: T) -> T:
-    """Print what was done to the data."""
+    """Print the notes about the data."""
     for line in data.notes:
         terminal.note(f"note: {line}")
     return data
@@ -295,14 +295,14 @@ class PriorOptions(FieldOptions):
 
 @dataclass(frozen=True, eq=False)
 class RowsOfGroup(Data):
-    """The rows of one group of a table, of which the ``whole`` makes the prior; the ``is_first`` says what was done."""
+    """The rows of one group of a table; the ``whole`` table scales the prior, and only the first group prints notes."""
 
     whole: Data = field(kw_only=True)
     is_first: bool = field(kw_only=True)
 
 
 def _is_said(data: Data) -> bool:
-    """Say whether what is said of a whole table was said with the first of its groups."""
+    """Say whether notes about the whole table were already printed with its first group."""
     return isinstance(data, RowsOfGroup) and not data.is_first
 
 
@@ -313,7 +313,7 @@ def note_unchecked(kind: type[Model]) -> None:
 
 
 def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:
-    """Make a model with some fields chosen, and say whether the data shaped the others; of which model, if `named`."""
+    """Make a model with some fields set, and say whether others are scaled to the data; if `named`, of which model."""
     model = kind.weak_given(data.whole if isinstance(data, RowsOfGroup) else data, chosen)
     if chosen_by_data(model, chosen) and not _is_said(data):
         subject = f"{model}: the prior is" if named else "priors are"
@@ -342,4 +342,4 @@ class MethodOptions:
 
 
 TABLE, FIELDS, PRIOR, METHOD = TableOptions(), FieldOptions(), PriorOptions(), MethodOptions()
-"""Options of which none was given."""
+"""Options with their defaults."""

@@ -65,7 +65,7 @@ def probe(output: Path | None, plot: Path | None, overwrite: bool) -> None:
 
 
 def fitted(tree: xr.DataTree, output: Path | None, overwrite: bool) -> Path | None:
-    """Save a fit, or fits by group; what was stopped goes to ``NAME.partial`` and leaves NAME alone."""
+    """Save a fit, or fits by group; an interrupted fit goes to ``NAME.partial``, and NAME is not changed."""
     if output is None:
         return None
     if tree.attrs.get("status") == "interrupted":
@@ -111,7 +111,7 @@ def new_parts(tree: xr.DataTree, data: str | None, table: TableOptions) -> dict[
 
 
 def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
-    """Return what is said of a fit, or of fits by group, beside every answer: what it is, and its caveats."""
+    """Return the head of every answer from a fit, or from fits by group: model, method, status and caveats."""
     fits = fits_of(tree).values() if is_by_group(tree) else [tree]
     said = [line for fit in fits if Fit(fit).status == "caution" for line in failures_of(fit)[1:]]
     caveats = {"status": "caution", "caveats": list(dict.fromkeys(said))} if said else {}
@@ -222,7 +222,7 @@ def deliver(
 ) -> None:
     """Print an answer, and write its files: it is not lost where one of them cannot be written.
 
-    A JSON document says where the files are, and so is printed after them, or after those that failed. Where nobody
+    A JSON document says where the files are, and so is printed after they were written, or failed. Where nobody
     reads on, as behind ``| head``, files are written all the same.
     """
     failed, written = list[Exception](), Written(dict.fromkeys(writers))
@@ -276,7 +276,7 @@ def show_rows(
 ) -> None:
     """Print the first rows of a table, and how many more there are.
 
-    Where there is no room for all columns their errors are left out first, then those that begin as ``spare`` says.
+    If columns must be hidden, errors go first, then columns whose names begin as in ``spare``.
     """
     lines, shown = frame.attrs.get("withheld", []), frame.head(MAX_ROWS).reset_index()
     names = [name for name in map(str, shown) if not (lines and name == "withheld")]

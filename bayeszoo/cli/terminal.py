@@ -50,7 +50,7 @@ _SPARE_COMPARED = ("MCSE", "sd ratio", "error/MCSE", "error/sd")
 _OUTCOMES = {"ok": "passed", "caution": "with a caveat", "failed": "failed"}
 PACE = 5.0  # seconds between two lines that say how far a loop is, where no bar moves
 WIDE = 160
-"""Columns of a line of prose that does not go to a terminal; tables keep to 80, or to those that COLUMNS says."""
+"""Width of prose that does not go to a terminal; tables are 80 columns wide, or as COLUMNS says."""
 _LONG, _SHORT = 24, 14
 """Longest word kept on one line, and longest text cell that is not wrapped, in characters."""
 
@@ -90,7 +90,7 @@ def out() -> Console:
 
 
 def show_lines(text: str) -> None:
-    """Print text in lines, of which each is a line by itself."""
+    """Print lines of text."""
     out().print(*text.split("\n"), sep="\n")
 
 

@@ -113,7 +113,7 @@ def fit_parts(
     for label, own in own_seeds(parts, seed).items():
         try:
             with named_in_errors(label), warnings.catch_warnings():
-                warnings.simplefilter("ignore", Caution)  # which would not say of which group it is
+                warnings.simplefilter("ignore", Caution)  # which would not name its group
                 tree = fit(model, parts[label], method, seed=own, **options)
         except (Interrupted, KeyboardInterrupt):
             if not trees:
@@ -166,7 +166,7 @@ def in_one_tree(trees: Mapping[str, xr.DataTree], by: str, seed: int) -> xr.Data
 
 
 def _axes_of(draws: xr.Dataset, name: Hashable) -> Hashable:
-    """Return the axes of a variable beside those of the draws, with their sizes and labels; None of one without."""
+    """Return the axes of a variable other than those of the draws, with sizes and labels; None if there are none."""
     if name not in draws:
         return None
     own = [dim for dim in draws[name].dims if dim not in ("chain", "draw")]
@@ -202,7 +202,7 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
         other features.
     against : str, optional
         The group or level that the others are compared with. By default all pairs are compared; of more than five
-        groups, each with the first, and of one fit with the group of which most is known, or of levels the reference,
+        groups, each with the first, and of one fit with the most precise group, or of levels the reference,
         as ``attrs["notes"]`` says.
 
     Returns
@@ -259,7 +259,7 @@ def _of_components(tree: xr.DataTree) -> list[str]:
 
 
 def _contrasted(fits: Mapping[str, xr.DataTree], group: str, against: str) -> Iterator[dict[str, Any]]:
-    """Yield what is known of each scalar of one group against that of another."""
+    """Yield the contrast of each scalar between two groups."""
     first, second = Fit(fits[against]), Fit(fits[group])
     if not (first.is_shown and second.is_shown):
         return

@@ -188,7 +188,7 @@ def fit_each(
 
 
 def _is_stopped(fits: Sequence[xr.DataTree | Withheld]) -> bool:
-    """Say whether the last fit was stopped, and with it those that were to come."""
+    """Say whether the last fit was stopped, and with it all later ones."""
     last = fits[-1] if fits else None
     return last is not None and (
         last.reason == STOPPED if isinstance(last, Withheld) else last.attrs["status"] == "interrupted"
@@ -232,7 +232,7 @@ def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Return the names, those that were met before with a number: ``a``, ``a (2)``, ``a (3)``."""
+    """Return the names, repeated ones with a number: ``a``, ``a (2)``, ``a (3)``."""
     numbered: dict[str, None] = {}
     for name in names:
         with_number = (f"{name} ({i})" for i in count(2))
@@ -285,7 +285,7 @@ def _elements(
 
 
 def _gaps(tree: xr.DataTree, name: str, trusted: xr.DataTree) -> dict[str, np.ndarray]:
-    """Measure a parameter's mean and sd against a trusted fit; of a fit that failed return those that were measured.
+    """Measure a parameter's mean and sd against a trusted fit; for a failed fit return only measured ones.
 
     Returns nothing where the trusted fit does not show that parameter.
     """

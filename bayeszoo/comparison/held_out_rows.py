@@ -32,7 +32,7 @@ else:
 
 SHARE = 0.3
 USUAL = ("map", "nuts")
-"""Methods of a model, where none are named, as far as it has them."""
+"""Default methods, of which those that the model has are used."""
 
 
 def held_out_error(
@@ -59,7 +59,7 @@ def held_out_error(
     share : float, optional
         Of the rows that are held out, between 0 and 1; 0.3 by default.
     folds : int, optional
-        Instead: the rows are dealt to so many folds, each of which is held out once.
+        Instead: the number of folds, each of which is held out once.
     methods : sequence of str, optional
         How to fit the model; by default map and nuts.
     baselines : sequence of str

@@ -100,7 +100,7 @@ def held_out(
     -----
     Words are scored one by one given the words of the same document that were not held out (document completion;
     Wallace, Murray, Salakhutdinov and Mimno 2009, section 5). A method that ends in one of many modes is judged by that
-    mode, with its status beside it.
+    mode, with its status.
     """
     import pandas as pd
 
@@ -162,7 +162,7 @@ def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:
 def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]:
     """Return each document's shares of topics (..., documents, K), and each topic's of words (..., K, words), of draws.
 
-    A document of one topic has the probabilities of which it is; where all words are of one distribution that is the
+    A document of one topic has the probabilities of its topic; if all words share one distribution, that is the
     only topic, and its expectation is all that is needed of a closed form.
     """
     model, draws = Fit(tree).model, Fit(tree).draws()

@@ -55,7 +55,7 @@ def contrasts_within(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
     best = int(np.argmax(inputs.raw(fit.data)[1]))
     pairs = pairs_of(labels, against, labels[best])
     if against is None and len(pairs) < len(labels) * (len(labels) - 1) / 2:
-        known = f"{labels[best]}, of which most is known ({inputs.beside} {fit.data[inputs.beside][best]:g})"
+        known = f"{labels[best]}, the most precise ({inputs.beside} {fit.data[inputs.beside][best]:g})"
         notes.append(f"each of the {len(labels)} groups is compared with {known}")
     places = {label: i for i, label in enumerate(labels)}
     first, second = ([places[pair[end]] for pair in pairs] for end in (1, 0))

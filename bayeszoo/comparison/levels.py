@@ -26,7 +26,7 @@ else:
 
 
 def is_of_levels(tree: xr.DataTree) -> bool:
-    """Say whether a tree is one fit of a regression of which a feature has levels."""
+    """Say whether a tree is one fit of a regression with levels."""
     return "bayeszoo_format" in getattr(tree, "attrs", {}) and not is_by_group(tree) and bool(_with_levels(Fit(tree)))
 
 

@@ -101,7 +101,7 @@ def fit_many(
     Warns
     -----
     Caution
-        When data sets have no fit, as those that were left when it was stopped, or one that did not pass its gate.
+        When data sets have no fit, for example because the run was stopped, or a fit failed its gate.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _named(datasets: Any) -> dict[str, Any]:
 
 
 def _workers(model: Model, workers: int | None, most: int) -> int:
-    """Return how many processes to use, all of which can find the model."""
+    """Return how many processes to use; all can find the model."""
     if workers is None:
         workers = os.cpu_count() or 1
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
@@ -196,7 +196,7 @@ def _where(model: Model, workers: int | None, client: object, most: int) -> _Fit
 
 
 def _read(model: Model, named: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[dict[str, Data], dict[str, str]]:
-    """Read each data set; return those that could be read, and why the others could not."""
+    """Read each data set; return the readable ones, and why the others failed."""
     parts, failures = dict[str, Data](), dict[str, str]()
     for label, source in named.items():
         try:
@@ -271,7 +271,7 @@ def _here(run: _Run, tasks: Mapping[str, _Task], model: Model) -> Iterator[tuple
 def _over_processes(run: _Run, tasks: Mapping[str, _Task], workers: int) -> Iterator[tuple[str, _Result]]:
     """Yield each data set with its result, as they come.
 
-    A process that ends takes its neighbours with it: what was under way is tried again, each in a process of its own.
+    A process that ends takes its neighbours with it: fits under way are tried again, each in its own process.
     """
     left = dict(tasks)
     while left:
@@ -320,7 +320,7 @@ def _finished(under_way: Mapping[Future[_Result], str], pool: ProcessPoolExecuto
 def _on_cluster(run: _Run, tasks: Mapping[str, _Task], client: object) -> Iterator[tuple[str, _Result]]:
     """Yield each data set with its result, as they come; the first is fitted before the others, as in `_in_pool`.
 
-    What was with the worker of a fit that ended it is tried again by itself.
+    Fits that shared a worker that ended are tried again alone.
     """
     ended, queue = list[str](), list(tasks)
     for labels in (queue[:1], queue[1:]):

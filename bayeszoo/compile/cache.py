@@ -1,4 +1,4 @@
-"""The folders where compiled code is kept: keys of what lies there, and who else may write to it."""
+"""The folders where compiled code is kept: keys of the files in them, and who else may write to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytensor
 
 
 def key(*parts: str) -> str:
-    """Return the key of what numba compiled from such parts, with these versions, in this package."""
+    """Return the key of numba's compiled code for these parts, versions and package."""
     return sha256("\n".join((*parts, __name__, pytensor.__version__, numba.__version__)).encode()).hexdigest()
 
 

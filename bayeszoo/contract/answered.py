@@ -1,4 +1,4 @@
-"""The identities of what methods and answers compute from a model: Laplace's evidence, and the states of a chain.
+"""Identities of results that methods and answers compute from a model: Laplace's evidence, and the states of a chain.
 
 Each function takes a `Case` and returns a `Check`, as in `identities`. Laplace's method is held to SciPy's mode of the
 textbook declaration and its curvature by differences, the states of hidden Markov models to sums over every path.
@@ -30,7 +30,7 @@ from bayeszoo.results.assemble import assemble
 from bayeszoo.results.stored import Fit
 
 GAUSSIAN, FAR, AFAR = 1e-7, 5.0, 50
-"""Nats by which a log density may miss its quadratic form and be Gaussian, at so many points so many sd away."""
+"""Nats by which a Gaussian log density may miss its quadratic form; number of points, and their distance in sd."""
 DRAWS = 100  # of Laplace's Gaussian, which say where its mode is
 STEP = 1e-3  # sd, of differences of slopes
 PATHS_AT = 5  # every such point of the case, at which states are decoded
@@ -102,7 +102,7 @@ def decoded_states(case: Case) -> Check:
 
 
 def _decoded(case: Case, point: Values, paths: np.ndarray) -> list[float]:
-    """Return the errors of what is decoded at one point; a fit may have put its components in another order."""
+    """Return the errors of decoding at one point; a fit may have its components in another order."""
     tree = _estimate(case, point)
     point = {name: values[0, 0] for name, values in Fit(tree).draws().items()}
     joint = case.model.log_complete(point, paths, case.data)
@@ -111,7 +111,7 @@ def _decoded(case: Case, point: Values, paths: np.ndarray) -> list[float]:
     declared = case.declared.likelihood(case.declared.unconstrain(point))[0] - case.log_coefficient
     heights = [joint[np.all(paths == path, axis=1)][0], frame.attrs["viterbi_log_joint"], frame.attrs["log_likelihood"]]
     errors = [relative(heights, [joint.max(), joint.max(), declared])]
-    errors.append(relative(scipy.special.logsumexp(joint), declared))  # what is summed is PyMC's density
+    errors.append(relative(scipy.special.logsumexp(joint), declared))  # the sum is of PyMC's density
     filtered = np.array([_last_state(case, point, rows) for rows in range(1, case.size + 1)])
     for name, expected in (("smoothed", _occupied(paths, joint)), ("filtered", filtered)):
         errors.append(relative(frame[[f"{name}[{state}]" for state in states]].to_numpy(), expected))

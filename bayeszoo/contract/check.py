@@ -199,7 +199,7 @@ def applicable(model: type[Model], closed: bool = True) -> Iterator[Identity]:
 
 
 class Lacking(NamedTuple):
-    """What a model could have and has not: a step or a base, what it gives a user, and what is not checked without."""
+    """A step or base that a model lacks: its name, its use, and the checks that need it."""
 
     what: str
     gives: str

@@ -23,7 +23,7 @@ from bayeszoo.model.density import log_density, log_likelihood
 
 ROWS = 200  # rows of a simulated data set
 SIMULATIONS = 16  # data sets that are compiled one by one
-REPLICATES = 99  # draws of PyMC's beside each simulated row
+REPLICATES = 99  # draws of PyMC's for each simulated row
 PRIOR_DRAWS = 2000
 
 

@@ -137,7 +137,7 @@ _JACOBIANS: dict[str, Callable[[np.ndarray, Any], float]] = {
     "logodds": lambda theta, point: float(np.sum(np.log(theta) + np.log1p(-theta))),
     "simplex": lambda p, point: float(np.sum(np.log(p.shape[-1]) + np.sum(np.log(p), axis=-1))),
     "cholesky": lambda sigma, point: _cholesky_jacobian(sigma),
-    "whitened": lambda w, point: 0.0,  # constant, and added where its matrix is at hand
+    "whitened": lambda w, point: 0.0,  # constant, and added where its matrix is known
     "noncentred": lambda w, point: float(np.sum(np.log(point["tau2"]))) / 2,
 }
 """Log |d theta / d u| by hand, by the name of the transform; of a simplex, for all entries but the last."""

@@ -1,6 +1,6 @@
 """Stored scorecards: what `bayeszoo check` found for each model of the zoo, when, and with which versions.
 
-A card lies in the folder ``scorecards`` beside the model's file. ``make scorecards`` makes them again.
+A card lies in the folder ``scorecards`` next to the model's file. ``make scorecards`` makes them again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def file_digest(kind: type[Model]) -> str:
 
 
 def folder_of(kind: type[Model]) -> Path:
-    """Return where a model's card lies: beside its file."""
+    """Return the path of a model's card, next to its file."""
     return Path(inspect.getfile(kind)).with_name(FOLDER)
 
 

@@ -104,7 +104,7 @@ def read_new_by(
 
 @contextmanager
 def named_in_errors(label: str) -> Iterator[None]:
-    """Say of which group an error is."""
+    """Name the group in an error."""
     try:
         yield
     except InputError as error:

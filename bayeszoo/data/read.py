@@ -275,7 +275,7 @@ def _read(
 
 
 def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[str, Any]) -> Data:
-    """Keep what was parsed, with the numbers of its rows in the table where these are rows of it."""
+    """Keep the parsed data, with their row numbers in the table."""
     reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}) | parsed.reading
     data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
     kept = next((note.kept for note in parsed.notes if isinstance(note, Dropped)), None)
@@ -298,7 +298,7 @@ def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: M
 
 
 def reading_of(inputs: Inputs, source: Any, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Return what is asked of reading, ready for JSON, as `Data.reading` keeps it."""
+    """Return the options of reading, ready for JSON, as `Data.reading` keeps them."""
     place = "example" if source is None else "file" if isinstance(source, str | PathLike) else "memory"
     asked = {name: value for name, value in options.items() if value is not None}
     chosen = {name: value for name, value in asked.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
@@ -346,7 +346,7 @@ def example(model: HasInputs, name: str | None = None, **options: object) -> Dat
     name : str, optional
         The name of the example; the first by default.
     **options
-        Of `read`, beside those that the example needs, such as ``scale=True``.
+        Options of `read`, in addition to those that the example needs, such as ``scale=True``.
 
     Returns
     -------

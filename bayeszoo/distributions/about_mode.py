@@ -20,7 +20,7 @@ LogDensity = Callable[[np.ndarray], np.ndarray]
 
 
 class AboutMode(Integrand):
-    """A log density in coordinates z, of which the Gaussian with the curvature at the mode is standard normal.
+    """A log density in coordinates z, in which the Gaussian with the curvature at the mode is standard normal.
 
     ``u = mode + root z`` with a lower triangular root in the order of the coordinates that is given: the first of them
     hangs on the first z alone, so that the marginal distribution of that is its own.

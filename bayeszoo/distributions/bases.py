@@ -86,7 +86,7 @@ class SideBySide:
         return at_all
 
     def support(self) -> tuple[float, float]:
-        """Return ends outside of which there is nothing."""
+        """Return the ends of the support."""
         ends = [law.support() if hasattr(law, "support") else (-np.inf, np.inf) for law in self._each]
         return float(np.min([low for low, _ in ends])), float(np.max([high for _, high in ends]))
 

@@ -89,7 +89,7 @@ class CovarianceMarginals(Stackable):
         return np.asarray(np.exp(np.nan_to_num(self.logpdf(x), nan=-np.inf)))
 
     def support(self) -> tuple[float, float]:
-        """Return ends outside of which there is nothing: a covariance may be any number."""
+        """Return the ends of the support: a covariance may be any number."""
         return -math.inf, math.inf
 
     def ppf(self, q: float) -> np.ndarray:

@@ -84,7 +84,7 @@ def log_density(p: npt.ArrayLike, alpha: npt.ArrayLike) -> np.ndarray:
 
 
 def log_constant(alpha: np.ndarray) -> np.ndarray:
-    """Return the log of what the powers p^(alpha - 1) of each row are multiplied by, (...)."""
+    """Return the log of the factor of the powers p^(alpha - 1) of each row, (...)."""
     return np.asarray(scipy.special.gammaln(alpha.sum(axis=-1)) - scipy.special.gammaln(alpha).sum(axis=-1))
 
 

@@ -99,7 +99,7 @@ class BetaBinomial(ByMarginals, Stackable):
 
 
 class Poisson(ByMarginals):
-    """Counts of given means (..., rows): SciPy's, but for the log mass, of which it loses digits at large counts."""
+    """Counts with means (..., rows): SciPy's, except for the log mass, which loses digits there at large counts."""
 
     def __init__(self, mean: npt.ArrayLike) -> None:
         self._mean = np.asarray(mean, dtype=np.float64)
@@ -169,7 +169,7 @@ class NegativeBinomial(ByVariance, Stackable):
 
 
 class Categorical(ByVariance):
-    """One of K categories a row, as K indicators of which one is 1; their probabilities ``p`` are (..., rows, K)."""
+    """One of K categories a row, as K indicators, one of them 1; their probabilities ``p`` are (..., rows, K)."""
 
     def __init__(self, p: npt.ArrayLike) -> None:
         self.p = np.asarray(p, dtype=np.float64)
@@ -305,7 +305,7 @@ class LogitBinomial(ByMarginals):
         """Probability of at most ``k`` successes."""
         sure = self._failures.sf(
             self.trials - np.asarray(k) - 1
-        )  # so many failures at least: 1 - p has lost its digits
+        )  # at least this many failures: 1 - p has lost its digits
         return np.where(self.logits > 0, sure, self._marginals.cdf(k))
 
     def logsf(self, k: npt.ArrayLike) -> np.ndarray:

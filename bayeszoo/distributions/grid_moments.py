@@ -15,7 +15,7 @@ import numpy as np
 from bayeszoo.foundation.grid import Grid
 
 DECIDED = 1e-6
-"""Height at the bounds of what is integrated for a moment, to its highest: above, the bounds decide it. It is also the
+"""Height of a moment's integrand at the bounds, relative to its highest: above, the bounds decide it. It is also the
 probability of points with an infinite sd above which there is none."""
 MAX_MOVED = 1e-6
 """By how much halving the grid may move a mean, in mean absolute deviations, and an sd, as a share of it."""
@@ -38,7 +38,7 @@ class Moments(NamedTuple):
     own_mean: np.ndarray
     own_sd: np.ndarray
     moved: float
-    """By how much halving the grid moves those that exist and that the bounds do not decide."""
+    """Change when the grid is halved, of moments that exist and do not depend on the bounds."""
 
 
 def halved_mass(grid: Grid) -> np.ndarray:

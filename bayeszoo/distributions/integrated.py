@@ -241,7 +241,7 @@ def _named(integrand: Integrand, quantities: Values) -> dict[str, Any]:
 
 
 def parts_at(integrand: Integrand, places: np.ndarray, inner: Inner, derived: Derived) -> Parts:
-    """Return means and sds given the outer parameters at places (P, D): of these, of what is derived, of the inner."""
+    """Return means and sds given the outer parameters at places (P, D): of outer, derived and inner parameters."""
     outer = integrand.quantities(places)
     known = {
         name: np.asarray(v, dtype=np.float64) for name, v in {**_named(integrand, outer), **derived(outer)}.items()
@@ -253,7 +253,7 @@ def parts_at(integrand: Integrand, places: np.ndarray, inner: Inner, derived: De
 def moments_of(
     integrand: Integrand, grid: Grid, inner: Inner, derived: Derived, exists: Exists, rows: int
 ) -> dict[str, Moments]:
-    """Return the moments of the outer parameters, of what is derived from them, and of the inner ones of ``rows``."""
+    """Return the moments of the outer parameters, of derived quantities, and of the inner parameters of ``rows``."""
     places = combinations([rule.points for rule in grid.rules])
     parts = ((few, parts_at(integrand, places[few], inner, derived)) for few in blocks(len(places), rows))
     return moments_over(grid, parts, exists)

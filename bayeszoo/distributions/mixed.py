@@ -101,7 +101,7 @@ class LocationScaleMixture:
         return self._at(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place > 0), x)
 
     def pdf(self, x: Any) -> Any:
-        """Return the density of what is not 0."""
+        """Return the density of the part that is not 0."""
         return self._at(lambda place: self._sum(self._standard.pdf, place, True), x)
 
     def logpdf(self, x: Any) -> Any:

@@ -105,7 +105,7 @@ class Posterior(Mapping[str, Any]):
     def chained(
         cls, name: str, first: Any, second: Callable[[Any], Posterior], marginals: Mapping[str, Marginal]
     ) -> Posterior:
-        """Return the joint distribution of a number ``name``, and of what has a distribution given it.
+        """Return the joint distribution of a number ``name`` and of the parameters that depend on it.
 
         Leading axes of ``first``, its distribution, are points; ``marginals`` are those of the second parameters, whose
         means are linear in the number, and which are uncorrelated given it.
@@ -144,7 +144,7 @@ class Posterior(Mapping[str, Any]):
         return self._log_density(params)
 
     def covariance(self) -> np.ndarray:
-        """Return the covariance matrix of all entries, one parameter after the other; NaN beside an infinite variance.
+        """Return the covariance matrix of all entries, one parameter after the other; NaN next to an infinite variance.
 
         Raises `NumericalError` where it has no closed form.
         """

@@ -244,7 +244,7 @@ class Uniform(Prior):
 
 @dataclass(frozen=True, repr=False)
 class LogUniform(Uniform):
-    """A number between two ends, the logarithm of what it is ``above`` uniform; by default a positive one's own."""
+    """A number between two ends, whose logarithm is uniform; with ``above``, the logarithm of its excess over that."""
 
     above: float = 0.0
 

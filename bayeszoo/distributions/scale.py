@@ -21,7 +21,7 @@ class Scale:
     """Where a number may lie, and coordinates of it that may be any number.
 
     The coordinate is the number itself where it has no ends, its log above a lower end, and between two ends its logit;
-    with ``logarithmic`` the logit of the log of what it is ``above``, between those of the ends.
+    with ``logarithmic`` the logit of the log of its excess over ``above``, between those of the ends.
     """
 
     low: float = -math.inf

@@ -186,7 +186,7 @@ class Structure:
     def draw_root(
         self, nu: npt.ArrayLike, psi: np.ndarray, size: tuple[int, ...], rng: np.random.Generator
     ) -> np.ndarray:
-        """Draw blocks C' (*size, *shape of nu, blocks, block, block) of which C C' is inverse-Wishart.
+        """Draw blocks C' (*size, *shape of nu, blocks, block, block) such that C C' is inverse-Wishart.
 
         By Bartlett's decomposition: A A' of a lower triangle A is Wishart, and C' = inv(A) L', where psi = L L'.
         """
@@ -248,7 +248,7 @@ class Structure:
     def log_ratio(self, nu: Any, psi: np.ndarray, n: Any, growth: np.ndarray) -> np.ndarray:
         """Log ratio of the normalizing constants after n rows that add ``growth``, and before.
 
-        Powers of 2, which cancel those of Gaussian rows, are left out. Little growth is not lost beside a large psi:
+        Powers of 2, which cancel those of Gaussian rows, are left out. Little growth is not lost next to a large psi:
         log det(psi + growth) - log det(psi) is a sum over the eigenvalues of growth in units of psi.
         """
         factor, more = self.factor(psi), self.repeat * n

@@ -79,7 +79,7 @@ def in_units(draws: np.ndarray) -> tuple[np.ndarray, Any]:
 def mcse_of_independent(draws: np.ndarray, method: str = "mean", prob: float | None = None) -> np.ndarray:
     """Return the error of the "mean", "sd" or "quantile" of independent draws: as many are effective as there are.
 
-    Of a quantile it is half of what lies between the order statistics that hold it with the probability of one sd.
+    For a quantile it is half the distance between the order statistics that enclose it with the probability of one sd.
     """
     values = draws.reshape(-1, *draws.shape[2:])
     size, squares = len(values), np.square(values - values.mean(axis=0))

@@ -43,7 +43,7 @@ MAX_DIVERGENCES = 0
 bias that no other check sees (Betancourt 2017, section 6.2). Stan calls a few often harmless; which, it cannot tell."""
 DEEP = "tree_depth"
 SLOW = "which costs time, and shows in the effective sample size"
-"""Of transitions cut at the largest tree depth: Stan's guide to its warnings calls them a matter of efficiency."""
+"""Caveat of transitions at the largest tree depth: Stan's guide to its warnings calls them a matter of efficiency."""
 MAX_K_HAT = 0.7
 """Above it importance weights have no usable variance (Vehtari et al. 2024)."""
 MAX_MEAN_GAP, SHOWN_MEAN_GAP = 0.1, 0.5
@@ -67,7 +67,7 @@ _LOG_DENSITY = ("logp", "lp")  # nutpie, PyMC
 
 
 def k_hat_limit(draws: int) -> float:
-    """Return the Pareto shape above which importance sampling with so many draws fails (Vehtari et al. 2024)."""
+    """Return the Pareto shape above which importance sampling with N draws fails (Vehtari et al. 2024)."""
     return min(1 - 1 / math.log10(max(draws, 11)), MAX_K_HAT)
 
 
@@ -133,7 +133,7 @@ class Check:
 
     @property
     def verdict(self) -> Verdict:
-        """``"ok"``; ``"caution"``, where a caveat is to be shown beside the numbers; or ``"failed"``."""
+        """``"ok"``; ``"caution"``, if the numbers are shown with a warning; or ``"failed"``."""
         return "ok" if self.passed else "caution" if self.caveat else "failed"
 
     def or_caveat(self, why: str) -> Check:
@@ -180,10 +180,10 @@ def longer_may_help(checks: Iterable[Check]) -> bool:
 
 
 def care_may_help(values: Mapping[str, Any], transitions: int) -> bool:
-    """Say by the values of checks whether smaller steps and longer chains may repair so many transitions of NUTS.
+    """Say by the values of checks whether smaller steps and longer chains may repair a run of NUTS.
 
     Not where chains are in different places, and a hundredth of the transitions or more diverged or were cut short:
-    such are those of a density without bound, as of an improper posterior, which they climb as long as they are let.
+    these indicate an unbounded density, as of an improper posterior, which chains climb without end.
     """
     broken = sum(float(values.get(name) or 0) for name in ("divergences", DEEP))
     return float(values.get("r_hat") or 0) <= APART or broken < 0.01 * transitions

@@ -15,10 +15,10 @@ import scipy
 from bayeszoo.foundation.quadrature import DEEPEST, Distribution, Rule, peak
 
 Columns = Sequence[np.ndarray] | np.ndarray
-"""Coordinates along each axis, of which every combination is meant."""
+"""Coordinates along each axis; the grid has all combinations."""
 
 INTERVALS = {1: (64, 4096), 2: (32, 512), 3: (16, 128)}
-"""Of each axis, of so many: how many to begin and to end with."""
+"""Number of points along each axis, by the number of axes: to begin and to end with."""
 SCAN = {1: 257, 2: 17, 3: 9}
 """Points of each axis at which peaks are looked for first."""
 MOST_PEAKS, PEAK_DEPTH = 4, 30.0
@@ -74,7 +74,7 @@ class Integrand(ABC):
 
     @property
     def tilts(self) -> Sequence[Tilt]:
-        """Logs of what the density is multiplied by for moments, whose integrands may have their peaks elsewhere."""
+        """Logs of the factors of the density in moments, whose integrands may peak elsewhere."""
         return ()
 
     def peaks(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -224,7 +224,7 @@ def combinations(columns: Columns) -> np.ndarray:
 def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 1) -> Grid:
     """Return a grid that is fine enough, or the finest.
 
-    The first grid has `INTERVALS`, so many ``times``; of a density that is 0 everywhere it is returned.
+    The first grid has ``times`` the `INTERVALS`; for a density that is 0 everywhere it is returned.
     """
     peaks = integrand.peaks()
     intervals, most = times * INTERVALS[len(integrand.low)][0], integrand.finer * INTERVALS[len(integrand.low)][1]
@@ -253,7 +253,7 @@ def enclosing(
     depth: float,
     limits: Limits = UNBOUNDED,
 ) -> Enclosed:
-    """Return bounds outside of which a log density is ``depth`` nats below its highest.
+    """Return bounds beyond which a log density is ``depth`` nats below its highest.
 
     It is looked at on grids around a centre, dense within its scale, and up to a reach, which is widened until it is
     wide enough, but not beyond the limits.

@@ -48,7 +48,7 @@ def require_few(size: int, method: str) -> None:
     if size > MOST_COORDINATES:
         raise NumericalError(
             f"{method} works with matrices of {size:,} x {size:,} numbers here, and {MOST_COORDINATES:,} is the most: "
-            "use vb, gibbs or nuts, as far as the model has them",
+            "use vb, gibbs or nuts, if the model has them",
             "too_large",
         )
 

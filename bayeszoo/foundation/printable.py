@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def escaped(text: object, kept: str = "") -> str:
-    """Write control characters, and those that change the direction of text, visibly; not those that are ``kept``."""
+    """Write control characters, and characters that change the direction of text, visibly; not the ``kept`` ones."""
     text = str(text)
     return text if text.isprintable() else "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 

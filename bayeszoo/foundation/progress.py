@@ -14,7 +14,7 @@ class Reporter:
     """Takes progress; this one is silent, the command line's is not."""
 
     def say(self, line: str) -> None:
-        """Take one line about what is going on."""
+        """Take one line about the progress."""
 
     def phase(self, activity: str) -> None:
         """Take what goes on from now on, where it is not known how much of it is done."""
@@ -41,7 +41,7 @@ class ProgressLine(Reporter):
         self._write(activity, "")
 
     def progress(self, activity: str, done: int, total: int) -> None:
-        """Write over the line, at most ten times a second; what is done ends it."""
+        """Write over the line, at most ten times a second; a finished phase ends it."""
         if done >= total or time.monotonic() - self._last > 0.1:
             self._last = time.monotonic()
             self._write(f"{activity}: {done} of {total}", "\n" if done >= total else "")
@@ -64,7 +64,7 @@ PHASES = {
     "run": "fitting",
     "measure": "measuring the approximation",
 }
-"""What is said of the phases of a `Clock`."""
+"""Lines about the phases of a `Clock`."""
 
 
 class Clock:

@@ -113,7 +113,7 @@ class Distribution:
 
 
 def _gregory(size: int) -> np.ndarray:
-    """Return the weights of so many points at unit distance; Press et al., equation 4.1.14."""
+    """Return the weights of N points at unit distance; Press et al., equation 4.1.14."""
     weights = np.ones(size)
     weights[:3], weights[-3:] = _ENDS, _ENDS[::-1]
     return weights

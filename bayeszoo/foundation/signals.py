@@ -25,7 +25,7 @@ LATER = 2.0
 """Seconds until an interrupt without an answer is sent again: unwinding takes less."""
 
 HELD = b"stopping, as soon as nothing is lost by it\n"
-"""What is said of a signal that waits."""
+"""The line about a waiting signal."""
 
 _HAS_ALARM = hasattr(signal, "setitimer")  # not on Windows
 _NUMBERS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -59,7 +59,7 @@ def exit_code() -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """Exit; after a signal at once, because finalizers of what compiled modules had not finished may crash."""
+    """Exit; after a signal at once, because finalizers of unfinished compiled modules may crash."""
     if not received:
         sys.exit(code)
     _send_again(0)
@@ -71,7 +71,7 @@ def leave(code: int) -> NoReturn:
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Send no signal again while the block keeps what was drawn before the first one, which takes time."""
+    """Send no signal again while the block saves the draws made before the first one, which takes time."""
     global _keeping
     _keeping = True
     try:
@@ -82,7 +82,7 @@ def keeping() -> Iterator[None]:
 
 @contextmanager
 def saving() -> Iterator[None]:
-    """Let signals that come after one was answered wait, as the block saves what was drawn before it."""
+    """Let signals that come after one was answered wait, as the block saves the draws made before it."""
     global _promised, _held, _is_said
     before, _promised, _is_said = _promised, True, _is_said and _promised
     try:
@@ -198,7 +198,7 @@ def _on_ignored(otherwise: Callable[[Any], Any], ignored: Any) -> None:
     if not received:
         otherwise(ignored)
     elif isinstance(ignored.exc_value, KeyboardInterrupt):
-        _send_again(SOON)  # any other error is of a finalizer of what was not finished
+        _send_again(SOON)  # any other error comes from a finalizer of something unfinished
 
 
 def _on_printed(

@@ -1,4 +1,4 @@
-"""What is imported before the rest of the library: its command may be stopped while that is imported."""
+"""Imports before the rest of the library: the command may be stopped while that is imported."""
 
 import os
 import sys

@@ -37,7 +37,7 @@ class Problem:
 
     ``shared`` holds what does not depend on the method, as the compiled density and the modes that chains begin at:
     problems of the same model, data and seed may have one, and then each is computed once. Its random numbers are of
-    ``streams``, so that a fit is the same alone and beside others.
+    ``streams``, so that a fit is the same alone and among others.
     """
 
     model: Model
@@ -55,7 +55,7 @@ class Problem:
         return value
 
     def stream(self, *purpose: str | int) -> np.random.Generator:
-        """Return the random numbers of what all methods share."""
+        """Return the random numbers that all methods share."""
         return self.rng.spawn(1)[0] if self.streams is None else self.streams("shared", *purpose)
 
     @cached_property

@@ -49,7 +49,7 @@ MOST_COORDINATES = 200
 MOST_OBSERVATIONS = 20_000
 """Observations up to which NUTS is run for a reference, where the density has no sufficient statistics."""
 MOST_DENSITIES = 2e8
-"""Proposals times observations of which densities are computed at most: some seconds."""
+"""Most proposals times observations whose densities are computed: some seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ def _exact(problem: Problem) -> Reference:
 
 
 def _refuse_large(problem: Problem) -> None:
-    """Name what is too large to be measured in passing, before anything is compiled."""
+    """Name the size that is too large for a quick measurement, before anything is compiled."""
     model = problem.model
     count = 0 if isinstance(model, Conditional) else number_of_parameters(model, problem.like)
     if count > MOST_COORDINATES:

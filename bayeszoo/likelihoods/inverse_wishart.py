@@ -81,12 +81,12 @@ def ScaledNormal(
 
 
 def _as_data(name: str, **values: Any) -> list[Any]:
-    """Pass a prior's numbers in as data: what was compiled for one prior then serves all."""
+    """Pass a prior's numbers in as data: code compiled for one prior then serves all."""
     return [pm.Data(f"{name}_{key}", value) for key, value in values.items()]
 
 
 def gaussian_log_likelihood(mu: Any, sigma: Any, n: Any, mean: Any, scatter: Any) -> Any:
-    """Log density of n rows N(mu, Sigma), of which only the mean and the scatter about it are known."""
+    """Log density of n rows N(mu, Sigma), given only their mean and the scatter about it."""
     n, shift = pt.as_tensor_variable(n), mean - mu
     about_mu = scatter + n * shift[:, None] * shift[None, :]
     return _gaussian_terms(sigma, about_mu, n) - n * mean.shape[0] * _HALF_LOG_2_PI

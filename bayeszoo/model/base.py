@@ -263,7 +263,7 @@ def _refuse_rows_without_names(model: type[Model]) -> None:
 
 
 def label_of(model: type[Model], values: Mapping[str, object]) -> str:
-    """Name a model with its fields, but for those that are no numbers and have their defaults."""
+    """Name a model with its fields, without non-numeric fields at their defaults."""
     known = hyperparameters(model)
     defaults = {f.name: f.default for f in fields(model)}
     shown = {name: value for name, value in values.items() if name in known or value != defaults.get(name)}

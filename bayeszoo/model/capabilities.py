@@ -138,7 +138,7 @@ class Variational(Model):
         return None
 
     def vb_choose(self, q: Any, over: Sequence[str]) -> tuple[Self, Any]:
-        """Return the model whose fields named in ``over`` make the ELBO largest at q, and q beside its prior."""
+        """Return the model whose fields named in ``over`` make the ELBO largest at q, and q under its prior."""
         return self, q
 
 
@@ -181,7 +181,7 @@ class Enumerable(Latent):
         return int(self.inputs.size(data))
 
     def shortened(self, data: Values, most: int) -> Values:
-        """Return a part of the data with at most so many latent variables."""
+        """Return a part of the data with at most N latent variables."""
         return self.inputs.split(data, most)[0]
 
     def one_component(self) -> Self:
@@ -217,7 +217,7 @@ class Atoms(Model):
 
     @abstractmethod
     def augmented(self, params: Values, data: Values, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
-        """Return values of the free variables of `declare` at a point, and the log density of what it leaves open.
+        """Return values of the free variables of `declare` at a point, and the log density of the others.
 
         The latter is drawn by ``rng``.
         """
@@ -227,7 +227,7 @@ class Symmetric(Model):
     """The labels of the components mean nothing: the posterior is the same under each of their permutations."""
 
     signed: ClassVar[tuple[str, ...]] = ()
-    """Of factors, whose signs mean nothing either: the parameters that change theirs, the loadings first."""
+    """For factors, whose signs mean nothing either: the parameters that change sign, the loadings first."""
 
     @abstractmethod
     def exchangeable(self) -> str | None:

@@ -43,7 +43,7 @@ def read_chunks(
     header: bool = True,
     **options: object,
 ) -> Iterator[Data]:
-    """Read a file for a model in chunks of so many rows, as strictly as `read` does; no more is held in memory.
+    """Read a file for a model in chunks of N rows, as strictly as `read` does; no more is held in memory.
 
     Messages and notes count the rows of the file. What only the whole file tells is found when the chunk that tells it
     is read: until the last chunk has come, the file may still be refused.
@@ -210,7 +210,7 @@ _OF_ALL_ROWS: dict[type[Inputs], frozenset[str]] = {
     Transitions: frozenset({"column", "sequence"}),
     WithFeatures: frozenset({"formula"}),
 }
-"""Options that look at all rows together: what they make of a part of the rows is not a part of what they make."""
+"""Options that need all rows together: their result for a part of the rows is not a part of their result."""
 _LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symbols"}
 """The option that gives the labels, which are otherwise found in the rows."""
 
@@ -298,7 +298,7 @@ class Digest:
 
 
 def _of_the_file(notes: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """Say of the file what is said of every chunk, mark what is said of some, and add up the rows that were dropped."""
+    """Merge the notes of all chunks: mark notes of some chunks only, and add up the rows that were dropped."""
     dropped = [note for of_chunk in notes for note in of_chunk if isinstance(note, Dropped)]
     times = Counter(note for of_chunk in notes for note in of_chunk if not isinstance(note, Dropped))
     said = [note for note in times if times[note] == len(notes)]

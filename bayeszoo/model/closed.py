@@ -1,4 +1,4 @@
-"""Closed forms that a model may have, and models that are one conjugate block, of which all of them follow."""
+"""Closed forms that a model may have, and models that are one conjugate block, which has all of them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
         return {}
 
     def figures(self, stats: S) -> dict[str, float]:
-        """Return numbers that an exact fit shows beside the evidence; NaN is shown as withheld."""
+        """Return numbers that an exact fit shows with the evidence; NaN is shown as withheld."""
         return {}
 
 

@@ -175,7 +175,7 @@ class Conditional(Model, family=True):
         return super().held_out(params, seen, places)
 
     def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Draw the parameters of groups of which nothing was observed."""
+        """Draw the parameters of groups without observations."""
         if rng is None or not isinstance(self.inputs, Groups):
             return super().own_parameters(params, new, rng)
         groups = self.inputs.uninformed(new[str(self.inputs.row_names)])

@@ -1,4 +1,4 @@
-"""Steps of EM and variational Bayes of models whose parameters are conjugate given what is latent: written once."""
+"""Steps of EM and variational Bayes of models whose parameters are conjugate given the latent variables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
 
     def prior(self, data: Values) -> P:
         """Return the same, kept: every step asks for it."""
-        kept: dict[Any, P] = self.__dict__.setdefault("_priors", {})  # beside the fields, which are fixed
+        kept: dict[Any, P] = self.__dict__.setdefault("_priors", {})  # in addition to the fields, which are fixed
         sizes = tuple(self.sizes(data).values())
         if sizes not in kept:
             kept[sizes] = self.new_prior(data)

@@ -26,7 +26,7 @@ class DataclassInstance(Protocol):
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """What is known of a field."""
+    """Declaration of a field."""
 
     label: str  # names it in messages
     positive: bool = False  # whether its entries must be > 0
@@ -47,7 +47,7 @@ class Hyperparameter:
         return self._entries(value, self.label, len(self.axes))
 
     def _entries(self, value: Any, label: str, depth: int) -> Any:
-        """Check a number, or a list of what is one level less deep."""
+        """Check a number, or a list nested one level less deep."""
         several = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
         if not depth or not several:
             return _number(value, label, self.positive)
@@ -127,7 +127,7 @@ def _declared(default: Any, hyperparameter: Hyperparameter, kw_only: bool = Fals
 
 
 def hyperparameters(model: DataclassInstance | type[DataclassInstance]) -> dict[str, Hyperparameter]:
-    """Return what is known of each declared field of a model, or of its class."""
+    """Return the declaration of each field of a model, or of its class."""
     return {f.name: f.metadata["hyperparameter"] for f in fields(model) if "hyperparameter" in f.metadata}
 
 
@@ -152,7 +152,7 @@ def _mapped[M: DataclassInstance](model: M, change: Callable[[int, Hyperparamete
 
 
 def in_units[M: DataclassInstance](model: M, factor: float, shift: float) -> M:
-    """Return the model for outcomes ``factor * y + shift``: its prior, and what is known, in the new units."""
+    """Return the model for outcomes ``factor * y + shift``: its prior and known constants in the new units."""
     moved = _mapped(model, lambda _, prior, value: prior.in_units(value, factor, shift))
     known = [f for f in fields(model) if "known" in f.metadata and getattr(model, f.name)]
     numbers = {f.name: f.metadata["known"].in_units(getattr(model, f.name), factor, shift) for f in known}

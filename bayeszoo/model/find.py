@@ -77,7 +77,7 @@ def plugins() -> dict[str, EntryPoint]:
 
 
 def names() -> list[str]:
-    """Return the names of all models at hand, sorted."""
+    """Return the names of all available models, sorted."""
     return sorted([*builtin_names(), *plugins()])
 
 
@@ -182,7 +182,7 @@ def lend(model: type[Model]) -> None:
 def find_again(name: str, own: OwnFile | None) -> type[Model]:
     """Return the class that a fit names: one of the zoo, or a plug-in or a file that the user has named, now or before.
 
-    A fit alone runs nothing, whatever it names: it may come from anybody, and the file beside it.
+    A fit alone runs nothing, whatever it names: it may come from anybody, and so may the file next to it.
     """
     if name.startswith(OVER) and (own is None or own.kind.startswith("Over")):
         base = own and own._replace(kind=own.kind.removeprefix("Over"))

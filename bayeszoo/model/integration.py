@@ -42,13 +42,13 @@ MOST_WEIGHTS, MOST_ROWS = 2, 10_000
 """Parameters of a log-concave model, and rows, up to which they are integrated over."""
 FINER_AT_CORNERS, CORNERS = 4, 100
 """How many times as many points of each axis a density with corners may take as a smooth one, and how many corners are
-few: their errors do not cancel, and may seem an eighth of what they are."""
+few: their errors do not cancel, and may seem eight times smaller than they are."""
 TIMES_FINER = {1: 32, 2: 8}
 """How many times as many intervals of each axis as `refined` begins with the finer grid has, by the axes."""
 NEGLIGIBLE = 1e-20
 """Probability of a point of the grid below which it is left out of averages over the posterior."""
 LEAST_FALL = 1.0
-"""Nats by which what is integrated for a moment that exists falls from halfway to far from the centre."""
+"""Nats by which the integrand of an existing moment falls from halfway to far from the centre."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Integrated:
 
     ``points`` are the parameters that are integrated over, of shape (P, *own shape), and ``mass`` the probability that
     each point stands for; ``halved`` is that of the grid of every other point, by which the error of a mean is seen.
-    ``derived`` has the moments of what follows from these parameters.
+    ``derived`` has the moments of quantities derived from these parameters.
     """
 
     posterior: Posterior
@@ -231,7 +231,7 @@ def _over_outer(model: Conditional, data: Values) -> Integrated:
 
 
 def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exists:
-    """Say which means and variances exist: what is integrated for them falls off far out along each axis."""
+    """Say which means and variances exist: their integrands fall off far out along each axis."""
     places, _ = integrand.far()
     exists = {}
     with np.errstate(all="ignore"):
@@ -243,7 +243,7 @@ def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exis
 
 
 def _derived(model: Model, params: Values) -> dict[str, Any]:
-    """Return what is derived from the parameters that are integrated over, but for what has no moments."""
+    """Return quantities derived from the parameters that are integrated over, without those that have no moments."""
     with suppress(KeyError, NumericalError):  # it needs others too, or is too large for a number at some point
         return {name: v for name, v in model.derived(params).items() if name not in model.without_moments}
     return {}
@@ -365,5 +365,5 @@ def _few_of(marginal: Any) -> Any:
 
 
 def _few(size: int) -> np.ndarray:
-    """Return some places of so many, first and last among them."""
+    """Return some of N places, first and last among them."""
     return np.unique(np.linspace(0, max(size - 1, 0), PROBED).astype(int)) if size else np.zeros(0, dtype=int)

@@ -1,4 +1,4 @@
-"""Models of which the distribution of one row is at hand, and those of which the outcome is one of several classes."""
+"""Models with a distribution of one row, and models whose outcome is one of several classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayeszoo.model.views import View
 
 
 class Observable(Model, family=True):
-    """The distribution of one row given the parameters is at hand as a SciPy distribution."""
+    """The distribution of one row given the parameters is a SciPy distribution."""
 
     @abstractmethod
     def likelihood(self, params: Values, data: Values) -> Any:
@@ -88,7 +88,7 @@ class Latent(Model, family=True):
 
 
 def at_rows(model: Model, params: Values, seen: Values, rows: Values, rng: np.random.Generator | None = None) -> Values:
-    """Return parameters for some rows: of those that each row of a fit has its own of, these rows' by their names.
+    """Return parameters for some rows; parameters with one entry per row are selected by row name.
 
     Those of rows that the fit does not have are drawn by the model's `own_parameters`, which may refuse.
     """

@@ -16,7 +16,7 @@ def all_but_one(
 ) -> Iterator[tuple[int, Any]]:
     """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
 
-    They are added up, from halves of halves: what is left when an outlier is subtracted has lost its digits.
+    They are added up, from halves of halves: subtracting an outlier would lose digits.
     """
     if len(groups) == 1:
         yield int(groups[0][0]), rest + statistics_of(model, data, groups[0][1:])

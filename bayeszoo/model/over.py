@@ -35,7 +35,7 @@ MOST_LAWS = 20_000
 
 @dataclass(frozen=True)
 class Over(Conditional, family=True):
-    """A closed-form model of which some fields are parameters; made by `over`.
+    """A closed-form model with some fields as parameters; made by `over`.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def over(model: ClosedForm[Any], priors: Mapping[str, Prior | str]) -> Over:
 
 
 def over_flat(model: ClosedForm[Any], names: Sequence[str]) -> Over:
-    """Make fields of a closed-form model parameters of which the evidence alone says anything."""
+    """Turn fields of a closed-form model into parameters, whose likelihood is the evidence."""
     return over(model, {name: Flat(domain(model, name).low) for name in names})
 
 

@@ -15,7 +15,7 @@ from bayeszoo.model.views import View
 
 
 class Sequential(Latent, family=True):
-    """Rows, in one or several sequences, of which each has a hidden state, one of K, that depends on the one before.
+    """Rows in one or several sequences: each has a hidden state, one of K, that depends on the previous one.
 
     `assign` is the probability of each state given all rows. Leading axes of parameters are draws, but where a step is
     of one point.

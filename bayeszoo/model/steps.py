@@ -43,16 +43,16 @@ class Chart(NamedTuple):
 
     size: int
     params: Callable[[np.ndarray], Any]
-    """Of coordinates."""
+    """Steps by coordinates."""
     slope: Callable[[np.ndarray, Any, Any], np.ndarray]
-    """Of the objective, by coordinates, the parameters and the expected statistics there."""
+    """Gradient of the objective by coordinates, given the parameters and the expected statistics there."""
 
 
 class GibbsChain(Protocol):
     """A Markov chain over latent variables, or over these and the parameters in turn."""
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw everything given all else, so many times over, from probabilities to a power of at most 1.
+        """Draw everything given all else, in N sweeps, from probabilities to a power of at most 1.
 
         Powers below 1 flatten the posterior, for warmup; a chain whose posterior has one mode need not heed them.
         """
@@ -62,7 +62,7 @@ class GibbsChain(Protocol):
 
     @property
     def log_joint(self) -> float:
-        """Log density of the ordered rows and of what the chain is over, with every constant: p(y, z), or p(y, w)."""
+        """Log density of the ordered rows and the chain's state, with every constant: p(y, z), or p(y, w)."""
 
 
 class ConcaveLikelihood(ABC):

@@ -105,7 +105,7 @@ def _stream(
 
 
 def _batch(model: Model, batch: Any, options: Mapping[str, Any]) -> Data:
-    """Read a batch, of which it must be known by itself what its columns stand for in every other."""
+    """Read a batch whose columns must mean the same in every other batch."""
     data = read(model, batch, **options)
     coding = coding_of(data)
     if isinstance(coding, FormulaCoding):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"nuts": "#1f5a92", "gibbs": "#1f5a92", "smc": "#2a8f8a", "exact": "#8a8f98", "enumerate": "#8a8f98"}
 COLOURS |= {"advi": "#d9822b", "fullrank_advi": "#b0562f", "laplace": "#7a5ea8", "vb": "#5b9a3c"}
-"""The colour of each method's draws, where no other fit has it; grey is what is exact."""
+"""The colour of each method's draws, where no other fit has it; grey for exact fits."""
 EXACT, MODE = "#16181d", "#c0392b"
 """The colours of the closed form and of the mode."""
 
@@ -67,7 +67,7 @@ def with_draws(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
 def drawable(trees: Sequence[xr.DataTree]) -> list[xr.DataTree]:
     """Return the fits that have draws and are not withheld, sampled ones first.
 
-    Independent draws of the exact posterior are left out beside others of the same model: they say nothing that its
+    Independent draws of the exact posterior are left out next to others of the same model: they say nothing that its
     density does not.
     """
     kept = [tree for tree in with_draws(trees) if not withheld(tree)]

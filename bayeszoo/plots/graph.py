@@ -66,7 +66,7 @@ def _of_a_draw(graph_of: Callable[[pm.Model], Any], pymc_model: pm.Model, attemp
 
 
 def textbook(pymc_model: pm.Model) -> nx.DiGraph:
-    """Return PyMC's graph of a model without the numbers of the prior and the copies of what is observed.
+    """Return PyMC's graph of a model without the numbers of the prior and the copies of observed variables.
 
     PyMC holds the numbers of the prior as data without axes. Nodes are in the order of declaration and have ``words``,
     ``observed`` and ``random``.

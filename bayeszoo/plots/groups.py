@@ -26,7 +26,7 @@ MOST_GROUPS = 200
 
 
 def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, against: str | None = None) -> Figure:
-    """Draw the estimates of each group, and beside them the differences of groups, with their 95% intervals.
+    """Draw the estimates of each group and the differences of groups, with 95% intervals.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ def _say_nothing(axes: Axes, marks: str) -> None:
 def plot_predictive_check(
     tree: xr.DataTree, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> Figure:
-    """Draw each quantity of the replicated data sets beside the observed one; `arviz.plot_ppc_dist` draws the outcomes.
+    """Draw each quantity of the replicated data sets and the observed one; `arviz.plot_ppc_dist` draws the outcomes.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def plot_predictive_check(
 
 
 def draw_replicates(replicates: Replicates) -> Figure:
-    """Draw each quantity of replicated data sets beside the observed one."""
+    """Draw each quantity of replicated data sets and the observed one."""
     figure, every = panels(len(replicates.replicated), 3.6, 3.0, across=4)
     for axes, (name, replicated) in zip(every, replicates.replicated.items(), strict=True):
         _draw_quantity(axes, name, replicates.observed[name], replicated)

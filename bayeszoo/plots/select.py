@@ -1,4 +1,4 @@
-"""The picture of a selection: every criterion beside the others, each relative to its best candidate."""
+"""The picture of a selection: all criteria, each relative to its best candidate."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CRITERIA = (
     Criterion("loo", "leave-one-out", True, "loo_difference_se"),
 )
 ELBO = Criterion("elbo", "ELBO", True)
-"""Of models with latent variables only."""
+"""Criteria of models with latent variables only."""
 
 
 def plot_select(table: pd.DataFrame) -> Figure:

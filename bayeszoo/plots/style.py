@@ -92,7 +92,7 @@ def panels(
 
 
 def short(name: object, most: int = MAX_NAME) -> str:
-    """Return a name of a user's as a line of at most so many characters, without the middle of one that is longer."""
+    """Return a user's name as a line of at most N characters; longer names lose their middle."""
     text = "".join(c if c.isprintable() else " " for c in str(name))
     return text if len(text) <= most else f"{text[: most // 2]}…{text[(1 - most) // 2 :]}"
 

@@ -41,7 +41,7 @@ _ABOUT = (
 
 @dataclass(frozen=True)
 class Checked:
-    """A fit beside data sets that its model makes; what it does not allow for is an error of `predictive_check`."""
+    """A fit and data sets that its model generates; refusals are errors of `predictive_check`."""
 
     tree: xr.DataTree
 
@@ -113,7 +113,7 @@ def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left
 
 
 def _predictive(checked: Checked) -> list[Any]:
-    """List and draw the quantities of replicated data sets beside the observed ones."""
+    """List and draw the quantities of replicated data sets and the observed ones."""
     columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
     keys = ["observed", "mean", "q025", "q975", "p_value", "mcse", "withheld"]
     rows = [_quantity(cells, _total(checked.frame)) for cells in checked.frame[keys].itertuples()]
@@ -129,7 +129,7 @@ def _predictive(checked: Checked) -> list[Any]:
 
 
 def _quantity(cells: Sequence[Any], count: int) -> list[str]:
-    """Return a row of the table of quantities, with the digits that so many replicates support."""
+    """Return a row of the table of quantities, with the digits that N replicates support."""
     name, observed, mean, low, high, p, mcse, why = cells
     error = (high - low) / 4 / np.sqrt(count)  # as if 95% of them were two sds about their mean
     spread = [estimate(value, times * error) for value, times in ((mean, 1), (low, 2.7), (high, 2.7))]
@@ -143,7 +143,7 @@ def _known(replicates: Replicates, names: Sequence[str]) -> Replicates:
 
 
 def _outcomes(tree: xr.DataTree) -> Any:
-    """Draw the outcome beside replicates of it, as ArviZ does."""
+    """Draw the outcome and its replicates, as ArviZ does."""
     import arviz_plots
 
     with warnings.catch_warnings(action="ignore"):  # of outcomes that are 0 and 1
@@ -154,7 +154,7 @@ def _outcomes(tree: xr.DataTree) -> Any:
 def _prior_predictive(tree: xr.DataTree) -> Folded:
     """Compare the data with what the model makes before it has seen any."""
     lead = (
-        "Data sets drawn from the prior, beside the observed one. A weak prior allows almost anything, and is wide "
+        "Data sets drawn from the prior, and the observed one. A weak prior allows almost anything, and is wide "
         "here; one that leaves the observed outside says something else than the data."
     )
     caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."

@@ -21,7 +21,7 @@ ABOUT_PLUGGED_IN = "Parameter uncertainty is ignored (point estimate)."
 
 
 def about_rows(whole: Mapping[str, object], rows: int) -> list[str]:
-    """Say of what rows the scores are, from the attributes of the table of decisions and how many it has."""
+    """Say which rows are scored, from the attributes of the table of decisions and how many it has."""
     if whole["rows_are"] == "left out":
         said = [ABOUT_WITHHELD.format(**whole, rows=rows)] * bool(whole["rows_withheld"])
         return [ABOUT_LEFT_OUT.format(**whole), *said]

@@ -91,7 +91,7 @@ def _remarks(main: xr.DataTree) -> list[Any]:
     """Say what is not drawn one by one, and why."""
     blocks: list[Any] = []
     if not Fit(main).is_shown and main.attrs["kind"] == "sampled":
-        words = "Estimates are withheld: these are pictures of what went wrong, not of the posterior."
+        words = "Estimates are withheld: these pictures show the failure, not the posterior."
         blocks.append(Words(words, "bad"))
     if why := components_withheld(main):
         blocks.append(Skipped("pictures of single components", why))

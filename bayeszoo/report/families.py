@@ -50,7 +50,7 @@ _ROWS_SHOWN = 12
 
 
 class Answer(NamedTuple):
-    """What a person asked a model for: ``beside`` and ``under`` the verdicts, and what needs the width ``below``."""
+    """The answer of a fit: next to (``beside``) and ``under`` the verdicts, and wide parts ``below``."""
 
     beside: Sequence[Any] = ()
     below: Sequence[Any] = ()
@@ -133,7 +133,7 @@ def states(tree: xr.DataTree) -> Answer:
 
 
 def topics(tree: xr.DataTree) -> Answer:
-    """List the words of the topics with what is known of each topic as a whole, and draw them."""
+    """List the words of the topics with facts about each topic, and draw them."""
     top = min(10, tree["posterior"]["topics"].shape[-1])
     frame = words_of(tree, top)
     caption = "The most probable words of each topic: the mean as a bar, the 95% interval as a line."
@@ -226,7 +226,7 @@ def _numbers(frame: pd.DataFrame, data: Any) -> np.ndarray | None:
 
 
 def _apart(values: np.ndarray, components: pd.Series) -> np.ndarray:
-    """Return the two columns of which the components explain the largest shares of the variance, in their order."""
+    """Return the two columns whose variance the components explain best, in their order."""
     import pandas as pd
 
     columns = pd.DataFrame(values)

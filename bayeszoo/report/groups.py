@@ -45,7 +45,7 @@ def contrast_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 
 def _contrast(row: dict[Any, Any]) -> list[str]:
-    """Write a contrast with its errors and intervals; a ratio only of what is positive."""
+    """Write a contrast with its errors and intervals; a ratio only for positive quantities."""
     values, has_ratio = list[str](), not math.isnan(row["ratio"])
     for name in ("p_greater", "difference"):
         value, error = row[name], row[f"{name}_mcse"]

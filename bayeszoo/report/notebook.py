@@ -73,7 +73,7 @@ def in_python(step: str) -> str:
 
 
 def _densities(tree: xr.DataTree) -> str:
-    """Draw the density of the first entry of each parameter; nothing of a point estimate or of what is withheld."""
+    """Draw the density of the first entry of each parameter; nothing for point estimates and withheld quantities."""
     shown = drawable([tree])
     if not shown:
         return ""
@@ -92,7 +92,7 @@ def _picture(make: Callable[[], Any], alt: str) -> str:
 
 
 def _by_group(tree: xr.DataTree) -> str:
-    """Show fits by group: what is withheld, the estimates, what the groups differ by, and a picture of both."""
+    """Show fits by group: withheld numbers, the estimates, the contrasts of the groups, and a picture of both."""
     frame = contrasts(tree)
     held = _lines(f"withheld: {line}" for line in frame.attrs["withheld"])
     tables = f"{_table(*estimates_by_group(tree))}{_table(*contrast_rows(frame))}"
@@ -107,7 +107,7 @@ def view(tree: xr.DataTree) -> View:
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, or what was loaded.
+        A fit, from `fit` or `load`.
 
     Raises
     ------

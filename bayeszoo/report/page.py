@@ -181,7 +181,7 @@ def _template() -> jinja2.Template:
 
 
 def _visible(value: Any) -> Any:
-    """Return text without characters that nobody would see; what is markup already, and numbers, as they are."""
+    """Return text without invisible characters; markup and numbers are not changed."""
     return escaped_lines(value) if type(value) is str else value
 
 

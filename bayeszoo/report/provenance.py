@@ -1,4 +1,4 @@
-"""What was asked (the model as its file states it, the prior, the data, the graph), and how to get it again."""
+"""Provenance: the model as its file states it, the prior, the data, the graph, and how to reproduce the fit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def about(models: Iterable[type[Model]]) -> list[str]:
 
 
 def section(trees: Mapping[str, xr.DataTree]) -> Section:
-    """Say what was asked: each model, by a fit of it, and the data, which are the same."""
+    """Describe each model, by a fit of it, and the data, which are the same."""
     data, options = Fit(next(iter(trees.values()))).observed, {name: _model(tree) for name, tree in trees.items()}
     model = Fit(next(iter(trees.values()))).model
     table_of = f"The table: {type(model).inputs.describe()}."
@@ -92,7 +92,7 @@ def _graph(model: Model, data: Data | Accumulated) -> Any:
 
 
 def _paragraphs(words: str) -> list[Words | Code]:
-    """Split a docstring: what is indented is mathematics and stays as it is."""
+    """Split a docstring: indented text is mathematics and stays as it is."""
     parts = [part for part in words.replace("``", "").split("\n\n") if part.strip()]
     return [
         Code(dedent(part))
@@ -103,7 +103,7 @@ def _paragraphs(words: str) -> list[Words | Code]:
 
 
 def _prior(model: Model, data: Data | Accumulated) -> TableBlock:
-    """List the fields with where each came from, as far as its value tells."""
+    """List the fields and the likely origin of each, judged by its value."""
     known, values = hyperparameters(model), fields_of(model)
     is_given = isinstance(model, Over)  # the fields of its model, and priors of the others
     weak = fields_of(type(model).weak(data)) if isinstance(data, Data) and not is_given else {}

@@ -26,7 +26,7 @@ MOST_DIGITS = 10
 _DIGITS = {"r_hat": 4, "sd_ratio": 3, "error_sd": 2, "error_mcse": 2, "evidence_gap": 3, "elbo_gap": 3}
 _DIGITS |= dict.fromkeys(("evidence_se", "elbo_se", "loo_se", "loo_mcse"), 2)
 _DIGITS |= dict.fromkeys(("standardized", "PIT", "normal score", "leverage", "k-hat", "p"), 3) | {"MC error": 2}
-"""Significant digits of what tells about estimates, and of residuals."""
+"""Significant digits of diagnostics and of residuals."""
 _PLACES = ("mean", *QUANTILES)
 _NATS = ("log_evidence", "elbo")
 _PARTS = {"posterior": "parameters", "derived": "derived"}
@@ -49,7 +49,7 @@ ABOUT_COMPARISON = (
 
 
 def number(value: Any, digits: int = 5) -> str:
-    """Format a number; what is missing becomes a dash."""
+    """Format a number; a missing one becomes a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
     return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
@@ -58,8 +58,8 @@ def number(value: Any, digits: int = 5) -> str:
 def estimate(value: Any, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
     """Format an estimate so that its last digit is of the order of its Monte Carlo error.
 
-    Without an error it has five significant digits, or as many as show two of the ``sd`` beside it; where ``digits``
-    are asked for it has so many, whatever the error.
+    Without an error it has five significant digits, or as many as show two of its ``sd``; where ``digits``
+    are asked for it has that many, whatever the error.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def estimate_rows(
 
 
 def _without_rounding(summary: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return the summary without what is rounding in probabilities at an edge, where a climb comes ever nearer to 0."""
+    """Return the summary without rounding errors of probabilities at an edge, where a climb comes ever nearer to 0."""
     if kind != "point estimate" or summary["mean"] is None:
         return summary
     values = np.asarray(summary["mean"])
@@ -163,7 +163,7 @@ def _cell(
 def statistic(key: str, value: Any, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
     """Format a statistic by its name: an estimate by its error, and what tells about one to a few digits.
 
-    A mean or a quantile that has no error is shown to two digits of the ``sd`` beside it.
+    A mean or a quantile without an error is shown to two digits of its ``sd``.
     """
     if key in ("ess_bulk", "ess_tail") and math.isfinite(value):
         return f"{value:.0f}"
@@ -183,7 +183,7 @@ def without_error(value: float, digits: int | None = None) -> str:
 
 
 def none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]], checks: Mapping[str, Any]) -> str:
-    """Say in a line that no estimate is shown, and why: the worst diagnostics, or the checks that failed beside these.
+    """Say in a line that no estimate is shown, and why: the worst diagnostics, or other checks that failed.
 
     Where chains mix well their diagnostics would only mislead.
     """
@@ -294,7 +294,7 @@ def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[s
 
 
 def topic_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns of a table of topics, and one row a topic: what is known of it as a whole, and its words."""
+    """Return the columns of a table of topics, and one row for each topic: facts about it, and its words."""
     known = [name for name in ("shares", "stability", "coherence") if frame.attrs[name]]
     labels = dict.fromkeys(frame.index.get_level_values("topic"))
     rows = [

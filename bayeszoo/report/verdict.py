@@ -101,7 +101,7 @@ _WORDS = {"exact": _exact, "point estimate": _point, "approximate": _approximate
 
 
 def _worst(document: Mapping[str, Any], name: str) -> float | None:
-    """Return the worst figure of a check, of parameters and of what is derived from them."""
+    """Return the worst figure of a check, of parameters and derived quantities."""
     checks = document["gate"]["checks"]
     values = [checks[key]["value"] for key in (name, f"derived: {name}") if key in checks]
     known = [value for value in values if value is not None]
@@ -132,7 +132,7 @@ def _all(document: Mapping[str, Any], key: str) -> np.ndarray:
 
 
 def section(named: Named, main: str, pictures: Sequence[object]) -> Section:
-    """List the checks of every fit, those that passed folded, and draw the run; ``main`` is shown first."""
+    """List the checks of every fit, passed ones folded, and draw the run; ``main`` is shown first."""
     options = {name: _checks(document) for name, (_, document) in named.items()}
     return Section("gate", "Did the computation work?", [Words(_LEAD), Choice("fit", options, main), *pictures])
 
@@ -167,7 +167,7 @@ def estimates(named: Named, main: str) -> Choice:
 
 
 def comparison(frame: pd.DataFrame) -> list[Any]:
-    """Put all fits side by side, figures of the whole first; what is withheld throughout is left out."""
+    """Compare all fits in a table, figures of whole fits first, without figures that all fits withhold."""
     said = []
     for title, columns, rows, words in tables.comparison_tables(frame):
         names = columns.index("fit") + 1

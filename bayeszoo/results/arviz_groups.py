@@ -32,7 +32,7 @@ GROUPS = ("log_likelihood", "posterior_predictive", "prior", "prior_predictive",
 MOST_UNASKED = 4_000_000
 """Numbers in all groups together up to which `fit` makes them unasked: 32 MB."""
 BLOCK = 2**22
-"""Rows times draws of which a group is computed at a time: beside the group itself little memory is needed."""
+"""Rows times draws computed at a time for a group: little memory is needed besides the group itself."""
 PRIOR_DRAWS = 1000  # draws of ``prior`` and ``prior_predictive``, in one chain
 
 
@@ -46,7 +46,7 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned, or what was loaded.
+        A fit, from `fit` or `load`.
     groups : sequence of str
         Of ``log_likelihood``, the log density of each row at each draw, latent variables and parameters of single rows
         integrated out, in nats; of rows
@@ -88,7 +88,7 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
 
 
 def extend_unless_stopped(tree: xr.DataTree, groups: Sequence[str] | None) -> None:
-    """Add groups in place, by default those that a fit can have while they are small; after Ctrl-C no further ones."""
+    """Add groups in place, by default all that a fit can have while they are small; after Ctrl-C no further ones."""
     add = partial(extend_while_small, tree) if groups is None else partial(extend, tree, groups)
     if signals.unless_stopped(add) is None:
         left_out = "groups are left out, as the run was stopped; bz.extend(tree) adds them"
@@ -158,7 +158,7 @@ def _draws(fit: Fit) -> dict[str, np.ndarray]:
 
 
 def _in_blocks(draws: Values, numbers: int, compute: Callable[[Values], np.ndarray]) -> np.ndarray:
-    """Compute so many numbers a draw, of some draws of a chain at a time, and store them in one array of all."""
+    """Compute N numbers a draw, of some draws of a chain at a time, and store them in one array of all."""
     chains, count = np.shape(next(iter(draws.values())))[:2]
     some, values = max(1, BLOCK // max(1, numbers)), None
     for chain, first in itertools.product(range(chains), range(0, count, some)):

@@ -134,7 +134,7 @@ def _tree(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
 
 
 def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, labels: Labelled) -> dict[str, Any]:
-    """Return the groups of a model whose labels mean nothing: draws as they came, the permutations, what is free."""
+    """Return the groups of a model with exchangeable labels: original draws, permutations, invariants."""
     return {
         "unaligned": draws,
         "labels": {"permutation": labels.permutations, **({} if labels.signs is None else {"sign": labels.signs})},
@@ -189,7 +189,7 @@ def _variables(
 
 
 def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset]:
-    """Split the data into what was observed, and what was given with it; labels are coordinates of the second.
+    """Split the data into observed variables and constants; labels are coordinates of the constants.
 
     Of rows that were not kept there are the statistics.
     """

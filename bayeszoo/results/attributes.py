@@ -1,4 +1,4 @@
-"""What the attributes of a fit must be, whoever wrote its file: what is read of a fit later need not be doubted.
+"""Checks of the attributes of a fit, whoever wrote its file, so that later code can trust them.
 
 A digest shows accidents, not forgery, so that a file may say anything. All of it is data: nothing that is written in a
 file is run, looked up but by the names of the zoo, opened or evaluated but by the check of formulas.
@@ -73,7 +73,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_figure(value: object) -> bool:
-    """Say whether a value is a number as `dumps` writes it: what is not finite is a word, or nothing."""
+    """Say whether a value is a number as `dumps` writes it: a non-finite one is a word or null."""
     return _is_number(value) or (not isinstance(value, list | dict) and value in _NO_NUMBERS)
 
 
@@ -102,7 +102,7 @@ def _mapping_of(name: Check, each: Check, value: object) -> bool:
 
 
 def _has(required: Mapping[str, Check], optional: Mapping[str, Check], value: object) -> bool:
-    """Say whether a mapping has what is required, and what it has of these is as it must be."""
+    """Say whether a mapping has all required keys, and valid values."""
     return (
         isinstance(value, dict)
         and required.keys() <= value.keys()
@@ -339,7 +339,7 @@ def _check_draws(tree: xr.DataTree) -> None:
 
 
 def _check_statistics(tree: xr.DataTree, group: str) -> None:
-    """Refuse means, sds and quantiles that are not those of the draws beside them."""
+    """Refuse means, sds and quantiles that are not those of the draws."""
     known = tree[group].to_dataset()
     labels = known.coords.get("statistic")
     names = [] if labels is None or labels.dims != ("statistic",) else labels.to_numpy().tolist()
@@ -353,7 +353,7 @@ def _check_statistics(tree: xr.DataTree, group: str) -> None:
 
 
 def _check_replicates(tree: xr.DataTree, group: str) -> None:
-    """Refuse replicates that do not stand beside the outcomes, or that have no chains."""
+    """Refuse replicates that do not match the outcomes, or that have no chains."""
     outcomes = tree["observed_data"].data_vars if "observed_data" in tree.children else {}
     replicates = tree[group].data_vars
     alike = ({*v.dims} == {"chain", "draw", *outcomes[k].dims} for k, v in replicates.items() if k in outcomes)

@@ -1,4 +1,4 @@
-"""What must be said beside the numbers of a fit, or in their place: which checks did not pass, and what to try next."""
+"""Warnings about the numbers of a fit, or the reason why they are withheld: failed checks, and what to try next."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def warn(tree: xr.DataTree) -> None:
 def next_step(tree: xr.DataTree) -> str:
     """Name the command, or the options of the same command, to try where numbers are withheld; else nothing.
 
-    They are where a check of the gate failed, or those of single components, of which the draws do not agree.
+    They are withheld where a check of the gate failed; those of single components where the draws do not agree on them.
     """
     fit = Fit(tree)
     failed = {name for name in fit.failed if fit.checks[name]["verdict"] == "failed"}
@@ -107,7 +107,7 @@ def _named(fit: Fit) -> str:
 
 
 def _same_data(fit: Fit) -> str:
-    """Return the words of the command that name its data, as far as they are one file or an example."""
+    """Return the words of the command that name its data, if they are one file or an example."""
     words = shlex.split(str(fit.tree.attrs.get("command", "")))
     if len(words) > 2 and words[0] == "fit" and not words[2].startswith("-"):
         return f"{shlex.quote(words[2])} "
@@ -116,7 +116,7 @@ def _same_data(fit: Fit) -> str:
 
 
 def _may_be_unbounded(fit: Fit) -> bool:
-    """Say whether the sampler went up a density as far as it was let, as under an improper prior."""
+    """Say whether the sampler seems to climb an unbounded density, as under an improper prior."""
     values = {name: check["value"] for name, check in fit.checks.items()}
     sizes = fit.tree["posterior"].sizes
     return not care_may_help(values, sizes["chain"] * sizes["draw"])
@@ -141,7 +141,7 @@ def _mending(fit: Fit, failed: set[str], unbounded: bool) -> list[str]:
 
 
 def _other_methods(fit: Fit) -> list[str]:
-    """Return other methods that the model has: after an approximation first those that draw."""
+    """Return other methods that the model has: after an approximation, sampling methods first."""
     model = fit.model
     gibbs, vb = isinstance(model, Collapsed), isinstance(model, Variational)
     exact = is_exact(type(model)) and not (isinstance(model, LogConcave) and beyond_quadrature(model, fit.data))

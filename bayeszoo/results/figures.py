@@ -106,7 +106,7 @@ def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
 
 
 def _matrix(tree: xr.DataTree) -> np.ndarray:
-    """Return the closed form, or the covariance of the draws; NaN beside what has no variance."""
+    """Return the closed form, or the covariance of the draws; NaN for quantities without a variance."""
     fit = Fit(tree)
     if fit.kind == "exact" and isinstance(fit.model, ClosedForm):
         return np.asarray(fit.model.posterior(fit.stats).covariance())

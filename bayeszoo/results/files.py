@@ -1,4 +1,4 @@
-"""Save and load fits: atomically, without overwriting by accident, and without trusting what is read.
+"""Save and load fits: atomically, without overwriting by accident, and without trusting the file.
 
 A fit is netCDF-4 (HDF5) through h5netcdf. No pickle is read or written.
 """

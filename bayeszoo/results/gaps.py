@@ -31,13 +31,13 @@ class Gaps:
 
     @property
     def are_shown(self) -> np.ndarray:
-        """Which entries are near enough to be shown, at least with their gaps; those that are not known are."""
+        """Which entries are near enough to be shown, at least with their gaps; unknown ones count as near."""
         far = (np.abs(self.mean) > SHOWN_MEAN_GAP) | (self.sd > SHOWN_SD_RATIO) | (self.sd < 1 / SHOWN_SD_RATIO)
         return ~far
 
 
 def statistics_of(draws: np.ndarray, has_moments: bool = True) -> np.ndarray:
-    """Return what is printed of draws (chain, draw, ...), the `STATISTICS` along the first axis.
+    """Return the printed `STATISTICS` of draws (chain, draw, ...), along the first axis.
 
     A mean or sd that the tails of the draws do not tell is NaN, as are both where there are none.
     """

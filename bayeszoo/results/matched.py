@@ -22,9 +22,9 @@ _MARK, _MARKS = "numbered_together", itertools.count(1)
 
 
 def matched(trees: list[Any]) -> list[Any]:
-    """Return fits of the same data, their components numbered as in the best of those that show components.
+    """Return fits of the same data, their components numbered as in the best fit that shows components.
 
-    What is returned carries a mark, and is returned as it is when asked for again, all or some of it.
+    Returned fits are marked, and are returned unchanged when passed again.
     """
     marks = {tree.attrs.get(_MARK) for tree in trees}
     if len(trees) < 2 or (len(marks) == 1 and None not in marks):

@@ -34,7 +34,7 @@ Labels = Callable[[str], Entries]
 
 
 class Measured(NamedTuple):
-    """What is known of a fit by an approximation."""
+    """Facts, checks and reference numbers of an approximation."""
 
     statistics: Mapping[str, np.ndarray]
     """The posterior's mean, sd and quantiles of each quantity that has no closed form, along the first axis."""
@@ -61,7 +61,7 @@ def measure(
     labels: Labels,
     facts: Mapping[str, object],
 ) -> Measured:
-    """Measure what is printed of an approximation, by the closed form or by reference draws.
+    """Measure the printed numbers of an approximation, by the closed form or by reference draws.
 
     Parameters
     ----------
@@ -73,12 +73,12 @@ def measure(
     labels : callable
         Names the entries of a quantity.
     facts : mapping
-        What is known of the fit, as ``k_hat``.
+        Facts about the fit, such as ``k_hat``.
 
     Returns
     -------
     Measured
-        Its facts ``withheld`` and ``parameters_withheld`` name what is too far off to be shown.
+        Its facts ``withheld`` and ``parameters_withheld`` name the quantities that are too far off to be shown.
     """
     from bayeszoo.inference.reference import reference  # loads PyTensor, for which exact answers do not wait
 

@@ -57,7 +57,7 @@ def _dataset(values: np.ndarray, leading: tuple[str, ...], quantities: Sequence[
 
 
 def _scalars(tree: xr.DataTree, groups: Sequence[str]) -> list[tuple[str, str, tuple[int, ...], str]]:
-    """Return group, name, index and label of each scalar that is shown: not of what is withheld by itself."""
+    """Return group, name, index and label of each scalar that is shown, without those that are withheld alone."""
     withheld = set(Fit(tree).facts.get("withheld", ()))
     return [
         (group, name, index, label)

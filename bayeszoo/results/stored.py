@@ -44,7 +44,7 @@ class _Attribute[T]:
 
 
 _MEMORIES: dict[int, dict[str, tuple[Hashable, Any]]] = {}
-"""What is known of each living tree, by its `id`: under a name, what the value was computed from, and the value."""
+"""Cache of each living tree, by its `id`: under a name, the source of a value, and the value."""
 
 
 FITS = "fits"
@@ -106,7 +106,7 @@ class Fit:
         return self._memory[name][1]
 
     def once(self, name: str, of: xr.Variable, compute: Callable[[], Any]) -> Any:
-        """Return what was computed under a name from a variable of the tree, or compute it."""
+        """Return the cached value of a name and a variable of the tree, or compute it."""
         return self._kept(name, _Identity(of), compute)
 
     def parsed(self, name: str) -> Any:
@@ -362,7 +362,7 @@ def _memory_of(tree: xr.DataTree) -> dict[str, tuple[Hashable, Any]]:
 
 
 def dumps(value: object) -> str:
-    """Write JSON without the NaN and Infinity that JSON does not have: what is not finite becomes null or a word."""
+    """Write JSON without NaN and Infinity, which JSON lacks: non-finite numbers become null or a word."""
     return json.dumps(_finite(value))
 
 

@@ -154,7 +154,7 @@ def components_withheld(tree: xr.DataTree) -> str:
 def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
     """Say whether a quantity is withheld because it is of single components, which are.
 
-    Those by which the gate judged the chains do not depend on labels, and nor does what is derived.
+    The diagnostics of the gate do not depend on labels, nor do derived quantities.
     """
     is_label_free = "invariants" in tree.children and name in tree["invariants"].data_vars
     return group == "posterior" and bool(components_withheld(tree)) and not is_label_free
@@ -267,7 +267,7 @@ def errors(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None
     posterior, kind = posterior_of(tree, name), tree.attrs["kind"]
     if mean is None or kind == "exact" or posterior is None:
         return {}
-    if kind == "approximate":  # of what is withheld too: the gap says why
+    if kind == "approximate":  # of withheld quantities too: the gap says why
         measured_gaps = gaps((Fit(tree).draws() | Fit(tree).draws("derived"))[name], _stacked(posterior))
         return {"error_sd": measured_gaps.mean, "sd_ratio": measured_gaps.sd}
     exact_mean, exact_sd = np.asarray(posterior["mean"]), np.asarray(posterior["sd"])
@@ -341,7 +341,7 @@ _RANKS = {"sampled": 0, "exact": 1, "approximate": 2, "point estimate": 3}
 
 
 def best(trees: Sequence[xr.DataTree]) -> xr.DataTree:
-    """Return the fit that a reader should look at first: what is shown before what is withheld, then draws."""
+    """Return the fit that a reader should look at first: shown before withheld fits, then draws."""
     return min(trees, key=lambda tree: (not _shows_any(tree), _RANKS[tree.attrs["kind"]], tree.attrs["status"] != "ok"))
 
 

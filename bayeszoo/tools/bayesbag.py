@@ -50,7 +50,7 @@ _MOST_PARTS = 64
 
 @dataclass(frozen=True, eq=False)
 class BayesBag:
-    """The bagged posterior beside the posterior.
+    """The bagged posterior and the posterior.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def bayesbag(
     data : anything that `read` takes, optional
         The model's first example by default.
     size : int, optional
-        Observations of a resample; as many as the data have by default, of which alone there is a mismatch index.
+        Observations of a resample; by default as many as the data have: only then is there a mismatch index.
     resamples : int
         How many are drawn, at least 10.
     seed : int, optional
@@ -210,7 +210,7 @@ class Moments:
         return Moments(mean, weights @ (self.variance + np.square(self.mean - mean)))
 
     def sampled(self) -> Moments:
-        """Return the moments of the mixture of which these are draws, with their standard errors."""
+        """Return the moments of the mixture that these draws come from, with their standard errors."""
         known = moments(self.mean[None], self.variance[None], independent=True)
         return Moments(known.mean, np.square(known.sd), known.mcse_mean, 2 * known.sd * known.mcse_sd)
 
@@ -235,7 +235,7 @@ def _moments(source: Resampled, size: int, drawn: Moments, rng: np.random.Genera
 
 
 def _every(size: int, kinds: int) -> Iterator[np.ndarray]:
-    """Go through the ways in which ``size`` observations can be of so many kinds: counts of each."""
+    """Yield the counts of each kind, for all ways in which ``size`` observations can be of N kinds."""
     for bars in itertools.combinations(range(size + kinds - 1), kinds - 1):
         yield np.diff([-1, *bars, size + kinds - 1]) - 1
 
@@ -259,7 +259,7 @@ def _linear(source: Resampled, size: int, rng: np.random.Generator) -> Moments |
 
 
 def _summary(source: Resampled, bagged: Moments, is_own_size: bool) -> pd.DataFrame:
-    """Put the bagged posterior beside the posterior, scalar by scalar."""
+    """Join the bagged posterior and the posterior, scalar by scalar."""
     posterior = source.of_data()
     own = Moments.of([posterior])
     own_mean, own_variance = own.mean[0], own.variance[0]
@@ -283,7 +283,7 @@ def _summary(source: Resampled, bagged: Moments, is_own_size: bool) -> pd.DataFr
 
 
 def _remarks(source: Resampled, summary: pd.DataFrame, is_own_size: bool) -> Iterator[str]:
-    """Yield what is to be known of the numbers."""
+    """Yield notes about the numbers."""
     if len(source.shares) == 1:
         yield "all observations are alike: resamples do not differ"
     if not is_own_size:

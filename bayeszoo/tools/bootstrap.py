@@ -32,7 +32,7 @@ ABOUT = "no prior and no evidence: the rows alone have weight, and no draw goes 
 
 
 class OneColumn:
-    """What is read for a functional of one column."""
+    """Inputs of a functional of one column."""
 
     inputs: ClassVar[Inputs] = Real("y")
     examples: ClassVar[tuple[Example, ...]] = ()
@@ -40,7 +40,7 @@ class OneColumn:
 
 
 class SeveralColumns(OneColumn):
-    """What is read for a functional of several columns."""
+    """Inputs of a functional of several columns."""
 
     inputs = Matrix("Y")
 
@@ -64,7 +64,7 @@ class Bootstrap:
     data : Data
         The rows.
     notes : tuple of str
-        What is to be known of the posterior.
+        Notes about the posterior.
     """
 
     functional: str
@@ -140,7 +140,7 @@ def bootstrap(
         When there is no such functional, the table does not hold what it takes, or a column is constant that a
         correlation is asked of.
     NumericalError
-        When a callable returns what is not finite.
+        When a callable returns a non-finite number.
 
     Examples
     --------

@@ -129,7 +129,7 @@ def weighted_correlation(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _each(function: Weighted) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Call a user's function with one vector of weights at a time, and refuse what is not a finite number."""
+    """Call a user's function with one vector of weights at a time, and refuse results that are not finite numbers."""
 
     def of(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.array([_number(function(values, each)) for each in weights])

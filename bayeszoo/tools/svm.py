@@ -33,7 +33,7 @@ else:
     pd = lazy_loader.load("pandas")
 
 PSEUDO = "pseudo-posterior: exp(-2 max(1 - y f, 0)) is no probability of an outcome, and its sum over y is not 1"
-WITHHELD = "log evidence is withheld: there is none of what does not sum to 1 over the outcomes"
+WITHHELD = "log evidence is withheld: the pseudo-likelihood does not sum to 1 over the outcomes"
 CHAINS, WARMUP = 4, 500
 MAX_GAP = 1e-6
 """Nats by which the mode may be below the highest pseudo log density, by duality."""
@@ -44,7 +44,7 @@ MARGIN = 1e-3
 
 
 class TwoClasses:
-    """What is read: a column of two classes, and columns of features."""
+    """Inputs: a column of two classes, and columns of features."""
 
     inputs: ClassVar[Inputs] = BinaryRegression("y")
     examples: ClassVar[tuple[Example, ...]] = ()
@@ -280,7 +280,7 @@ def _dual(signed: np.ndarray, precision: np.ndarray, pull: np.ndarray) -> float:
 def _chain(
     signed: np.ndarray, precision: np.ndarray, start: np.ndarray, length: tuple[int, int], rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw weights and the lam of all rows in turn; return some draws of the weights, with so many sweeps to each."""
+    """Draw weights and the lam of all rows in turn; return some draws of the weights, with N sweeps to each."""
     (draws, thin), weights = length, start + rng.standard_normal(len(start))
     kept = np.empty((draws, len(start)))
     for i in range(-WARMUP, draws * thin):

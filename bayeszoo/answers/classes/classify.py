@@ -36,7 +36,7 @@ _ERRORS = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What is known of the classes of some rows, in order: probabilities (rows, K), and one number a row.
+    """Classes of some rows, in order: probabilities (rows, K), and one number a row.
 
     ``log_p`` and ``log_p_mcse`` are the log of each probability and its error, NaN where no trial had that class, or so
     few draws carry the mean that it says nothing. ``k_hat`` and ``is_known`` are as of `LeftOut`.
@@ -98,7 +98,7 @@ def classify(
         ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
         ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others.
         Of rows left out also ``k_hat``, the Pareto shape of the weights of draws. Above `k_hat_limit` the draws do not
-        say what is known without the row: its decision is ``withheld``, its numbers are NaN, and so are the means over
+        estimate it without the row: its decision is ``withheld``, its numbers are NaN, and so are the means over
         all trials and the areas; tables and pictures leave it out. ``attrs`` has the ``basis``, and how many
         rows are withheld, ``rows_withheld``.
 
@@ -287,7 +287,7 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
 
 
 def _withheld(known: Decisions, average: LeftOut) -> Decisions:
-    """Return the decisions with NaN in place of the numbers of rows of which the average says nothing."""
+    """Return the decisions with NaN in place of numbers that the average over draws cannot estimate."""
     names = ("p", "mcse", "expected_loss", "mcse_expected_loss", "log_p", "log_p_mcse")
     values = {name: getattr(known, name).copy() for name in names}
     for each in values.values():

@@ -23,7 +23,7 @@ _INTERVAL = (0.025, 0.975)
 def scored(
     frame: pd.DataFrame, counts: np.ndarray, log_p: tuple[np.ndarray, np.ndarray], by_trials: bool
 ) -> pd.DataFrame:
-    """Add to the decisions of rows what was observed, shape (rows, K), and scores of their probabilities."""
+    """Add the observed classes (rows, K), and scores of their probabilities, to the decisions of rows."""
     classes, p = frame.attrs["classes"], _probabilities(frame)
     frame = frame.assign(**_observed(counts, classes, by_trials))
     frame.attrs["by_trials"] = by_trials
@@ -69,7 +69,7 @@ def _columns(frame: pd.DataFrame) -> list[str]:
 
 
 def _actions(frame: pd.DataFrame) -> np.ndarray:
-    """Return the place of each decision among those that there are; after them where it is withheld."""
+    """Return the index of each decision, or the number of decisions where it is withheld."""
     places = {label: place for place, label in enumerate(_columns(frame))}
     return frame["decision"].map(lambda label: places.get(label, len(places))).to_numpy(dtype=np.int64)
 

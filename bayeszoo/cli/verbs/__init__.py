@@ -1,1 +1,1 @@
-"""The verbs of the command line, those that belong together in one file."""
+"""The verbs of the command line, grouped by subject."""

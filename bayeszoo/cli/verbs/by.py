@@ -97,7 +97,7 @@ def contrasts_command(
 
 
 def _is_alone(tree: xr.DataTree) -> bool:
-    """Say whether what is compared is of one fit."""
+    """Say whether the contrasts are within one fit."""
     return is_of_groups(tree) or is_of_levels(tree)
 
 

@@ -1,4 +1,4 @@
-"""The command `check`: hold models to the contract now, or print what was found when their scorecards were stored."""
+"""The command `check`: check models against the contract, or print their stored scorecards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_command(
 ) -> int:
     """Check a model's declaration, closed forms and sampling against each other.
 
-    Without DATA: on data that the model draws from its prior, and on those that it comes with.
+    Without DATA: on data simulated from the prior, and on the model's own examples.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def check_command(
 
 
 def _show_lacking(model: type[Model]) -> None:
-    """Print what was not checked of a model and why; and of a user's own what more it could have."""
+    """Print which checks were not made and why; for a user's own model, also which steps it could add."""
     console, steps = terminal.out(), lacking(model)
     for each in steps:
         if each.checks:

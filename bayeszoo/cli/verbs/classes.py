@@ -150,7 +150,7 @@ def svm_command(
 
 
 def _show_svm(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the mode of each weight beside its pseudo-posterior, and what that is not."""
+    """Print the mode and the pseudo-posterior of each weight, and what a pseudo-posterior is not."""
     title = f"support vector machine, pseudo-posterior: tau {whole['tau']:g}, C {2 * whole['tau'] ** 2:g}"
     columns = ["weight", "mode", "mean", "sd", "2.5%", "median", "97.5%", "R-hat"]
     rows = []

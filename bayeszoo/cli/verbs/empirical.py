@@ -142,7 +142,7 @@ def _unless(is_withheld: bool, **values: Any) -> dict[str, Any]:
 
 
 def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
-    """Return what is known of fields chosen from draws: their errors, and why there is no evidence."""
+    """Return facts about fields chosen from draws: their errors, and why there is no evidence."""
     shown = _unless(
         maximum.status != "ok",
         field_error={name: maximum.error_of(name) for name in maximum.over if name in maximum.error},
@@ -182,7 +182,7 @@ def _of_full_bayes(integrated: FullBayes, rows: Data) -> dict[str, Any]:
 
 
 def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: FullBayes | None) -> list[str]:
-    """Say what is withheld and why, and where MacKay's iteration did not end at the maximum."""
+    """Say which numbers are withheld and why, and where MacKay's iteration did not end at the maximum."""
     if maximum.status != "ok":
         return ["the fields are withheld: there is no maximum to report", *maximum.reasons]
     lines = []
@@ -231,7 +231,7 @@ def _rows(described: dict[str, Any], digits: int | None) -> list[list[str]]:
 
 
 def _text(digits: int, value: object) -> str:
-    """Write a field with so many digits, a list as it is written anyway."""
+    """Write a field with N digits; lists are written in full."""
     return number(value, digits) if isinstance(value, float) else text(value)
 
 

@@ -120,7 +120,7 @@ def fit_command(
             method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")
             if why:
                 terminal.note(f"note: {why}")
-        groups = () if output is None else None  # nobody asks what is not saved
+        groups = () if output is None else None  # only saved fits are asked
         with signals.saving():
             tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.chosen)
             signals.answer()
@@ -177,7 +177,7 @@ def compare_command(
     ----------
     methods
         Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, and nuts or
-        gibbs, as far as it has them.
+        gibbs, if the model has them.
     report
         Write a page about the fits here (.html).
     plot

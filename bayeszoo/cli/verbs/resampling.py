@@ -99,7 +99,7 @@ def bayesbag_command(
 
 
 def _show_bag(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the bagged posterior beside the posterior, and what their ratio says."""
+    """Print the bagged posterior next to the posterior, and what their ratio means."""
     about = f"{escaped(whole['model'])}: {whole['kind']}, resamples of {whole['size']} observations"
     title = [about, f"{of_data(whole['data'])}, seed {whole['seed']}"]
     columns = ["quantity", "mean", "sd", "own sd", "ratio", "error of ratio", "mismatch"]
@@ -119,7 +119,7 @@ def _of_quantity(name: str, row: pd.Series, digits: int | None) -> list[str]:
 
 
 def about_data(data: Data) -> dict[str, Any]:
-    """Return what is said of a table: where it is from, its digest and its number of rows."""
+    """Return the head of a table: its source, digest and number of rows."""
     return {"source": data.source, "digest": data.digest, "rows": data.rows}
 
 

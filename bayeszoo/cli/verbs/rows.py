@@ -53,7 +53,7 @@ def assign_command(
 
 
 def _show_components(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the rows, and what is known of their labels as a whole."""
+    """Print the rows, and the expected errors of their labels."""
     console = terminal.out()
     saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])), spare=("p[",), digits=digits)
     impossible = whole.get("impossible", [])
@@ -107,7 +107,7 @@ def decode_command(
 
 
 def _show_states(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the rows, and what is known of them as a whole."""
+    """Print the rows, and facts about all of them."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("filtered", "smoothed"), digits=digits)
     if "expected_errors" in whole:
@@ -224,7 +224,7 @@ def topics_command(
 
 
 def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
-    """Return what was asked for: words of topics, topics of documents, or scores of documents."""
+    """Return the requested answer: words of topics, topics of documents, or scores of documents."""
     if asked["score"] is not None:
         if new is None:
             raise InputError("--score needs other documents", "option_needs_data", hint="give DATA")

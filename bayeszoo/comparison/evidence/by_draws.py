@@ -45,11 +45,11 @@ TENFOLD = math.log(10.0)
 NEAR = 1.0
 """How far, in the logarithm of the fields, a step of Newton's is trusted."""
 SETTLED = 2.0
-"""A climb ends where the score is zero within so many Monte Carlo errors."""
+"""A climb ends if the score is within this many Monte Carlo errors of zero."""
 MAX_ERROR = 0.1
 """Largest Monte Carlo error of the logarithm of a chosen field."""
 SAME = 4.0
-"""Two climbs ended at one maximum when they differ by no more than so many of their errors."""
+"""Two climbs ended at the same maximum if they differ by at most this many Monte Carlo errors."""
 WITHHELD = "the log evidence is withheld: it has no closed form for these data, and draws tell its slope only"
 
 
@@ -274,5 +274,5 @@ def _boundary(coordinates: SearchCoordinates, x: np.ndarray, error: np.ndarray) 
         if x[i] <= low[i] or x[i] >= high[i]:
             said[label] = still_rises("evidence", label, value)
         elif error[i] > NEAR:
-            said[label] = f"no maximum in {label}, as far as the draws tell: the evidence is level at {value:g}"
+            said[label] = f"no maximum in {label}, judged by the draws: the evidence is level at {value:g}"
     return said

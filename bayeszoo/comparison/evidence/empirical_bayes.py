@@ -28,7 +28,7 @@ from bayeszoo.model.steps import Expectation
 
 ONLY_A_BOUND = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
 MOST_STEPS = 2000
-"""Of a climb: where a field goes to an edge the ELBO rises ever more slowly, and no climb converges."""
+"""Steps of a climb: if a field goes to an edge, the ELBO rises ever more slowly and no climb converges."""
 NEAR = 1e-3
 """Relative distance to an edge of the search at which a field is at it."""
 
@@ -119,7 +119,7 @@ def empirical_bayes(
 
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of the fields to choose, or say what is wrong with them."""
+    """Return the names of the fields to choose, or refuse them."""
     if not isinstance(model, ClosedForm) and not (isinstance(model, Variational) and model.chosen_by_vb):
         raise InputError(
             f"{model.name} has no closed-form evidence to maximize", "no_closed_form", hint="see `bayeszoo list`"
@@ -159,7 +159,7 @@ class EmpiricalBayesByVB(EmpiricalBayes):
     trace: np.ndarray | None = None
 
     def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
-        """Return what is known of the ELBO, a line each."""
+        """Return lines about the ELBO."""
         after = f"{self.elbo:.{decimals}f}" if shown else "withheld"
         return [f"ELBO {self.elbo_before:.{decimals}f} -> {after}", ONLY_A_BOUND]
 
@@ -176,7 +176,7 @@ def by_vb(
     """Choose fields so that the ELBO is largest, by climbs from the fields given, each with a q at random.
 
     Variational EM (Blei, Ng and Jordan 2003, section 5.3; Bishop, PRML, section 10.2): from an optimum of q at the
-    fields given, steps of q alternate with steps of the fields, each of which climbs the ELBO. What it finds is the
+    fields given, steps of q alternate with steps of the fields; each climbs the ELBO. The result is the
     maximum of a bound, and not of the evidence.
 
     Its status is not ``"ok"`` where a field went to the edge of the search, 1e-6 or 1e6, or the best climb did not

@@ -61,7 +61,7 @@ class FullBayes:
         ``mean`` and ``sd`` of each parameter, of its shape, and ``plug_in_mean`` and ``plug_in_sd``: what the posterior
         at the maximum of the evidence says, None where there is no maximum.
     edges : dict of str to pair of float
-        Posterior probability in the lowest and in the highest tenth of what a field with bounds was integrated over.
+        Posterior probability in the lowest and the highest tenth of the range that a bounded field was integrated over.
     variance_near_bounds : dict of str to float
         The share of the variance of each field and parameter, of a vector the largest, that comes from there.
     points, plug_in, checks : tuple of int, EmpiricalBayes, list of Check
@@ -136,7 +136,7 @@ def full_bayes(
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
-        The fields, each a single number; by default those that have bounds or priors.
+        The fields, each a single number; by default all with bounds or priors.
     bounds : mapping of str to pair of float, optional
         Between which values to integrate; by default from a hundredth to a hundred times the maximum of the evidence.
         A real field, such as a mean, needs them.
@@ -265,7 +265,7 @@ def _shares(outer: Over, fitted: Integrated, laws: Mapping[str, Uniform], data: 
 
 def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.ndarray) -> np.ndarray:
     """Return the share of the variance of a mixture that comes from the points near a bound."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # what is infinite is shown as such
+    with np.errstate(invalid="ignore", divide="ignore"):  # infinite numbers are shown as infinite
         parts = np.square(sds) + np.square(means - np.tensordot(mass, means, axes=1))
         share = np.tensordot(mass * near, parts, axes=1) / np.tensordot(mass, parts, axes=1)
     return np.where(np.isfinite(share), share, 0.0)
@@ -283,7 +283,7 @@ def _figures(moments: Mapping[str, np.ndarray], marginal: Marginal) -> dict[str,
 
 
 def _prior_mass(outer: Over, grid: Grid) -> float:
-    """Return the probability, by the prior that was given, of what was integrated over."""
+    """Return the prior probability of the region of integration."""
     if not outer.is_under_another:
         return 1.0
     at, points = OuterCoordinates.of(outer, outer.integrated_over), combinations([rule.points for rule in grid.rules])

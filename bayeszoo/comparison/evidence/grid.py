@@ -98,7 +98,7 @@ def between(model: Model, bounds: Bounds) -> dict[str, Uniform]:
 
 
 def require_few(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
-    """Refuse a model without a closed form, and what is not one or two of its fields that are single numbers."""
+    """Refuse a model without a closed form, and anything but one or two of its fields that are single numbers."""
     known = require_closed_form(model, names)
     if len(names) > MAX_FIELDS:
         raise InputError(f"a grid is over one or two fields, got {', '.join(names)}", "too_many_fields")

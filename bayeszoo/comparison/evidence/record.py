@@ -68,7 +68,7 @@ class EmpiricalBayes:
         return "\n".join([*lines, *self.reasons])
 
     def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
-        """Return what is known of the evidence, a line each; what it is at the fields chosen may be withheld."""
+        """Return lines about the evidence; its value at the chosen fields may be withheld."""
         after = f"{self.log_evidence:.{decimals}f}" if shown else "withheld"
         return [f"log evidence {self.log_evidence_before:.{decimals}f} -> {after}"]
 

@@ -112,7 +112,7 @@ def _taken(array: Array, indices: Sequence[Any], codes: Array, source: Source) -
 
 
 def _places(codes: Array, length: str, source: Source) -> Array:
-    """Return codes that count from the start of an axis, none of them beside it."""
+    """Return codes that count from the start of an axis, all within bounds."""
     places = source.empty(codes.shape, "int64")
     with source.loops(codes.shape) as indices:
         code = source.assign(f"int64({codes.at(*indices)})")

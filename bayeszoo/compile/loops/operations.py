@@ -1,4 +1,4 @@
-"""PyTensor's operations as loops in the text of a numba function; of those that are rare PyTensor's own functions."""
+"""PyTensor's operations as loops in the text of a numba function; rare operations use PyTensor's own functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REDUCTIONS = {
     ps.OR: ("False", "{0} | {1}"),
     ps.AND: ("True", "{0} & {1}"),
 }
-"""Of each reduction where it starts, and its step."""
+"""Start value and step of each reduction."""
 _MANY = 16
 """Entries from which on a reduction is made of four, whose steps the processor takes at once."""
 

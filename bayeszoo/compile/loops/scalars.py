@@ -48,7 +48,7 @@ _EXACT = "float64", "bool"
 
 
 def scalars(op: Any, node: Any, inputs: Sequence[str], source: Source) -> list[str]:
-    """Write the operations of numbers, and return the names of what they give; ``node`` has their types."""
+    """Write the operations of numbers, and return the names of their results; ``node`` has their types."""
     if not isinstance(op, ps.Composite):
         return _scalar(op, node, inputs, source)
     names = dict(zip(op.fgraph.inputs, inputs, strict=True))

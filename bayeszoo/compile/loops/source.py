@@ -97,7 +97,7 @@ class Source:
         self._depth = depth
 
     def equal(self, length: str, other: str) -> str:
-        """Return the length that two axes have in common, and check it: loops would read beside their arrays."""
+        """Return the common length of two axes, and check it: loops would read out of bounds."""
         length, other = (self._equal.get(n, n) for n in (length, other))
         if length == other:
             return length

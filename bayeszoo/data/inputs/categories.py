@@ -33,7 +33,7 @@ class Categories(Inputs):
     """Outcomes in one of several categories: a column of labels, or counts.
 
     The table holds one column of labels; or a column of labels and a column ``count`` of how often each occurs; or one
-    column of counts a category, of which each row is a multinomial observation. The canonical arrays are the codes
+    column of counts a category, each row a multinomial observation. The canonical arrays are the codes
     `name`, shape (rows,), or ``counts``, shape (rows, categories), and the coordinate `axis` of labels.
     """
 
@@ -128,7 +128,7 @@ class Categories(Inputs):
         return dict(zip(labels.tolist(), arrays[COUNTS].T, strict=True))
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the categories where they are not those that occur, in order."""
+        """Name the categories if they are not the occurring ones, in order."""
         labels = arrays[self.axis].tolist()
         if self.name in arrays:
             occur = in_order(arrays[self.axis][np.unique(arrays[self.name])].tolist())

@@ -34,7 +34,7 @@ class ClassRegression(WithFeatures):
     """One column of labels, the class of each row, and columns of features, as of `WithFeatures`.
 
     The option ``classes`` says which there are, in which order; the first is the one that others are compared with. By
-    default they are those that occur, in order. The canonical arrays are codes, `name`, and the coordinate ``class`` of
+    default the occurring ones, in order. The canonical arrays are codes, `name`, and the coordinate ``class`` of
     their labels besides those of `WithFeatures`.
     """
 
@@ -48,7 +48,7 @@ class ClassRegression(WithFeatures):
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
-        """Codes of the classes, and features, all of which have names."""
+        """Codes of the classes, and named features."""
         unknown = {self.features, self.axis, CLASS}
         forms = (unknown | {self.name}, unknown)
         return Layout((self.axis, CLASS), {self.features: (self.axis,)}, {self.name: CLASS}, forms)

@@ -261,7 +261,7 @@ class Counts(Inputs):
         return [{**arrays, EXPOSURE: 0.5 + np.arange(self.size(arrays)) % 4}]
 
     def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Go through the single counts below 5000: what is left out is the far tail."""
+        """Yield the single counts below 5000: only the far tail is left out."""
         return ({self.name: np.array([count])} for count in range(5000))
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:

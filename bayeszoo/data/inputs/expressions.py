@@ -28,7 +28,7 @@ LONGEST_FACTOR = 1000
 MOST_COLUMNS = 100
 """Columns that a spline or a polynomial may make."""
 _LARGEST_BASE, _LARGEST_POWER = 1000, 100
-"""Of a power of two numbers; that of a column may be any number."""
+"""Exponent of a power of two numbers; that of a column may be any number."""
 
 _TRANSFORMS = {
     "center": (),
@@ -89,7 +89,7 @@ class Expression:
         if _depth(tree) > DEEPEST:
             raise InputError(f"{shown(text)} of the formula is nested more than {DEEPEST} deep", "too_large")
         names = [(part, part.id) for part in ast.walk(tree) if isinstance(part, ast.Name) and part.id in self.quoted]
-        for part, alias in names:  # what is refused is shown as it is written
+        for part, alias in names:  # refused text is shown as it is written
             part.id = f"`{self.quoted[alias]}`"
         self.written = ast.unparse(tree)
         self.columns = [name.strip("`") for name in _factor(tree)]
@@ -127,7 +127,7 @@ def _is_plain(name: str) -> bool:
 
 
 def functions() -> dict[str, Any]:
-    """Return what the names stand for that an expression has of its own: those that compute numbers and contrasts."""
+    """Return the values of the names that an expression defines: functions of numbers, and contrasts."""
     from formulaic.transforms import TRANSFORMS
 
     of_numbers = {name: function for name, function in vars(np).items() if _is_of_numbers(function)}
@@ -137,9 +137,9 @@ def functions() -> dict[str, Any]:
 
 
 def closed() -> dict[str, Any]:
-    """Return what formulaic is to find in place of what it knows and of Python's builtins: a second fence.
+    """Return the names that replace formulaic's own and Python's builtins: a second fence.
 
-    What is not needed is None, which cannot be called.
+    Names that are not needed are None, which cannot be called.
     """
     from formulaic.transforms import TRANSFORMS
 

@@ -40,7 +40,7 @@ class FormulaCoding(Coding):
     terms : mapping of str to list of str
         The levels of the factors that are compared with a reference, the reference first.
     variables : mapping of str to list of str
-        The columns of the table of which each column of numbers is made.
+        The columns of the table that each column of numbers is computed from.
     """
 
     formula: str = ""
@@ -51,7 +51,7 @@ class FormulaCoding(Coding):
 
     @classmethod
     def read(cls, text: str, levels: Mapping[str, list[str]]) -> tuple[str | None, Self]:
-        """Read ``outcome ~ terms``: the outcome, if it is named, and the coding as far as it needs no rows."""
+        """Read ``outcome ~ terms``: the outcome, if it is named, and the part of the coding that needs no rows."""
         with _refused(text):
             spec = _parsed(text)
         outcome, terms = getattr(spec, "lhs", None), getattr(spec, "rhs", spec)
@@ -91,7 +91,7 @@ class FormulaCoding(Coding):
 
     @property
     def made_of(self) -> Mapping[str, list[str]]:
-        """The columns of the table of which each column of numbers is made."""
+        """The columns of the table that each column of numbers is computed from."""
         return self.variables
 
     def columns(self, features: Sequence[Feature]) -> tuple[Self, dict[str, np.ndarray]]:
@@ -121,7 +121,7 @@ class FormulaCoding(Coding):
             terms = _parsed(self.formula)
             self._refuse_new_categories(terms, features)
             self._refuse_many_columns(terms, features)
-            with np.errstate(all="ignore"), _refused_levels(self.formula):  # what is not finite is refused below
+            with np.errstate(all="ignore"), _refused_levels(self.formula):  # non-finite numbers are refused below
                 matrix = _parser().materialized(terms, _decoded(self.state), self.categories, frame)
         columns = {_name(name): matrix[name].to_numpy(np.float64) for name in matrix if name != "Intercept"}
         for name, values in columns.items():
@@ -163,13 +163,13 @@ class FormulaCoding(Coding):
             raise InputError(f"the formula {shown(self.formula)} makes {count} columns", "too_large", hint=hint)
 
     def notes(self, features: Sequence[Feature]) -> list[str]:
-        """Say which levels there are, and of which terms which is the reference."""
+        """Note the levels, and the reference level of each term."""
         notes = [f"{each.column}: levels {joined(each.levels)}" for each in features if each.levels is not None]
         return notes + [f"{term}: {levels[0]} is the reference" for term, levels in self.terms.items()]
 
 
 def _has_levels(factor: Any, features: Mapping[str, Feature]) -> bool:
-    """Say whether a factor is one of levels: a column of words, or of what ``C(...)`` takes for levels."""
+    """Say whether a factor has levels: a column of words, or the argument of ``C(...)``."""
     if factor.eval_method.value == "python":
         return factor.expr.startswith("C(") and any(name in features for name in _parser().columns_of(factor)[:1])
     return factor.expr in features and features[factor.expr].levels is not None
@@ -191,7 +191,7 @@ def _series(feature: Feature) -> Any:
 
 
 def _learnt(spec: Any, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Return what is kept of the rows of a fit."""
+    """Return the statistics of the rows that a fit keeps."""
     states = {str(name): state for name, (_, state) in spec.encoder_state.items()}
     categories = {name: _encoded(list(state["categories"])) for name, state in states.items() if "categories" in state}
     terms = dict[str, list[str]]()
@@ -234,7 +234,7 @@ def _refused(text: str) -> Iterator[None]:
         raise InputError("formulas need formulaic", "missing_package", hint="pip install 'bayeszoo[formula]'") from None
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # of the formula, of a transform, or of what it was given
+    except Exception as error:  # of the formula, of a transform, or of its argument
         first = str(error).strip().partition("\n")[0]
         raise InputError(f"formula {shown(text)}: {first or type(error).__name__}", "bad_formula") from None
 
@@ -266,7 +266,7 @@ def _parser() -> ModuleType:
 
 
 def _parsed(text: str) -> Any:
-    """Return the terms of a formula, of which nothing was evaluated."""
+    """Return the terms of a formula without evaluating it."""
     return _parser().parsed(text)
 
 

@@ -34,7 +34,7 @@ class Coded(NamedTuple):
         return self if len(present) == len(self.labels) else self.among([self.labels[i] for i in present])
 
     def among(self, labels: list[str]) -> Self:
-        """Return the same column in the codes of other labels, which must hold those that occur."""
+        """Return the same column in the codes of other labels, which must include the occurring ones."""
         place = {label: float(i) for i, label in enumerate(labels)}
         places, known = np.array([place.get(label, np.nan) for label in self.labels]), ~np.isnan(self.codes)
         codes = np.full(len(self.codes), np.nan)
@@ -84,7 +84,7 @@ def texts_of(column: Column) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Alphabet:
-    """The labels that an axis takes: those of a fit, those that an option gives, or else those that occur."""
+    """The labels of an axis: of a fit, of an option, or else the occurring ones."""
 
     noun: str
     plural: str
@@ -178,7 +178,7 @@ def label_array(labels: Sequence[str]) -> np.ndarray:
 
 
 def checked_labels(name: str, values: object, least: int) -> np.ndarray:
-    """Check a coordinate that is given as such: distinct text, at least `least` of it."""
+    """Check a coordinate given by the user: distinct text, at least `least` labels."""
     column = to_column(name, values)
     if not isinstance(column.values, list):
         raise InputError(f"{name} must hold text labels", "wrong_type", column=name)
@@ -198,7 +198,7 @@ def repeated(labels: Sequence[str]) -> str | None:
 
 
 def checked_codes(name: str, values: object, labels: np.ndarray) -> tuple[Column, np.ndarray]:
-    """Check codes that are given as such: whole numbers below the number of labels; a missing one is NaN."""
+    """Check codes given by the user: whole numbers below the number of labels; a missing one is NaN."""
     column = to_column(name, values)
     if not len(column):
         raise InputError("no data rows", "no_data")
@@ -262,7 +262,7 @@ def refuse_other_outcomes(known: tuple[str, ...], data: Arrays) -> None:
 
 
 def refuse_other_labels(labels: Mapping[str, tuple[str, ...]], data: Arrays) -> None:
-    """Refuse data with other labels than those that the entries of an updated model's fields belong to."""
+    """Refuse data whose labels are not those of the entries of an updated model's fields."""
     for axis, known in labels.items():
         if axis == OUTCOMES:
             refuse_other_outcomes(known, data)

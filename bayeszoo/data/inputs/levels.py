@@ -171,7 +171,7 @@ def _heads(column: str) -> list[str]:
 
 
 def parts_of(term: str, features: Mapping[str, object]) -> list[str]:
-    """Return the features of which an interaction ``a:b`` is made."""
+    """Return the factors of an interaction ``a:b``."""
     parts = _factors(term, features)
     if not parts:
         hint = "name an interaction as a:b, of features that are used"
@@ -200,7 +200,7 @@ def _refuse_other_products(labels: Sequence[str], X: np.ndarray) -> None:
 
 
 def asked_levels(value: object) -> dict[str, list[str]]:
-    """Read the levels that are asked for: a mapping, or text ``"colour=red,green,blue"``, or a list of such texts."""
+    """Read the requested levels: a mapping, or text ``"colour=red,green,blue"``, or a list of texts."""
     if isinstance(value, Mapping):
         return {str(name): _checked(str(name), levels) for name, levels in value.items()}
     asked = dict[str, list[str]]()
@@ -230,7 +230,7 @@ def _checked(name: str, levels: object) -> list[str]:
 class Feature:
     """A column that is read as a feature: numbers, or the codes of its levels, NaN where a value is missing.
 
-    Levels that are ``fixed``, as those that were asked for, stay whichever rows are left out.
+    Levels that are ``fixed``, like requested ones, stay whichever rows are left out.
     """
 
     column: Column
@@ -278,7 +278,7 @@ class Feature:
 
     @property
     def notes(self) -> list[str]:
-        """What is to be known of the levels: which there are, and which is the reference."""
+        """Notes about the levels: names, and the reference."""
         if self.levels is None:
             return []
         if len(self.levels) == 1:

@@ -236,7 +236,7 @@ def refuse_text(table: Table, option: str = "columns", or_text: bool = False) ->
 
 
 def _as_fitted(fitted: list[str], names: list[str] | None, table: Table) -> tuple[list[str], list[str]]:
-    """Return the columns of the fit in its order, and those that were not asked for and that it has not.
+    """Return the columns of the fit in its order, and columns that are neither requested nor in the fit.
 
     Where columns have numbers and no names there may be none of these: which is which is then not known.
     """

@@ -27,7 +27,7 @@ class WithFeatures(Inputs):
 
     The table holds the outcome in the column called as `name`, or in the one that the option ``target`` names; the
     features are all other columns, or those that the option ``features`` names. In Python also a pair ``(X, y)``, or a
-    mapping of both, of which X is a data frame or has two dimensions; features without names are called ``x1``,
+    mapping of both, where X is a data frame or has two dimensions; features without names are called ``x1``,
     ``x2``, ...
 
     A feature of text has levels: each but the first, the reference, becomes a column of 0 and 1, called
@@ -176,7 +176,7 @@ class WithFeatures(Inputs):
         like: Arrays | None,
         options: Mapping[str, Any],
     ) -> Parsed:
-        """Convert the columns, drop the same rows of all of them, and say what is remarkable; ``like`` of new rows."""
+        """Convert the columns, drop the same rows of all of them, and add notes; ``like`` is the fit's data."""
         columns = [*outcome, *beside, *(feature.column for feature in features)]
         options = {**options, self.beside: beside[0].name} if beside else options
         read = [self._outcome(column, options, like) for column in outcome]
@@ -215,7 +215,7 @@ class WithFeatures(Inputs):
         return {**options, self.beside: self.beside}
 
     def _beside(self, column: Column) -> np.ndarray:
-        """Convert the column of what belongs to the outcome."""
+        """Convert the column that belongs to the outcome."""
         raise NotImplementedError
 
     def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
@@ -224,7 +224,7 @@ class WithFeatures(Inputs):
     # Python objects
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
-        """Read features in two dimensions, and the outcome beside them: a pair ``(X, y)``, or a mapping of both."""
+        """Read features in two dimensions and the outcome: a pair ``(X, y)``, or a mapping of both."""
         if isinstance(source, Mapping):
             known = {self.name, self.features, self.axis, *([self.beside] if self.beside else [])}
             ours = source.keys() <= known and has_two_dimensions(source.get(self.features))
@@ -247,7 +247,7 @@ class WithFeatures(Inputs):
         return False
 
     def _joined(self, parts: Mapping[str, object], decimal: str) -> Table:
-        """Put the columns of X, called by their own names or numbered, beside the outcome."""
+        """Join the outcome and the columns of X, called by their own names or numbered."""
         features, outcome, notes = self._columns(parts, decimal)
         outcome = [*outcome, *self._beside_in(parts, decimal)]
         columns = {column.name: column for column in features}
@@ -341,7 +341,7 @@ def _features_of(table: Table, target: str | None, options: Mapping[str, Any], b
     others = [name for name in table.columns if name not in (target, options.get(beside))]
     features: list[str] = options.get("features", others)
     if not features:
-        hint = "give a table with columns beside it"
+        hint = "give a table with feature columns"
         raise InputError(
             f"there is no feature: column {shown(target)} is the only one", "no_data", column=target, hint=hint
         )

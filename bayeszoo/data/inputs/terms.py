@@ -23,9 +23,9 @@ from bayeszoo.errors import InputError
 MOST_TOKENS = 4000
 """Names, numbers and signs of a formula."""
 LARGEST_POWER = 10
-"""Of terms, as in ``(a + b)**2``."""
+"""Exponent of a power of terms, as in ``(a + b)**2``."""
 MOST_PRODUCTS = 20_000
-"""Products of terms that a formula may ask for, those that are the same included."""
+"""Products of terms that a formula may ask for, including repeated ones."""
 
 
 class _Operators(DefaultOperatorResolver):
@@ -71,7 +71,7 @@ def _power_of(terms: Any) -> int:
 
 
 class _Parser(DefaultFormulaParser):
-    """Formulaic's, which takes some quoted columns within Python for others: what is Python is kept from it."""
+    """Formulaic's, which mistakes some quoted columns within Python: Python parts are kept from it."""
 
     written: Sequence[str] = ()
 
@@ -144,14 +144,14 @@ class _Materializer(PandasMaterializer):
     def _evaluate(self, expr: str, metadata: Any, spec: ModelSpec) -> Any:
         checked, variables = Expression(expr), set[Any]()
         quoted = {alias: self.layered_context[name] for alias, name in checked.quoted.items()}
-        # a column may be named as a function, of which it does not take the place
+        # a column may have the name of a function, which it does not replace
         names = LayeredMapping({**functions(), **quoted}, self.layered_context)
         state = spec.transform_state
         return stateful_eval(checked.text, names, {expr: metadata}, state, spec, variables=variables), variables
 
 
 def materialized(terms: Any, state: dict[Any, Any], categories: Mapping[str, Any], frame: Any) -> Any:
-    """Return the matrix of the columns that terms make of a table, by what is known of the rows of the fit."""
+    """Return the matrix of the columns of terms for a table, using the statistics of the rows of the fit."""
     known = {name: (Factor.Kind.CATEGORICAL, {"categories": list(values)}) for name, values in categories.items()}
     how = {"transform_state": state, "encoder_state": known, "na_action": "raise", "output": "pandas"}
     spec = ModelSpec(formula=terms, **how)

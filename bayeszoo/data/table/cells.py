@@ -24,11 +24,11 @@ _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,([0-9]{1,2}|[0-9]{4,})")
 class Numbers:
     """The cells of a column of a text file, all of them finite numbers with all their digits, or missing.
 
-    They were converted as the file was read; what was written is read again when it is asked for.
+    They were converted as the file was read; the original text is read again when needed.
     """
 
     values: np.ndarray
-    """Of shape (n,), float64, NaN where a value is missing."""
+    """Numbers, shape (n,), float64, NaN where a value is missing."""
     read_again: Callable[[], list[str]]
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ def plain_numbers(texts: list[str]) -> np.ndarray | None:
 
 
 def numbers_in(texts: list[str], decimal: str) -> tuple[np.ndarray, list[int]]:
-    """Convert texts to float64, NaN where one is missing, and return the indices of those that are no numbers."""
+    """Convert texts to float64, NaN where one is missing, and return the indices of texts that are not numbers."""
     is_plain = decimal == "."
     if is_plain and len(set(texts[:1000])) > 500 and (at_once := plain_numbers(texts)) is not None:
         return at_once, []  # hardly any text occurs twice

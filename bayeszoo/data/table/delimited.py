@@ -31,7 +31,7 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 def delimited_parts(
     path: Path, delimiter: str | None, decimal: str, encoding: str, header: bool, rows: int | None
 ) -> Generator[Table]:
-    """Read a text file as tables of so many rows, the last with fewer; None is for all rows at once.
+    """Read a text file as tables of N rows, the last with fewer; None is for all rows at once.
 
     All that is refused in a whole file is refused here. Names that are found again below the header, which only a whole
     file tells, may be found when earlier parts have been handed out.
@@ -164,7 +164,7 @@ def _at_once(file: TextFile, names: list[str], rows: int | None, slow: Iterator[
 
 
 def _parts(name: str, names: list[str], body: Iterator[list[str]], header: bool, rows: int | None) -> Iterator[_Part]:
-    """Read parts of exactly so many rows, each handed out when it is known whether more come."""
+    """Read parts of exactly N rows, each returned when it is known whether more come."""
     columns: list[list[str]] = [[] for _ in names]
     before, like = 0, "the header" if header else "row 1"
     for batch in batched(body, rows or _ROWS_AT_A_TIME):

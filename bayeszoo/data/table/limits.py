@@ -11,7 +11,7 @@ from bayeszoo.foundation.printable import escaped
 MOST_COLUMNS = 100_000
 MOST_ROWS = 50_000_000
 MOST_CELLS = 200_000_000
-"""Of numbers 1.6 GB; of text ten times as much."""
+"""Cells of a table: 1.6 GB of numbers, ten times as much of text."""
 LONGEST_LINE = 2**26
 """Characters."""
 _SAMPLE, _UNPACKED_SAMPLE = 2**17, 2**22

@@ -44,7 +44,7 @@ def read_parts(
     encoding: str = "utf-8",
     header: bool = True,
 ) -> Generator[Table]:
-    """Read a file in tables of so many rows, the last with fewer, holding no more at a time; None is for one table.
+    """Read a file in tables of N rows, the last with fewer, holding no more at a time; None is for one table.
 
     The columns of a part know how many rows come before it; those of a file that is in one part do not. What cannot be
     read exactly as it is is refused: at once, or when its turn comes.
@@ -126,7 +126,7 @@ def _from_frame(name: str, source: Any, decimal: str) -> Table:
 
 
 def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Table]:
-    """Read a Parquet file in tables of so many rows, or as one table."""
+    """Read a Parquet file in tables of N rows, or as one table."""
     import pyarrow
     import pyarrow.parquet as parquet
 
@@ -156,7 +156,7 @@ def _parquet_parts(path: Path, decimal: str, rows: int | None) -> Generator[Tabl
 
 
 def _categoricals(schema: Any) -> set[str]:
-    """Return the columns that pandas wrote as categoricals, of which Parquet has plain integers."""
+    """Return the columns that pandas wrote as categoricals; Parquet stores them as plain integers."""
     columns = (schema.pandas_metadata or {}).get("columns", [])
     return {column["name"] for column in columns if column["pandas_type"] == "categorical"}
 
@@ -234,7 +234,9 @@ def _categories(values: Any) -> list[Any] | None:
 
     series = nw.from_native(values, series_only=True, pass_through=True)
     native = series.to_native() if isinstance(series, nw.Series) else values
-    if str(getattr(native, "dtype", "")) == "category":  # of pandas, which makes floats of integers beside a hole
+    if (
+        str(getattr(native, "dtype", "")) == "category"
+    ):  # of pandas, which makes floats of integers if a value is missing
         return [None if _is_missing(cell) else cell for cell in native.astype(object)]
     is_categorical = isinstance(series, nw.Series) and series.dtype in (nw.Categorical, nw.Enum)
     return series.to_list() if is_categorical else None
@@ -266,7 +268,7 @@ def _array(name: str, values: object) -> np.ndarray:
     if not isinstance(series, nw.Series):
         type_of = getattr(
             values, "dtype", np.dtype(object)
-        )  # an array of pandas makes floats of integers beside a hole
+        )  # an array of pandas makes floats of integers if a value is missing
         is_nullable = not isinstance(type_of, np.dtype) and getattr(type_of, "kind", "") in ("i", "u")
         return _packed(name, values, object if is_nullable else None)
     is_wide = series.dtype in (nw.Int128, nw.UInt128) or isinstance(series.dtype, nw.Decimal)

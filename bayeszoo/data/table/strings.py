@@ -107,7 +107,7 @@ def _may_be_codes(text: bytes, ends: np.ndarray) -> bool:
 
 
 def _looked_at(strings: pa.StringArray, decimal: str) -> np.ndarray | None:
-    """Convert cells of which some are missing or stand between spaces, at worst each by itself."""
+    """Convert cells with missing values or surrounding spaces, at worst one by one."""
     import pyarrow as pa
     from pyarrow import compute
 

@@ -64,7 +64,7 @@ def quoted(names: Iterable[str]) -> str:
 def listed(rows: Sequence[int] | np.ndarray, most: int = 5, before: int = 0) -> str:
     """Write row indices (from 0) as the row numbers (from 1) that a user counts: ``row 2``, ``rows 2, 9``.
 
-    ``before`` rows of the table come before those that are indexed.
+    ``before`` rows of the table come before the indexed ones.
     """
     numbers = ", ".join(str(before + int(row) + 1) for row in rows[:most])
     return f"row{'s' if len(rows) > 1 else ''} {numbers}{', ...' if len(rows) > most else ''}"
@@ -208,7 +208,7 @@ def complete(
 ) -> tuple[list[np.ndarray], tuple[str, ...]]:
     """Refuse, or drop, the rows in which a column has no value: its number is NaN.
 
-    Refused too is a table of which no row is complete; a part of a table may have none.
+    A table without a complete row is refused too; a part of a table may have none.
     """
     arrays = list(arrays)
     holes, notes = _incomplete(columns, arrays, missing, hint)

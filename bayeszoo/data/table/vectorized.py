@@ -36,7 +36,7 @@ FEWEST = 1_000
 BLOCK = 2_000_000
 """Bytes that are read at a time."""
 _BYTES_A_ROW = 100
-"""Of a part only about as many bytes are read ahead as it has."""
+"""Bytes read ahead of a part: about as many as it has."""
 UTF8 = frozenset({"utf-8", "utf8", "utf_8"})
 _THREADS = min(4, os.cpu_count() or 1)
 
@@ -91,7 +91,7 @@ class TextFile:
     # Tables
 
     def parts(self, rows: int | None) -> Iterator[tuple[list[list[str] | Numbers], bool]]:
-        """Read tables of so many rows, or all at once, and say of each whether it is the last."""
+        """Read tables of N rows, or all at once, and say of each whether it is the last."""
         import pyarrow as pa
 
         if rows is None:
@@ -125,9 +125,9 @@ class TextFile:
     def _read(
         self, wanted: Collection[int], texts: Collection[int]
     ) -> tuple[dict[int, list[str] | _Growing], set[int]]:
-        """Convert columns block by block, to text those that are said to be it, and those that are in the first block.
+        """Convert columns block by block: to text if requested, or if the first block holds text.
 
-        Returned beside them: those that hold a word only after blocks of numbers, whose text was not kept.
+        Also returned: columns with a word only after blocks of numbers, whose text was not kept.
         """
         body, late = self._body(BLOCK), set[int]()
         first = self._converted(next(body, b""), wanted, texts)
@@ -167,7 +167,7 @@ class TextFile:
         except pa.ArrowInvalid:
             raise Misfit from None
         shortest, longest = zip(*map(lengths, table.columns), strict=True)
-        has_blank_line = self.width > 1 and not shortest[0] and _has_blank_line(block)  # of which pyarrow makes a row
+        has_blank_line = self.width > 1 and not shortest[0] and _has_blank_line(block)  # which pyarrow reads as a row
         if has_blank_line or max(longest) > csv.field_size_limit():
             raise Misfit
         return table
@@ -264,7 +264,7 @@ def _in_order(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[
 
 
 def _of_size(tables: Iterable[pa.Table], rows: int) -> Iterator[tuple[pa.Table, bool]]:
-    """Cut tables into others of so many rows, and say of each whether none comes after it.
+    """Cut tables into others of N rows, and say of each whether it is the last.
 
     Each is handed out when the next has been read, as row by row, so that of two faults the same is told.
     """

@@ -205,7 +205,7 @@ class Bernoulli(Block[Trials]):
         return self._grows(np.minimum(self.a, self.b) < 1, "a or b", f"{self.names[0]} goes to 0 or 1")
 
     def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return successes and failures of each row, with so many axes."""
+        """Return successes and failures of each row, with N axes."""
         y = np.asarray(rows[self.column], dtype=np.float64)
         seen = y >= 0
         trials = np.asarray(rows[self.trials], dtype=np.float64) if self.trials else 1.0

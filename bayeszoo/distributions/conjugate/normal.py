@@ -25,7 +25,7 @@ class Normal(Block[Moments]):
 
     The posterior is of the same kind: kappa and 2 a grow by the number of rows, m moves to their mean in proportion,
     and 2 b grows by their scatter and by the conflict of their mean with m. Murphy 2007, "Conjugate Bayesian analysis
-    of the Gaussian distribution", has its three cases, which ``names``, those of what is not known, tell apart.
+    of the Gaussian distribution", has its three cases; ``names`` are the unknown parameters.
 
     Means are known, and are m, where kappa is infinite in all laws: as if they had been seen in any number of rows.
     Variances are known where ``variance`` is given; then a and b mean nothing. With ``precision`` the second parameter

@@ -41,7 +41,7 @@ class Poisson(Block[Events]):
         return self._grows(self.a < 1, "a", f"{self.names[0]} goes to 0")
 
     def _counts(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return counts, exposures and which rows are not missing, each with so many axes."""
+        """Return counts, exposures and which rows are not missing, each with N axes."""
         y = np.asarray(rows[self.column])
         y = y.reshape(len(y), *(1,) * (ndim - 1))
         exposure, seen = np.asarray(rows[self.exposure]).reshape(y.shape) if self.exposure else 1.0, y >= 0

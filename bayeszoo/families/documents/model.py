@@ -75,7 +75,7 @@ class DocumentMixture(ByVariance):
         return np.maximum(self._average(within + means**2) - self.mean() ** 2, 0.0)
 
     def cdf(self, counts: npt.ArrayLike) -> np.ndarray:
-        """Probability of at most so many of each word, of shape (..., documents, words)."""
+        """Probability of at most this many of each word, of shape (..., documents, words)."""
         counts = np.asarray(counts)[..., None, :]
         below = scipy.stats.binom.cdf(counts, self._lengths[:, None, None], self._topics[..., None, :, :])
         return self._average(below)

@@ -96,7 +96,7 @@ def left_to_right(
 
 
 def _of_one_draw(words: np.ndarray, estimates: Callable[[int, int], np.ndarray], particles: int) -> DocumentScores:
-    """Estimate each document's probability by runs of so many particles, or more where a few runs outweigh the others.
+    """Estimate each document's probability by runs of N particles, or more where a few runs outweigh the others.
 
     ``estimates(d, particles)`` returns logs of shape (runs,).
     """

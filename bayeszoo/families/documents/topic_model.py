@@ -39,7 +39,7 @@ SMALLEST, LARGEST = 1e-6, 1e6
 MOST_ORDERS = 8
 """Topics up to which a density is averaged over the orders of their labels."""
 SWEEPS = 40
-"""Of a chain whose counts a climb starts from: climbs then end higher than from any start at random, and cost as much.
+"""Sweeps of the chain whose counts a climb starts from: climbs then end higher than from random starts, at equal cost.
 
 The ELBO of 10 topics of the Federalist papers rises by 4,000 nats, that of 20 topics (eta 0.01) by 19,000.
 """
@@ -68,12 +68,12 @@ class Dirichlets(Product):
 
     @property
     def proportions(self) -> Categorical:
-        """Of the topic of a word, one for each document."""
+        """Prior of the topic of a word, one for each document."""
         return cast(Categorical, self.laws[0])
 
     @property
     def topics(self) -> Categorical:
-        """Of a word, one for each topic."""
+        """Prior of the words, one for each topic."""
         return cast(Categorical, self.laws[1])
 
 
@@ -223,7 +223,7 @@ class TopicChain:
         self.sweep(1)
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw the topic of every word, so many times over, from probabilities to a power of at most 1.
+        """Draw the topic of every word, in N sweeps, from probabilities to a power of at most 1.
 
         Each word is drawn by itself and then, at a power of 1, together with all others like it, without which chains
         of the Federalist papers take ten times as many sweeps for a draw that is as good as independent.
@@ -267,7 +267,7 @@ def tokens(data: Values) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shortened(data: Values, words: int) -> dict[str, Any]:
-    """Return the first documents, cut to at most five words each and any word twice, and so many words in all."""
+    """Return the first documents, cut to at most five words each and any word twice, and N words in all."""
     twice = {**data, "counts": np.minimum(data["counts"], 2)}
     documents, _ = tokens(twice)
     place = np.arange(len(documents)) - np.searchsorted(documents, documents)  # in its document

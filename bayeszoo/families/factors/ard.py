@@ -1,4 +1,4 @@
-"""Bayesian PCA beside its declaration: its prior, EM, variational Bayes, and what rotations leave alone.
+"""Bayesian PCA: its prior, EM, variational Bayes, and quantities that no rotation changes.
 
 The factorized posterior is q(coefficients of each column) q(alpha) q(variance). Bishop 1999b has q(W) q(mean); here the
 mean and the loadings of a column are one Gaussian, which bounds the evidence at least as well. The coefficients of
@@ -33,7 +33,7 @@ from bayeszoo.model.steps import Expectation
 MOST_COPIES = 4
 """Factors up to which q(theta) is averaged over their 2^q q! orders and signs."""
 ALL_ENTRIES = 6
-"""Columns up to which every entry of the covariance is looked at; of more, the diagonal and those beside it."""
+"""Columns up to which every entry of the covariance is checked; of more, the diagonal and its neighbours."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ _CELLS = 2**22
 
 
 class Factors(NamedTuple):
-    """The factors of each row given what was observed of it: Gaussian, of means (..., rows, q) and covariances.
+    """The factors of each row given its observed numbers: Gaussian, of means (..., rows, q) and covariances.
 
     Covariances (..., rows, q, q) are the same for all rows with the same numbers missing.
     """
@@ -55,7 +55,7 @@ def latent_posterior(params: Values, Y: npt.ArrayLike) -> Factors:
 
 
 def row_log_likelihood(params: Values, Y: npt.ArrayLike) -> np.ndarray:
-    """Return the log density of what was observed of each row, shape (..., rows); of nothing it is 0.
+    """Return the log density of the observed numbers of each row, shape (..., rows); of none it is 0.
 
     Of rows N(mean, C): y' C^-1 y is |y - W z|^2 / variance + |z|^2 at the mean z of the factors, and nothing cancels.
     """
@@ -71,7 +71,7 @@ def row_log_likelihood(params: Values, Y: npt.ArrayLike) -> np.ndarray:
 
 
 def reconstruction(params: Values, Y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of each number of rows (rows, D) given what was observed of its row.
+    """Return mean and standard deviation of each number of rows (rows, D) given the observed numbers of its row.
 
     Both have shape (..., rows, D). Where a number was observed they are of mean + W z, which is the row without its
     noise; where it is missing, of the number itself, noise and all: a prediction.
@@ -84,7 +84,7 @@ def reconstruction(params: Values, Y: npt.ArrayLike) -> tuple[np.ndarray, np.nda
 
 
 def _patterns(Y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return what was observed, and the indices of the rows of which it was."""
+    """Return the observed numbers, and the indices of their rows."""
     observed, which = np.unique(~np.isnan(Y), axis=0, return_inverse=True)
     return [(seen, np.flatnonzero(np.ravel(which) == p)) for p, seen in enumerate(observed)]
 
@@ -100,7 +100,7 @@ def _given(params: Values, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarr
 
 
 def _column(values: npt.ArrayLike, axes: int) -> np.ndarray:
-    """Add so many axes at the end."""
+    """Add N axes at the end."""
     return np.reshape(values, (*np.shape(values), *[1] * axes))
 
 
@@ -119,7 +119,7 @@ class FactorRows(ByMarginals):
         self._marginals = frozen.norm(*(np.broadcast_to(each[..., None, :], shape) for each in (centre, sd)))
 
     def logpdf(self, Y: npt.ArrayLike) -> np.ndarray:
-        """Joint log density of what was observed of each row of ``Y`` (rows, D), shape (..., rows)."""
+        """Joint log density of the observed numbers of each row of ``Y`` (rows, D), shape (..., rows)."""
         Y, leading = np.asarray(Y, dtype=np.float64), np.shape(self._params["variance"])
         flat, step = one_axis_of_draws(self._params), max(1, _CELLS // max(Y.size, 1))
         pieces = range(0, len(flat["variance"]), step)

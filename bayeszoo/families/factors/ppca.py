@@ -1,4 +1,4 @@
-"""Probabilistic PCA: what it has beside its declaration, its EM, and the closed form of its maximum of likelihood.
+"""Probabilistic PCA: its EM, and the closed form of the maximum of its likelihood.
 
 Tipping and Bishop 1999, section 3.2 and appendix B; PRML, section 12.2; the E-step is that of `steps`.
 """
@@ -155,7 +155,7 @@ def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
     The variance is the mean of the discarded eigenvalues of S = scatter / n, and W = U (Lambda - variance I)^1/2 of the
     others. Tipping and Bishop 1999, equations 7 and 8: S has divisor n, and not n - 1.
 
-    Raises `NumericalError` where there are no rows, or the likelihood grows without bound: no variance is left beside q
+    Raises `NumericalError` where there are no rows, or the likelihood is unbounded: no variance is left besides q
     components.
     """
     moments = stats.whole

@@ -27,7 +27,7 @@ loops = lazy_loader.load("bayeszoo.likelihoods.loops.factors", suppress_warning=
 
 LOG_2_PI = math.log(2 * math.pi)
 LEAST_VARIANCE = 1e-290
-"""Of the noise, below which its inverse overflows."""
+"""Least variance of the noise: below, its inverse overflows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from bayeszoo.model.steps import Coordinates, Expectation
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
 
 MOST_TRIALS = 1_000_000
-"""Trials of all rows together of which each has a latent variable to draw."""
+"""Most trials, over all rows, with a latent variable each."""
 FLAT = 1e-4
 """Predictor about 0 within which tanh is taken from its series."""
 
@@ -43,7 +43,7 @@ Counts = tuple[np.ndarray, np.ndarray]
 
 
 class Parabola(NamedTuple):
-    """Of each row ``linear eta - precision eta^2 / 2``, shape (n,)."""
+    """Coefficients of ``linear eta - precision eta^2 / 2`` of each row, shape (n,)."""
 
     linear: np.ndarray
     precision: np.ndarray
@@ -87,7 +87,7 @@ class PolyaGamma(Augmentation):
 
 
 class NormalNoise(Augmentation):
-    """Of each trial eta plus standard normal noise, which is above 0 in a success and below it in a failure."""
+    """Latent variable of each trial: eta plus standard normal noise, above 0 in a success and below it in a failure."""
 
     def expected(
         self, eta: np.ndarray, variance: np.ndarray | float, outcome: np.ndarray, size: np.ndarray
@@ -201,7 +201,7 @@ class WeightsChain:
         self._u = start.draw(rng)
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw latent variables and weights, so many times over."""
+        """Draw latent variables and weights, in N sweeps."""
         for _ in range(times):
             eta = self._rows.eta(self._u)
             self._u = self._augmentation.drawn(self._rows, eta, self._counts, self._rng).draw(self._rng)
@@ -231,7 +231,7 @@ class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
         return self.augmentation.expected(rows.eta(u), variance, rows.outcome, rows.sizes)
 
     def _dispersed(self, data: Values) -> GaussianWeights:
-        """Return a wide Gaussian about where the posterior is: that given what is expected at weights of 0."""
+        """Return a wide Gaussian near the posterior: that given the expected latent variables at weights of 0."""
         rows = self.concave(data)
         return GaussianWeights.conditional(rows, self._expected(rows, np.zeros(rows.size), 0.0)[0])
 

@@ -1,4 +1,4 @@
-"""What hidden Markov models do with the law of a row in each state beside its closed forms: passes, clusters, names.
+"""Emissions of hidden Markov models: passes, clusters and names, for the law of a row in each state.
 
 The law is a conjugate block, or known, with one axis, of K states; rows are in the column ``y``.
 """

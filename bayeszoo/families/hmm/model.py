@@ -66,7 +66,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     known: ClassVar[tuple[str, ...]] = ("initial", "transition")
     """The fields that hold known tables."""
     emitted: ClassVar[tuple[str, ...]] = ()
-    """The fields that hold what is known of what the states emit."""
+    """The fields that hold known parameters of the emissions."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,12 +100,12 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     @property
     def known_emitted(self) -> dict[str, np.ndarray]:
-        """What is known of what the states emit, each of shape (K,); nothing where all of it is a parameter."""
+        """Known parameters of the emissions, each of shape (K,); empty where all are unknown."""
         values = {name: getattr(self, name) for name in self.emitted}
         return {name: np.array(value) for name, value in values.items() if value is not None}
 
     def or_known(self, block: Block[Any]) -> Law[Any]:
-        """Return the prior of what the states emit, or where all of that is known the law without a prior."""
+        """Return the prior of the emissions, or where all their parameters are known, the law without a prior."""
         known = self.known_emitted
         return Known(block, known) if known and len(known) == len(self.emitted) else block
 
@@ -206,7 +206,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     def m_step(self, stats: ExpectedStates, flat: bool = False) -> dict[str, Any]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        alone = not 1 + times_left(stats).min() > 1  # less is lost beside the concentration 1 of a flat prior
+        alone = not 1 + times_left(stats).min() > 1  # less is lost next to the concentration 1 of a flat prior
         if self.K > 1 and alone and is_flat(stats.prior.transition, flat):
             raise NumericalError(never_left(int(np.argmin(times_left(stats)))), "known_state_left")
         if flat:

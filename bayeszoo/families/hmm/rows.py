@@ -1,4 +1,4 @@
-"""The distribution of a row whose state is not known: the mixture over states of what each emits."""
+"""The distribution of a row whose state is not known: the mixture of the emissions of all states."""
 
 from __future__ import annotations
 

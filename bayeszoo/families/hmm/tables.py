@@ -87,7 +87,7 @@ def table(name: str, alpha: np.ndarray, known: Any = None) -> Law[Any]:
 
 
 def table_statistics(law: Law[Any], counts: np.ndarray) -> Any:
-    """Return the statistics of a table from counts (..., *axes, V) of what its rows gave."""
+    """Return the statistics of a table from counts (..., *axes, V) of the draws from its rows."""
     if isinstance(law, Block):
         return Counts(counts)
     codes = {name: np.arange(counts.shape[-1]) for name in law.at({})}
@@ -108,17 +108,17 @@ class HiddenChain(Product):
 
     @property
     def initial(self) -> Law[Any]:
-        """Of the first state, (K,)."""
+        """Prior of the first state, (K,)."""
         return self.laws[0]
 
     @property
     def transition(self) -> Law[Any]:
-        """Of the next state, (K, K), a row for each state."""
+        """Prior of the next state, (K, K), a row for each state."""
         return self.laws[1]
 
     @property
     def emission(self) -> Law[Any]:
-        """Of a row, one for each of K states."""
+        """Prior of the emissions, one for each of K states."""
         return self.laws[2]
 
     def tables_at(self, params: Values) -> Pair:

@@ -15,15 +15,15 @@ _FARTHEST = 1e6
 """Standard errors from 0 to the centre, and to where a prior as steep would have it, from which digits are lost."""
 
 _STEEPEST = 1e8
-"""Data of a standard error so many times the prior's scale move no digit of the prior."""
+"""Data with a standard error this many times the prior's scale move no digit of the prior."""
 
 _HALVINGS = 60
-"""Of the range in which a quantile is, at most 1,400 standard deviations: nothing is left of it then."""
+"""Halvings of the range of a quantile, at most 1,400 standard deviations wide: nothing is left of it then."""
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
 _QUIETLY = np.errstate(over="ignore", under="ignore", divide="ignore")
-"""Of points so far out that their square is infinite."""
+"""Error for points so far out that their square is infinite."""
 
 
 class LaplaceGaussian:

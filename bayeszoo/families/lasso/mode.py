@@ -147,7 +147,7 @@ def _coordinate_descent(columns: np.ndarray, target: np.ndarray, start: np.ndarr
 
 
 def _polished(columns: np.ndarray, target: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """Return the best of a solution, that of the equations on its support, and that without what is but rounding."""
+    """Return the best of a solution, that of the equations on its support, and that without rounding errors."""
     share = np.abs(phi) * np.linalg.norm(columns, axis=0)
     supports = np.flatnonzero(phi), np.flatnonzero(share > 1e-14 * np.linalg.norm(target))
     candidates = [phi, *(_solved(columns, target, np.sign(phi), support) for support in supports)]

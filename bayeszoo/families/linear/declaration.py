@@ -85,7 +85,7 @@ def weighted_sums(rows: Any, weights: Any) -> Any:
 
 
 def as_data(**values: Any) -> list[Any]:
-    """Pass numbers in as data: what is compiled for one prior and data set then serves all of the same size."""
+    """Pass numbers in as data: code compiled for one prior and data set then serves all of the same size."""
     return [pm.Data(name, np.asarray(value, dtype=np.float64)) for name, value in values.items()]
 
 

@@ -27,7 +27,7 @@ INTERCEPT = "(intercept)"
 Shape = tuple[int, ...]
 MAX_DEGREE = 30
 LARGEST = 1e150
-"""Of a term, or of its unit: its square must not overflow."""
+"""Largest term, and largest unit of a term: its square must not overflow."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class LinearTerms(LinearPredictor, family=True):
     def standardized(cls, data: Values) -> dict[str, Any]:
         """Return the fields that measure features from their means in standard deviations.
 
-        The column of a level has the unit 1/2, the standard deviation of an even split: the prior of what a level
-        changes is then the same however rare the level is.
+        The column of a level has the unit 1/2, the standard deviation of an even split: the prior of a level's
+        effect is then the same however rare the level is.
         """
         center = np.array([Moments.of(column).mean for column in data["X"].T])
         scale = np.array([_unit(str(name), column) for name, column in zip(data["feature"], data["X"].T, strict=True)])
@@ -206,7 +206,7 @@ class LinearTerms(LinearPredictor, family=True):
         return solution.in_units(units, self.origin(len(units)))
 
     def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
-        """Say which sums of weights the data identify, where not each of them, and of what rows weights are."""
+        """Say which sums of weights the data identify, if not each weight, and at which features weights apply."""
         notes = [self._identified(stats, data), self._intercept_at(data)]
         if products(data["feature"][self.used(data)]):
             notes.append("with interactions, each main effect holds at the center of the others, by default their mean")
@@ -246,7 +246,7 @@ class LinearTerms(LinearPredictor, family=True):
     ) -> dict[str, np.ndarray]:
         """Draw ``size`` rows of features of which nothing is modelled: standard normal, in the model's units.
 
-        ``slopes`` and ``terms`` are the shapes of what the prior says of each term, without and with the intercept;
+        ``slopes`` and ``terms`` are the shapes of the prior of each term, without and with the intercept;
         where it says nothing three features are drawn. Columns that are ``orthogonal`` are so to a constant, too.
         """
         named = self.labels.get("feature", self.features or ())

@@ -25,7 +25,7 @@ from bayeszoo.errors import InputError, NumericalError
 MAX_ROUNDING = 1e-6
 """Nats that rounding may take from a log evidence before it is withheld."""
 DEPENDENT = 1e-10
-"""A column of which the columns before it leave less than this share is a sum of them."""
+"""A column is a sum of earlier ones if they leave less than this share of it."""
 MOST_SUMS = 5
 """Sums that a note lists, and weights in each."""
 
@@ -280,7 +280,7 @@ class Identified:
         return [_text(row, terms, first) for row, first in zip(self.coefficients, self.independent, strict=True)]
 
     def note(self, terms: list[str]) -> str:
-        """Say in one line what is identified; nothing when every weight is."""
+        """Say in one line which sums are identified; nothing when every weight is."""
         if len(self.independent) == self.coefficients.shape[1]:
             return ""
         count = f"the data identify {len(self.independent)} of {len(terms)} combinations of weights"

@@ -64,7 +64,7 @@ class FixedPoint:
     gamma, effective_parameters : float
         Effective number of the weights that tau governs, without the intercept; of all, the trace of the hat matrix.
     converged, reason : bool, str
-        Whether the fields are within `CLOSE` of a fixed point, as far as the rate of convergence tells; else why not.
+        Whether the fields are within `CLOSE` of a fixed point, judged by the rate of convergence; else why not.
     """
 
     model: Model
@@ -95,7 +95,7 @@ def mackay(model: Model, data: object = None, over: str | Sequence[str] = FIELDS
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
-        ``"tau"``, ``"sigma"`` or both; what is not named stays.
+        ``"tau"``, ``"sigma"`` or both; the other field stays.
 
     Returns
     -------

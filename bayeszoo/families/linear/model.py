@@ -115,7 +115,7 @@ class LinearModel(LinearTerms, family=True):
         return self.origin(len(theta)) + theta / self.units(stats), squared_error * (squared_error > noise)
 
     def noise_sd(self, stats: FactoredMoments) -> float:
-        """Return the standard deviation of what least squares leave, or of the outcome where they leave nothing."""
+        """Return the standard deviation of the least-squares residuals, or of the outcome where they are 0."""
         _, squared_error, rank = fitted(*self.equations(stats))
         total = float(np.sum(np.square(stats.root[:, -1])))
         if stats.n > rank and squared_error > 1e-20 * total:

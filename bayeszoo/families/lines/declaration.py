@@ -15,7 +15,7 @@ ZERO = np.float64(0)
 def marginal(lines: Lines, m_a: Any, m_b: Any, a: Any, b: Any, rho: Any, sigma: Any) -> Any:
     """Return the log density of the rows given the outer parameters: means, sds, and correlation of lines, and sigma.
 
-    It is that of the mean of each group, of its slope given the mean, and of what is left; the statistics are data.
+    It is that of the mean of each group, of its slope given the mean, and of the residuals; the statistics are data.
     """
     n, u, y, scatter, slope, rest = (pm.Data(f"group_{name}", value) for name, value in lines._asdict().items())
     slant, free = rho * a + u * b, a**2 * (1 - rho) * (1 + rho)

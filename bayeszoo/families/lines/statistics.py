@@ -40,7 +40,7 @@ class Lines(NamedTuple):
 
     @classmethod
     def of(cls, u: np.ndarray, y: np.ndarray, codes: np.ndarray, groups: int) -> Self:
-        """Return the statistics of rows, each of which is of the group of its code."""
+        """Return the statistics of rows, given the group code of each."""
 
         def total(values: np.ndarray) -> np.ndarray:
             return np.bincount(codes, values, groups)
@@ -74,7 +74,7 @@ class _Outer(NamedTuple):
     alone: np.ndarray
     """The share of the variance of intercepts that slopes do not tell."""
     determinant: np.ndarray
-    """Of the covariance of e, over s^4."""
+    """Determinant of the covariance of e, over s^4."""
 
     @classmethod
     def of(cls, outer: Values, lines: Lines) -> Self:
@@ -93,7 +93,7 @@ def said_of_lines(data: Values, center: float) -> tuple[str, ...]:
     rows, groups = len(data["x"]), len(data["group"])
     without = data["group"][np.bincount(data["group_code"], minlength=groups) == 0].tolist()
     where = f"intercepts are where {getattr(data, 'columns', {}).get('feature', 'x')} is {center:g}"
-    none = f"groups without rows, of which only the others tell: {joined(without)}"
+    none = f"groups without rows, estimated from the other groups: {joined(without)}"
     few = f"{rows} rows are not more than {2 * groups} intercepts and slopes: sigma is hardly told from their spread"
     return (*[where] * bool(center), *[none] * bool(without), *[few] * (rows <= 2 * groups))
 

@@ -33,14 +33,14 @@ class MixturePrior(Product):
 
     @property
     def weights(self) -> Categorical:
-        """Of the weights, (K,)."""
+        """Prior of the weights, (K,)."""
         weights = self.laws[0]
         assert isinstance(weights, Categorical)
         return weights
 
     @property
     def law(self) -> Any:
-        """Of a row, one for each of K components."""
+        """Prior of the components, one for each of K."""
         return self.laws[1]
 
     def log_terms(self, params: Values, rows: Values) -> np.ndarray:
@@ -231,7 +231,7 @@ def clusters(Y: np.ndarray, K: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def spread_out(size: int, most: int) -> np.ndarray:
-    """Return at most so many indices below ``size``, evenly spread."""
+    """Return at most N indices below ``size``, evenly spread."""
     return np.unique(np.linspace(0, size - 1, min(most, size)).round().astype(np.int64))
 
 

@@ -50,7 +50,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     @property
     def dims(self) -> Axes:  # type: ignore[override]
-        """The axes of the parameters, and of what follows from them."""
+        """The axes of the parameters, and of quantities derived from them."""
         of_rows = dict.fromkeys(("mixture_mean", "mixture_sd"), ("column",))
         means = ("component", "column")
         return {"weights": ("component",), "means": means, "covariances": AXES[self.covariance], **of_rows}
@@ -62,7 +62,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     @abstractmethod
     def components(self, columns: int) -> GaussianComponents:
-        """Return the prior of the components of rows with so many columns, which the fields must suit."""
+        """Return the prior of the components of rows with N columns, which the fields must suit."""
 
     def component_law(self, data: Values) -> GaussianComponents:
         """Return the prior of the components of the data."""
@@ -100,7 +100,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         return Expectation(_expected(moments, q.prior), value + len(data["Y"]) * float(largest))
 
     def chart(self, params: Values, stats: Expected[MixturePrior], flat: bool) -> Chart:
-        """Return coordinates about parameters, in units of what they would be known by if the components were."""
+        """Return coordinates about parameters, in units of their standard errors given the components of the rows."""
         law: GaussianComponents = stats.prior.law
 
         def target(stats: Expected[MixturePrior]) -> tuple[np.ndarray, GaussianComponents]:

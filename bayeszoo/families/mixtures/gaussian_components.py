@@ -36,7 +36,7 @@ class GaussianComponents(MultivariateNormal):
 
     Means have shape (..., K, D). Covariances have shape (..., K, D, D) if full, (..., D, D) if tied, (..., K, D) if
     diagonal (variances), (..., K) if spherical; leading axes are draws. It adds to the block a compiled E-step,
-    coordinates, and what a component is beside all rows.
+    coordinates, and the size of a component relative to all rows.
     """
 
     @classmethod
@@ -105,7 +105,7 @@ class GaussianComponents(MultivariateNormal):
         return replace(later, nu=later.power)
 
     def mle(self, stats: Moments) -> dict[str, np.ndarray]:
-        """Return the maximum of the likelihood; none where a component has collapsed beside all rows."""
+        """Return the maximum of the likelihood; none where a component has collapsed relative to all rows."""
         if (stats.n <= 0).any():
             raise NumericalError(
                 f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty", "no_data"

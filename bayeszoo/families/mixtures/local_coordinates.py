@@ -1,6 +1,6 @@
 """Coordinates about a point of a Gaussian mixture, in which its likelihood is about as curved in all directions.
 
-They are the parameters in units of what they would be known by if the components of the rows were: a step along the
+They are the parameters in units of their standard errors if the components of the rows were known: a step along the
 slope is then about one of EM, and quasi-Newton steps learn only what the missing components add. Jamshidian and
 Jennrich 1993.
 """
@@ -54,7 +54,7 @@ class MixtureChart:
         }
 
     def slope(self, x: np.ndarray, params: Values, counts: np.ndarray, target: GaussianComponents) -> np.ndarray:
-        """Return the gradient of the objective at coordinates, that of what the M-step there maximizes (Fisher)."""
+        """Return the gradient of the objective at coordinates: that of the M-step's objective there (Fisher)."""
         structure, turn = self._components.structure, self._parts(x)[2]
         back, white = np.linalg.inv(turn), np.linalg.inv(self._factor @ turn)
         shift = target.m - params["means"]

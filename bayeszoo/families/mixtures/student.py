@@ -27,7 +27,7 @@ _COLLAPSED = 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Expected statistics of so many rows that have precisions of their own.
+    """Expected statistics of N rows that have their own precisions.
 
     ``squares`` is the sum of the squared distances from the centre of the E-step, without weights. In ``moments`` each
     row counts E[theta_n] times.
@@ -74,7 +74,7 @@ def weights(nu: float, distances: np.ndarray) -> np.ndarray:
 
 
 def log_normalizers(nu: float, distances: np.ndarray, log_lam: float) -> np.ndarray:
-    """Return the log of what exp(E[log p(y_n, theta_n | mu, lam)]) integrates to over theta_n.
+    """Return the log of the integral of exp(E[log p(y_n, theta_n | mu, lam)]) over theta_n.
 
     Where mu and lam are known it is the log density of Student t, with nu degrees of freedom and scale lam**(-1/2).
     """

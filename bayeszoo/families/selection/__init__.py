@@ -1,1 +1,1 @@
-"""Linear regressions of which it is not known what terms are in."""
+"""Variable selection in linear regression."""

@@ -1,4 +1,4 @@
-"""Linear regressions of which it is not known what terms are in: a Markov chain over the subsets."""
+"""Variable selection in linear regression: a Markov chain over subsets of terms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_ROUNDING = 1e-3
 
 
 class SelectionChain:
-    """Gibbs sampling of which terms are in, weights and noise integrated out (George and McCulloch 1997).
+    """Gibbs sampling of the inclusion of terms, weights and noise integrated out (George and McCulloch 1997).
 
     A sweep draws each term given all others, and proposes to put each that is in in the place of one that is not:
     of terms that stand for each other, one by one a chain would not come from one to the other.
@@ -46,7 +46,7 @@ class SelectionChain:
             self._members[selection.fixed :] = rng.random(selection.choices) < probability
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw whether each term is in given all others, so many times over, from probabilities to a power."""
+        """Draw whether each term is in given all others, in N sweeps, from probabilities to a power."""
         for _ in range(times):
             loops.sweep(self._members, *self._numbers, *self._scalars, self._selection.log_prior, power, self._rng)
 

@@ -19,7 +19,7 @@ from bayeszoo.model.capabilities import Atoms, Collapsed, Predictive
 
 @dataclass(frozen=True)
 class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, Atoms, family=True):
-    """A linear regression of unknown noise of which each term but the intercept is in with probability ``pi``.
+    """A linear regression with unknown noise: each term but the intercept is in with probability ``pi``.
 
     That is known, or ~ Beta(a, b). Weights have prior covariance sigma2 V0, given that those that are out are 0.
     """
@@ -36,7 +36,7 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, Atoms,
         pi: float | None = None
 
     def coords(self, data: Values) -> dict[str, Any]:
-        """Return the names of the terms, and of those that may be out."""
+        """Return the names of the terms, and of the terms that may be out."""
         terms = super().coords(data)["term"]
         return {"term": terms, "slope": terms[int(self.intercept) :]}
 
@@ -63,7 +63,7 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, Atoms,
         return (self.a, self.b) if self.pi is None else None
 
     def augmented(self, params: Values, data: Values, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
-        """Return what is in and the slab for the weights; of the slab what is out is drawn."""
+        """Return which terms are in, and the slab for the weights; terms that are out are drawn from the slab."""
         units, origin = self.units_and_origin(self.statistics(data))
         return slab(params, np.diag(self.precision(units)), origin, int(self.intercept), rng)
 
@@ -80,7 +80,7 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, Atoms,
         return all_subsets(self.selection(stats)).predictive(self._with_intercept(self.slopes(data)[0]), self.m0)
 
     def gibbs(self, data: Values, rng: np.random.Generator) -> SelectionChain:
-        """Return a chain over what is in, weights and noise integrated out."""
+        """Return a chain over subsets of terms, weights and noise integrated out."""
         stats = self.statistics(data)
         return SelectionChain(self.selection(stats), *self.units_and_origin(stats), self.share, rng)
 

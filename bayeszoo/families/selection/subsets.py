@@ -1,7 +1,7 @@
-"""Linear regressions of unknown noise of which it is not known what terms are in: all subsets, summed over.
+"""Variable selection in linear regression with unknown noise: the sum over all subsets of terms.
 
 Given the subset that is in, weights and noise have the normal-inverse-gamma prior of linear regression, given that the
-other weights are 0. The prior is written as rows of a design beside the data's, so that a subset is a choice of
+other weights are 0. The prior is written as extra rows of the design, so that a subset is a choice of
 columns: their triangular factor (Golub and Van Loan 2013, section 5.2) gives its evidence and its weights, and X'X is
 not formed.
 """
@@ -40,7 +40,7 @@ MOST_PREDICTED = 2**26
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Data and prior of a regression on T terms, of which the first ``fixed`` are always in, and F others may be.
+    """Data and prior of a regression on T terms: the first ``fixed`` are always in, and F others may be.
 
     ``rows`` (R, T) and ``outcome`` (R,) have the squared errors of ``n`` data rows; ``root`` (T, T) is the lower
     triangular root of the prior covariance of all weights over the noise variance ~ InvGamma(``a0``, scale ``b0``).
@@ -130,7 +130,7 @@ class Selection:
     def draw(
         self, members: np.ndarray, size: int, rng: np.random.Generator, units: np.ndarray, origin: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw all weights (size, T), 0 of those that are out, and noise variances (size,) given a subset."""
+        """Draw all weights (size, T), 0 for terms that are out, and noise variances (size,) given a subset."""
         drawn = self.conditional(members, units, origin).rvs((size,), rng)
         w = np.zeros((size, len(self.root)))
         w[:, self.columns(members)] = drawn["w"]
@@ -216,7 +216,7 @@ class Subsets:
 
 
 def _grouped(selection: Selection, members: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield places of subsets of one size, so many at a time that little memory is needed, and their columns (B, k)."""
+    """Yield blocks of subsets of one size, small enough to need little memory: their places and columns (B, k)."""
     sizes, fixed = members.sum(axis=1), np.arange(selection.fixed)
     for size in range(members.shape[1] + 1):
         places = np.flatnonzero(sizes == size)

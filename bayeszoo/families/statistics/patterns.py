@@ -1,4 +1,4 @@
-"""Sufficient statistics of Gaussian rows of which some numbers are missing: moments by pattern of what was observed.
+"""Sufficient statistics of Gaussian rows with missing numbers: moments by pattern of observed columns.
 
 Given which numbers were observed, those that were not are integrated out of a Gaussian row by leaving them out, so rows
 of one pattern are as good as their count, mean and scatter. Complete data are one pattern. Nothing is imputed: what is
@@ -113,7 +113,7 @@ class Patterns(Stats):
         return next((moments for _, moments in self._moments()), nothing)
 
     def each_column(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return count (D,), mean (D,) and sum of squared deviations (D,) of what was observed of each column."""
+        """Return count (D,), mean (D,) and sum of squared deviations (D,) of the observed numbers of each column."""
         n = self.n @ self.observed
         mean = self.n @ self.mean / np.where(n > 0, n, 1.0)
         shift = np.where(self.observed, self.mean - mean, 0.0)

@@ -92,7 +92,7 @@ class Tube:
         return Derivatives(-loss - float(u @ u) / 2, slope, curvature)
 
     def polished(self, u: np.ndarray, stretch: float) -> np.ndarray:
-        """Return the weights of least f of which the rows that are less than a stretch beyond a corner are on it."""
+        """Return the weights of least f for which rows less than a stretch beyond a corner are on it."""
         residual = self.target - self.rows @ u
         excess, side = np.abs(residual) - self.eps, np.sign(residual) * (np.abs(residual) >= self.eps)
         at_corner = (side != 0) & (excess < stretch)

@@ -35,7 +35,7 @@ class InsensitiveRows(LinkedRows):
     has_corners: ClassVar[bool] = True
 
     def tube(self, flat: bool = False) -> Tube:
-        """Return what is minimized: minus the log joint density, or with ``flat`` minus the log likelihood."""
+        """Return the objective to minimize: minus the log joint density, or with ``flat`` minus the log likelihood."""
         noise = cast(Insensitive, self.link)
         information = noise.information(self.outcome)
         curvature = self.design.T @ (self.design * information[:, None]) + (not flat) * np.eye(self.size)

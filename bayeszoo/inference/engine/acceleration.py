@@ -17,12 +17,12 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.model.steps import Chart, Coordinates, Expectation
 
 ENOUGH = 1e-4
-"""Share of what the slope promises that a step must gain; of a gain that rounding may hide nothing."""
+"""Share of the gain predicted by the slope that a step must reach; 0 for a gain that rounding may hide."""
 NOISE = 1e-12  # share of the objective's size below which rounding may hide a gain
 LENGTHS = (1.0, 0.25, 0.06)
 """Shares of a quasi-Newton step that are tried before a plain one is taken."""
 MOST_COORDINATES = 2000
-"""Of which a matrix of curvature is kept, 32 MB."""
+"""Most coordinates with a matrix of curvature, 32 MB."""
 
 Evaluate = Callable[[Any], tuple[float, Expectation]]
 Update = Callable[[Any], Any]
@@ -75,7 +75,7 @@ class QuasiNewton:
         return chart
 
     def _climbs(self, chart: Chart, step: np.ndarray) -> bool:
-        """Take a step if it climbs by some of what the slope promises; learn the curvature from how the slope bends."""
+        """Take a step if it gains enough of the increase that the slope predicts; learn the curvature from slopes."""
         promised, height, x = float(step @ self._slope), self._reached[0], self._x + step
         with contextlib.suppress(NumericalError, np.linalg.LinAlgError):
             state = chart.params(x)

@@ -89,7 +89,7 @@ def outcome(
     trace: Mapping[str, np.ndarray],
     shape: tuple[int, int],
 ) -> Outcome:
-    """Draw chains and draws from q, as parameters of the model, and say beside the facts of the search how good q is.
+    """Draw chains and draws from q, as parameters of the model; add to the facts of the search how good q is.
 
     Under a flat prior log evidence and ELBO are withheld, and the fact ``evidence_withheld`` says why.
     """

@@ -280,7 +280,7 @@ def _apart(first: np.ndarray, second: np.ndarray) -> float:
 
 
 class _Climbs:
-    """The climbs of a search as they are made: those that ended, and how many collapsed."""
+    """The climbs of a search so far: finished ones, and how many collapsed."""
 
     def __init__(
         self,
@@ -376,7 +376,7 @@ def _never(state: object, trace: list[float]) -> bool:
 
 
 def _has_slowed(state: object, trace: list[float]) -> bool:
-    """Say whether a step has gained a small share of what all have gained."""
+    """Say whether a step has gained a small share of the total gain."""
     return len(trace) > 1 and trace[-1] - trace[-2] <= SLOW * (trace[-1] - trace[0])
 
 

@@ -22,7 +22,7 @@ LONG = 20.0  # seconds that a run must take to be announced, in the middle of it
 
 
 def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> float:
-    """Say how long ``chains`` of so many draws, warmup included, may take, where that is long; this changes no draw.
+    """Say how long ``chains`` of N draws, warmup included, may take, where that is long; this changes no draw.
 
     So many of the chains run ``in_turn``, one after the other. Returns the middle of the range, in
     seconds.

@@ -1,4 +1,4 @@
-"""Models whose labels mean nothing: what of their draws can be diagnosed, and what is shown under which label."""
+"""Models with exchangeable labels: diagnostics of their draws, and the labels under which numbers are shown."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def pattern_of(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any) -> 
 def numbered_as(
     model: Symmetric, draws: Mapping[str, np.ndarray], pattern: np.ndarray, data: Any
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Renumber the components of aligned draws as those that have this pattern; return also their order, (K,)."""
+    """Renumber the components of aligned draws to match this pattern; return also their order, (K,)."""
     shape = np.shape(next(iter(draws.values())))[:2]
     if not model.signed and isinstance(model, Latent):
         order = match(model, _few(draws), pattern, data)

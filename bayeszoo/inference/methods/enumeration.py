@@ -51,7 +51,7 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
     model : Model
         Must be `Enumerable`.
     data : Data or anything that `read` takes, optional
-        At most so many rows that K ** rows <= 2 000 000, where K is the number of components.
+        Most rows such that K ** rows <= 2 000 000, where K is the number of components.
     **options
         Of `read`.
 
@@ -106,7 +106,7 @@ class Enumeration:
 
     @classmethod
     def of(cls, model: Model, data: Values, reporter: Reporter | None = None) -> Enumeration:
-        """Go through every assignment of the rows of canonical arrays, of which there may be none."""
+        """Enumerate every assignment of the rows of canonical arrays, which may be empty."""
         enumerable = require_few(model, data)
         log_joint = _log_joint(enumerable, data, reporter or Reporter())
         if not math.isfinite(_log_sum(log_joint)):
@@ -251,6 +251,6 @@ def _digits(numbers: np.ndarray, K: int, rows: int) -> np.ndarray:
 
 
 def _chunks(total: int, rows: int) -> Iterator[np.ndarray]:
-    """Go through the numbers of the assignments, so many at a time that little memory is needed."""
+    """Yield the numbers of the assignments in blocks that need little memory."""
     size = max(_CELLS // max(rows, 1), 1)
     return (np.arange(first, min(first + size, total)) for first in range(0, total, size))

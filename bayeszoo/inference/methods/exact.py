@@ -41,7 +41,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
 
 
 def _evidence(problem: Problem) -> tuple[float, Mapping[str, float], list[Check]]:
-    """Return the log evidence, the figures that the model shows beside it, and the checks of a quadrature."""
+    """Return the log evidence, other figures of the model, and the checks of a quadrature."""
     model = problem.model
     if is_integrated(type(model)):
         return problem.integrated.log_evidence, {}, problem.integrated.checks

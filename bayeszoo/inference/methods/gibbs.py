@@ -36,7 +36,7 @@ LEAST_POWER = 0.3  # at which warmup begins
 ANNEALED = 0.75  # share of the warmup in which the power rises to 1
 MOST_BYTES = 2 * 2**30  # of all draws
 LP = "log p(y, z)"
-"""Name, beside those of the parameters, of the log joint density of the latent variables that a draw was made from."""
+"""Name of an extra array of draws: the log joint density of the latent variables that a draw was made from."""
 
 
 def run(
@@ -97,7 +97,7 @@ def _attempts(
             return
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
         are_apart = any(check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks)
-        tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # of what is apart more draws would be of no use
+        tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # more draws would not help separated chains
         before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
         kept = {name: np.empty_like(values) for name, values in kept.items()}
 
@@ -128,7 +128,7 @@ def _ties_broken(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _room(chain: GibbsChain, size: tuple[int, int]) -> dict[str, np.ndarray]:
-    """Make room for so many chains and draws of a chain, or raise `InputError` if they need too much memory."""
+    """Allocate N chains of M draws, or raise `InputError` if they need too much memory."""
     shapes = {name: np.shape(values) for name, values in chain.draw().items()}
     bytes_of_draw = 8 * sum(map(math.prod, shapes.values()))
     if (taken := size[0] * size[1] * bytes_of_draw) > MOST_BYTES:
@@ -180,6 +180,6 @@ def _sample(chains: list[GibbsChain], kept: dict[str, np.ndarray], tune: int, th
 
 
 def _power(done: int, tune: int) -> float:
-    """Return the power of the sweep after so many: it rises in a line, and is 1 in the last quarter of warmup."""
+    """Return the power of the sweep after N sweeps: it rises linearly, and is 1 in the last quarter of warmup."""
     annealed = int(ANNEALED * tune)
     return LEAST_POWER + (1 - LEAST_POWER) * done / annealed if done < annealed else 1.0

@@ -85,7 +85,7 @@ def run_mle(problem: Problem) -> Outcome:
 
 
 def _log_likelihood(problem: Problem, params: Values, most: float = math.inf) -> float:
-    """Return the log likelihood by the statistics or at most so many rows, else by Bayes' theorem; NaN if not known."""
+    """Return the log likelihood by the statistics or at most N rows, else by Bayes' theorem; NaN if not known."""
     model = problem.model
     if isinstance(model, Sufficient) and (known := model.log_likelihood(problem.stats, params)) is not None:
         return float(known)
@@ -141,7 +141,7 @@ def _nearby(params: Values, posterior: Posterior) -> Iterator[dict[str, np.ndarr
 
 
 def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
-    """Return log likelihood and log joint density of the ordered data at a point, each None when not at hand."""
+    """Return log likelihood and log joint density of the ordered data at a point, each None if it is unknown."""
     model = problem.model
     likelihood, log_prior = _log_likelihood(problem, params), math.nan
     if isinstance(model, EM):

@@ -1,4 +1,4 @@
-"""Variational Bayes by minibatches (Hoffman, Blei and Bach 2010): q of what rows share is learned from some at a time.
+"""Variational Bayes by minibatches (Hoffman, Blei and Bach 2010): q of the shared parameters, from some rows at a time.
 
 Of each minibatch the rows' own q is found with the rest held; the shared q then moves towards what it would be if all
 rows were like these, by steps that fall as (t + delay) ** -forgetting (Robbins and Monro 1951). In the end every row's
@@ -75,7 +75,7 @@ def climbed(
     step: Step,
     reporter: Reporter | None = None,
 ) -> Any:
-    """Return q of all rows after so many passes from a random start; minibatch t moves the shared q by ``step(t)``."""
+    """Return q of all rows after N passes from a random start; minibatch t moves the shared q by ``step(t)``."""
     inputs, q, t = model.inputs, model.vb_start(data, rng), 0
     size = inputs.size(data)
     for done in range(passes):

@@ -1,4 +1,4 @@
-"""One run of NUTS: what it is asked for, what it gives, and PyMC's own sampler as one of those that make it."""
+"""One run of NUTS: its settings, its result, and PyMC's own sampler as one of the samplers."""
 
 from __future__ import annotations
 

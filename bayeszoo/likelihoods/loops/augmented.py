@@ -75,7 +75,7 @@ def _is_accepted(x: float, rng) -> bool:  # type: ignore[no-untyped-def]
 
 @_loops
 def _polya_gamma(z: float, right: float, rng) -> float:  # type: ignore[no-untyped-def]
-    """Draw a variable PG(1, 2 z), z >= 0, of which ``right`` is the share to the right of the split."""
+    """Draw a variable PG(1, 2 z), z >= 0; ``right`` is the probability to the right of the split."""
     while True:
         if rng.random() < right:
             x = SPLIT + rng.standard_exponential() / ((math.pi**2 / 4.0 + z * z) / 2.0)

@@ -39,7 +39,7 @@ def sweep(topic, order, starts, term, alpha, eta, in_document, of_word, total, p
     BLOCK), and of all (K,). Probabilities are raised to a ``power``: 1, or less so that chains move freely.
     """
     K, blocks, eta_total = len(alpha), of_word.shape[1] // BLOCK, eta.sum()
-    # n_kv + eta_v, and of the document at hand (n_dk + alpha_k) / (n_k + sum of eta), each to the power
+    # n_kv + eta_v, and of this document (n_dk + alpha_k) / (n_k + sum of eta), each to the power
     table = of_word + eta.reshape(-1, 1)
     if power != 1.0:
         table = np.exp(power * np.log(table))

@@ -100,7 +100,7 @@ def left_to_right(starts: Any, term: Any, topics: Any, alpha: Any, runs: int, pa
 
     ``starts`` (D + 1,) are where the words of each document begin, ``term`` (words,) their codes; ``topics`` (V, K)
     have the words first, as they are read, and ``alpha`` (K,) is the concentration of the proportions. Each run takes
-    the words in a random order of its own, with so many particles.
+    the words in a random order of its own, with N particles.
     """
     D = len(starts) - 1
     estimates = np.empty((runs, D))

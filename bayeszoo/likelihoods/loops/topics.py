@@ -1,6 +1,6 @@
 """Passes over the non-zero cells of a corpus whose documents mix topics, or are of one each. Numba.
 
-Tables of words have the words first, (V, K), as they are read. Cost O(cells x K); beside parameters
+Tables of words have the words first, (V, K), as they are read. Cost O(cells x K); besides parameters
 and gradients nothing larger than a document is held.
 """
 
@@ -155,9 +155,9 @@ def variational_pass(alpha, documents, concentration, table, counts, doc, term, 
     """Return the sum of log normalizers of q(z) at q, then expected counts (D, K) and (V, K) after some more passes.
 
     ``alpha`` (K,) is the prior of the proportions, ``documents`` (D, K) their concentrations, ``concentration`` and
-    ``table`` (V, K) those of the topics and exp(E[log phi]); cells are by document. There are at most so many
-    ``passes`` of q(z) and q(theta) of each document, its topics held, after the first; a document whose expected counts
-    of topics change by less than ``least``, as a share of its length, is left.
+    ``table`` (V, K) those of the topics and exp(E[log phi]); cells are by document. After the
+    first, at most ``passes`` updates of q(z) and q(theta) of each document, its topics held; a document whose expected
+    counts of topics change by less than ``least``, as a share of its length, is left.
     """
     (D, K), V = documents.shape, len(table)
     by_document, by_word, totals = np.zeros((D, K)), np.zeros((V, K)), np.zeros(K)

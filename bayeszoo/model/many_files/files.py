@@ -25,7 +25,7 @@ Parts = Generator[tuple[int, Accumulated]]
 
 
 def paths_of(source: object) -> list[str] | None:
-    """Return the files that a pattern names, in the order of their names; None of what is no pattern."""
+    """Return the files that a pattern names, in the order of their names; None if it is no pattern."""
     if not isinstance(source, str | os.PathLike) or os.path.exists(source):
         return None
     pattern = str(source)
@@ -61,7 +61,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def said_of_files(notes: Sequence[tuple[str, ...]], of_each: str = "") -> list[str]:
-    """Return what was said of each file, after the words ``of_each``, what of some, and how many rows were dropped."""
+    """Return the notes of each file, after the words ``of_each``, the notes of some, and how many rows were dropped."""
     dropped = sum(note.total for of_file in notes for note in of_file if isinstance(note, Dropped))
     times = Counter(note for of_file in notes for note in of_file if not isinstance(note, Dropped))
     files = f"{len(notes)} file{'s' * (len(notes) > 1)}"

@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 
 class About(NamedTuple):
-    """What is known of the rows of a file where they are not."""
+    """Facts about the rows of a file, kept where the rows are not."""
 
     like: Data  # none of the rows, nor their names
     rows: int
@@ -127,7 +127,7 @@ class There:
 def held_rows(
     model: Model, paths: Sequence[str], options: Mapping[str, Any], client: Any, reporter: Reporter
 ) -> tuple[Held, list[About]]:
-    """Read files here, or by the workers of a cluster; return what holds their rows, and what is known of them."""
+    """Read files here, or by the workers of a cluster; return the holder of their rows, and facts about them."""
     if client is None:
         return Here.read(model, paths, options, reporter)
     return There.read(cluster.waiting(client), model, paths, options, reporter)

@@ -139,7 +139,7 @@ def _refuse_other_columns(inputs: Inputs, first: Data, other: Data) -> None:
 
 
 def _refuse_cut(inputs: Inputs, abouts: Sequence[About]) -> None:
-    """Refuse sequences and documents of which more than one file has rows."""
+    """Refuse sequences and documents with rows in more than one file."""
     unit = SEQUENCE if isinstance(inputs, Series) else DOCUMENT
     if unit == SEQUENCE and len(abouts) > 1 and SEQUENCE not in abouts[0].like.columns:
         hint = "name the column of sequences with --sequence"

@@ -108,7 +108,7 @@ def of_each(step: Step, model: Model, at: Any, data: Any) -> list[Any]:
 
 
 def _at_files(model: Model, at: Any, data: FileRows) -> Iterator[Any]:
-    """Yield for each file what a step is asked at: of what rows have of their own that of its rows."""
+    """Yield the arguments of a step for each file: shared parameters, and the row parameters of its rows."""
     return (restricted(model, at, slice(first, last)) for first, last in pairwise([0, *data.ends]))
 
 

@@ -1,1 +1,1 @@
-"""Pictures of what the models of one family have."""
+"""Pictures of one family of models each."""

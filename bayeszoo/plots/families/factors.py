@@ -29,7 +29,7 @@ BAND = (0.025, 0.975)
 MOST_DRAWS = 400
 """Draws that are looked at where each costs as much as a pass over the rows; an even selection."""
 MOST_HEADS = 100
-"""Draws of which an arrow's head is shown; an even selection."""
+"""Draws shown as arrow heads; an even selection."""
 MOST_BARS = 300
 """Rows up to which each has its bars."""
 _DARK, _PALE, _DATA = "#1f4e79", "#9dbbd8", "#b5651d"
@@ -48,7 +48,7 @@ class Biplot(NamedTuple):
 
 
 def plot_scree(tree: xr.DataTree) -> Figure:
-    """Draw the eigenvalues of the covariance of a row, W W' + variance I, beside those of the sample.
+    """Draw the eigenvalues of the covariance of a row, W W' + variance I, and those of the sample.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ _WIDER = 0.01
 ACROSS = 5
 """Topics in a row of the picture."""
 _HELD = 2**24
-"""Probabilities of which quantiles are taken at once; of more draws an even selection is."""
+"""Most probabilities whose quantiles are computed at once; of more draws an even selection."""
 _DARK, _PALE, _TRUE = "#1f4e79", "#9dbbd8", "#f3d9b1"
 
 

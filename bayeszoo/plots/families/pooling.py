@@ -33,10 +33,10 @@ def plot_pooling(tree: xr.DataTree) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Made without pyplot: the groups in order from the one of which least is known to the one of which most is, with
+        Made without pyplot: the groups in order from the least to the most precise, with
         their sizes (standard error, trials or exposure) under the axis; circles are raw estimates, points with 95%
         intervals the partially pooled ones, and the line is the fully pooled one. The numbers are those of
-        `group_estimates`. Of many groups it has the `MOST_GROUPS` of which most is known.
+        `group_estimates`. Of many groups it has the `MOST_GROUPS` most precise ones.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def plot_pooling(tree: xr.DataTree) -> Figure:
     panel.plot(at, shown["mean"], "o", ms=4, color=COLOURS[0], label="partially pooled")
     panel.plot(at, shown["raw"], "o", ms=5, mfc="none", mec=COLOURS[1], label="raw")
     _name(panel, list(map(str, shown.index)), shown[inputs.beside].to_numpy())
-    few = f": the {len(shown)} of {len(frame)} groups of which most is known" if len(shown) < len(frame) else ""
+    few = f": the {len(shown)} of {len(frame)} most precise groups" if len(shown) < len(frame) else ""
     panel.set_xlabel(f"groups, with their {inputs.beside}, from the least known to the best{few}", parse_math=False)
     panel.set_ylabel(str(frame.attrs["quantity"]), parse_math=False)
     panel.legend(loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=3, frameon=False)

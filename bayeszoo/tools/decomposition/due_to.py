@@ -81,7 +81,7 @@ def _exact(values: Array) -> dict[str, float]:
 
 
 def _sampled(values: Array, has_sign: bool) -> dict[str, Any]:
-    """Summarize the draws of a part, or of a total, of which the sign is no question."""
+    """Summarize the draws of a part, or of a total, whose sign is not tested."""
     low, high = np.quantile(values, [0.025, 0.975])
     mean_error, sd_error = (float(diagnostics.mcse(values, method)) for method in ("mean", "sd"))
     known = {"mean": float(values.mean()), "mcse_mean": mean_error, "sd": float(values.std(ddof=1))}
@@ -176,7 +176,7 @@ def shapley(
 ) -> tuple[Array, tuple[Array, Array]]:
     """Return the part of each factor, shape (chain, draw, factors), and the totals before and after.
 
-    The part is the mean, over all orders in which the factors may change, of what the total changes by when this one
+    The part is the mean, over all orders in which the factors may change, of the change of the total when this one
     does: a sum over the sets of those that have changed before it, of which each has the share of orders that begin so.
     """
     number = len(total.names)

@@ -71,7 +71,7 @@ class Formula:
 
 
 def _names(node: ast.expr) -> list[str]:
-    """Return the names of a part of a formula, and refuse what is no sum of products."""
+    """Return the names of a part of a formula, and refuse anything but sums of products."""
     match node:
         case ast.Name():
             return [node.id]

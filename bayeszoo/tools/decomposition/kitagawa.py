@@ -38,7 +38,7 @@ ABOUT = "rates are Beta(1, 1) and shares Dirichlet(1, ..., 1) before the data; o
 
 
 class Outcomes:
-    """What is read of a table: zeros and ones, or successes out of trials."""
+    """Inputs of a table: zeros and ones, or successes out of trials."""
 
     inputs: ClassVar[Inputs] = Binary("y")
     examples: ClassVar[tuple[Example, ...]] = ()
@@ -90,7 +90,7 @@ class Kitagawa(DueTo):
 
     @property
     def summary(self) -> pd.DataFrame:
-        """The summary of the draws, after a column of what is ``observed``."""
+        """The summary of the draws, after a column ``observed``."""
         frame = super().summary
         frame.insert(0, "observed", self.observed.reindex(frame.index))
         return frame
@@ -135,7 +135,7 @@ def kitagawa(
     Returns
     -------
     Kitagawa
-        ``observed`` is exact; the ``summary`` has beside it the posterior, under Beta(1, 1) priors of the rates and
+        ``observed`` is exact; the ``summary`` adds the posterior, under Beta(1, 1) priors of the rates and
         Dirichlet(1, ..., 1) priors of the shares, by draws, with their Monte Carlo errors.
 
     Raises

@@ -43,9 +43,9 @@ class Groups(Inputs):
     row_names = GROUP
     layout = Layout((GROUP,))
     beside: str
-    """The array beside the outcome, which tells how well it is known."""
+    """The second array, which tells how precise the outcome is: standard errors, trials or exposures."""
     unknown: float = 0
-    """What that is of a group of which nothing was observed."""
+    """Its value for a group without observations."""
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         return self._read(Request(table, missing, options))
@@ -86,7 +86,7 @@ class Groups(Inputs):
         raise InputError(f"the {self.beside} of further groups is not known", "new_rows_unknown", hint=hint)
 
     def uninformed(self, groups: np.ndarray) -> dict[str, np.ndarray]:
-        """Return groups of which nothing was observed, by their names: their parameters have the population's law."""
+        """Return groups without observations, by their names: their parameters have the population's law."""
         beside = np.full(len(groups), self.unknown)
         return {self.name: np.zeros(len(groups), dtype=beside.dtype), self.beside: beside, GROUP: groups}
 
@@ -173,7 +173,7 @@ class GroupMeans(Groups, Measured):
             return
         names = joined([rows.groups[i] for i in few])
         hint = "leave them out, or say with --se which column holds standard errors"
-        problem = f"{rows.naming.column}: groups of one row, of which a standard error needs two: {names}"
+        problem = f"{rows.naming.column}: groups of one row (a standard error needs two): {names}"
         raise InputError(
             problem, "bad_group_column", rows=(rows.places[np.isin(rows.codes, few)] + 1).tolist(), hint=hint
         )
@@ -236,7 +236,7 @@ class GroupTrials(Groups):
         added = rows.added()
         arrays = {role: rows.total(v).astype(np.int64) for role, v in zip(columns, rows.values, strict=True)}
         never = [] if request.new else [rows.groups[i] for i in np.flatnonzero(arrays[TRIALS] == 0)]
-        without = [f"groups without trials, of which only the other groups tell: {joined(never)}"] * bool(never)
+        without = [f"groups without trials, estimated from the other groups: {joined(never)}"] * bool(never)
         roles = {SUCCESSES if role == self.name else role: column for role, column in columns.items()}  # as the options
         return _finished(rows, roles, arrays, *added, *without)
 

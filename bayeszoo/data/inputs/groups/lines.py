@@ -25,7 +25,7 @@ class GroupRows(Measured):
     """Rows of groups: an outcome, and one feature that explains it.
 
     The table has columns of the outcome, of the feature and of the group of each row: called `name`, `feature` and
-    ``group``, or as the options ``target``, ``features`` (of which there is one) and ``group`` say; the only column
+    ``group``, or as the options ``target``, ``features`` (one feature) and ``group`` say; the only column
     that is left need not be said. Rows to be predicted may lack the outcome; their groups must be of the fit.
 
     The canonical arrays are `name` and `feature`, both of shape (rows,), the codes ``group_code`` and the coordinate
@@ -54,7 +54,7 @@ class GroupRows(Measured):
     # Tables
 
     def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is asked for by roles: the column of the outcome, and the one of the feature."""
+        """Return the requested columns: of the outcome, and of the feature."""
         asked = super()._given(table, missing, options)
         features = asked.pop(_OPTIONS[FEATURE], [])
         if len(features) > 1:

@@ -1,4 +1,4 @@
-"""The rows of a table by the group that each is of, and what is to be said of the groups."""
+"""The rows of a table by group, and notes about the groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = "the names of the groups"
 
 
 class Request(NamedTuple):
-    """A table to be read, with what was asked; ``like`` are the data of the fit of rows to be predicted."""
+    """A table to be read, with options; ``like`` are the data of the fit that predicts the rows."""
 
     table: Table
     missing: str
@@ -173,7 +173,7 @@ def _about_groups(request: Request, naming: Naming, groups: list[str]) -> list[s
     if request.like is not None:
         new = [name for name, place in zip(groups, places_of(groups, request.like[GROUP]), strict=True) if place < 0]
         new = [] if naming.column is None else new
-        notes += [f"new groups, of which the fit has no rows: {joined(new)}"] * bool(new)
+        notes += [f"new groups, without rows in the fit: {joined(new)}"] * bool(new)
     elif len(groups) == 1:
         notes.append("there is one group only: how much groups differ is known from the prior alone")
     return notes

@@ -1,4 +1,4 @@
-"""Sequences of observations in order, of which some may be unknown: real numbers, counts and symbols."""
+"""Sequences of observations in order, possibly with unknown ones: real numbers, counts and symbols."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HOLDS = "one column of {} in order, perhaps with a column that names sequences 
 
 
 class Converted(NamedTuple):
-    """A column as numbers, NaN where a value is missing; the coordinates; and what is to be said about them."""
+    """A column as numbers, NaN where a value is missing; the coordinates; and notes."""
 
     values: np.ndarray
     coords: dict[str, np.ndarray]
@@ -110,7 +110,7 @@ class Series(Inputs):
         return {self.name: column} | ({SEQUENCE: sequence + 1} if sequence.any() else {})
 
     def _written(self, arrays: Arrays) -> np.ndarray:
-        """Return the observations as a user has them; those that are masked do not matter."""
+        """Return the observations as a user has them; masked ones are ignored."""
         return arrays[self.name]
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
@@ -215,19 +215,19 @@ class SymbolSeries(Series):
         return arrays[self.axis][arrays[self.name]]
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the symbols where they are not those that occur, in order; ask for masks where there are any."""
+        """Name the symbols if they are not the occurring ones, in order; ask for masks if there are any."""
         symbols = arrays[self.axis].tolist()
         occur = in_order(set(self._written(arrays)[~self.masked(arrays)].tolist()))
         return super().reading(arrays) | ({} if symbols == occur else {"symbols": symbols})
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Put the symbols in the order of `permutation`; what is masked stays so."""
+        """Put the symbols in the order of `permutation`; masked ones stay masked."""
         moved = super().relabelled(arrays, axis, permutation)
         return {**moved, self.name: np.where(self.masked(arrays), MASKED, moved[self.name])}
 
 
 def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
-    """Return the first column beside those used that rises along every sequence, as times do: name, and values as text.
+    """Return the first unused column that rises along every sequence, as times do: name, and values as text.
 
     Times are numbers or ISO dates. Nothing is returned where no column has them, or more than `MOST_TIMES`.
     """
@@ -298,7 +298,7 @@ def _refuse_holes(column: Column, values: np.ndarray, missing: str) -> tuple[str
 
 
 def _placed(error: InputError, names: Column | None, sequence: np.ndarray) -> InputError:
-    """Say which position of which sequence the first offending row is, where there are several."""
+    """Add the sequence and the position of the first offending row, if there are several sequences."""
     if names is None or not error.rows or not sequence.any():
         return error
     row = error.rows[0] - 1

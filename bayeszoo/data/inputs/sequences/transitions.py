@@ -29,7 +29,7 @@ MOST_PROBABILITIES = 10**8
 """Entries of a matrix of transitions: 0.8 GB."""
 
 Coding = tuple[dict[str, np.ndarray], tuple[str, ...]]
-"""Canonical arrays, and what is to be said about them."""
+"""Canonical arrays, and notes."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Transitions(Inputs):
         return {"from": arrays["context"][arrays["previous"]], "to": arrays["symbol"][arrays["next"]]}
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
-        """Name the symbols where they are not those that occur, in order; contexts that do not occur are lost."""
+        """Name the symbols if they are not the occurring ones, in order; contexts that do not occur are lost."""
         contexts, symbols = arrays["context"].tolist(), arrays["symbol"].tolist()
         table = self.table(arrays)
         sources, targets = table["from"].tolist(), table["to"].tolist()

@@ -26,7 +26,7 @@ class Cells:
 
     document: list[str]
     word: list[str]
-    """The labels, of those that have no cells too."""
+    """The labels, including those without cells."""
     doc: np.ndarray
     term: np.ndarray
     """Their codes, shape (cells,); sorted by document, then by word, and no pair twice."""
@@ -73,7 +73,7 @@ class Cells:
 
 
 class ReadCells(NamedTuple):
-    """What a table holds: the cells, the user's column for each role, and what is to be said about them."""
+    """Contents of a table: the cells, the user's column for each role, and notes."""
 
     cells: Cells
     columns: dict[str, str]
@@ -87,7 +87,7 @@ def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
     """Read a row for each ``document`` and ``word``, and perhaps their ``count``; without counts, a row is one word.
 
     Documents are in the order in which they come, words in alphabetical order, or as numbers where all are. A count of
-    0 says that there is such a document and such a word.
+    0 adds the document and the word to the labels.
     """
     codes = {name: code(columns[name]) for name in ("document", "word")}
     arrays = [*(coded.codes for coded in codes.values()), *(to_counts(columns[n]) for n in columns if n == "count")]

@@ -89,7 +89,7 @@ class Corpus(Bags):
     ``counts``, such a matrix or an array of two dimensions, and of ``word`` and perhaps ``document``, the labels:
     ``{"counts": X, "word": vectorizer.get_feature_names_out()}``.
 
-    The vocabulary is the words that occur, but for those that options leave out: ``stop_words`` (``"english"``),
+    The vocabulary is the occurring words, without words removed by options: ``stop_words`` (``"english"``),
     ``min_documents`` (words in fewer), ``max_share`` (words in a larger share of the documents); or ``vocabulary``
     gives it. New documents have that of the fit; other words are counted and left out.
 
@@ -240,7 +240,7 @@ def arrays_of(cells: Cells) -> dict[str, np.ndarray]:
     return {COUNTS: cells.counts, **codes, DOCUMENT: label_array(cells.document), WORD: label_array(cells.word)}
 
 
-# The vocabulary: the words of a fit, those that are named, or those that occur in enough documents
+# The vocabulary: the words of a fit, named words, or words in enough documents
 
 
 def _chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | None) -> ReadCells:

@@ -48,7 +48,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
 
 
 class Mode(NamedTuple):
-    """The highest point: what is concave, given a number if any, its maximum, all parameters there, and the checks."""
+    """The highest point: the concave problem, given a number if any, its maximum, the parameters there, and checks."""
 
     rows: ConcaveLikelihood
     peak: Peak

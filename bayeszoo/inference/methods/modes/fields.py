@@ -49,7 +49,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
 
 
 class Mode(NamedTuple):
-    """The fields where a search ended, the height there, what is wrong with it as a maximum, and the climbs."""
+    """The fields where a search ended, the height there, checks of the maximum, and the climbs."""
 
     outer: dict[str, np.ndarray]
     height: float

@@ -65,7 +65,7 @@ class SurfaceCoordinates(OuterCoordinates):
         return np.minimum(self.weak, 0.0) - reach, np.maximum(self.weak, 0.0) + reach
 
     def stretch(self, factor: float) -> np.ndarray:
-        """Return how far a positive entry moves when it is multiplied by ``factor``; a real one moves so many units."""
+        """Return how far a positive entry moves when it is multiplied by ``factor``; a real one, by that many units."""
         return np.where(self.logarithmic, math.log(factor), factor)
 
     def starts(self, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
