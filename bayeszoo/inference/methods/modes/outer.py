@@ -178,7 +178,7 @@ def _check_all_matter(places: _Places, height: Height, climbs: Sequence[np.ndarr
             flat.append(name)
     named = f": {', '.join(flat)}" if flat else ""
     check = at_most(f"not_identified{named}", len(flat), 0)
-    return check.or_caveat(f"{', '.join(flat)} are not identified")
+    return check.or_caveat(f"not identified: {', '.join(flat)}")
 
 
 @dataclass(frozen=True, eq=False)
