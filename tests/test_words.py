@@ -1,4 +1,4 @@
-"""Turns of phrase that hide the noun, kept out of docstrings, comments, messages and pages."""
+"""Turns of phrase that hide the noun, kept out of docstrings, comments, messages and pages; and codes of refusals."""
 
 import ast
 import functools
@@ -25,6 +25,7 @@ ALLOWED = {
     ("bayeszoo/report/densities.py", "Of, first"),
     ("bayeszoo/report/checks.py", "Of, first"),
 }
+REFUSALS = {"InputError", "NumericalError", "Untrustworthy"}
 SOURCES = [*ROOT.glob("bayeszoo/**/*.py"), *ROOT.glob("models/*.py")]
 PAGES = [ROOT / "README.md", *(path for path in ROOT.glob("docs/guide/*.md") if path.stem != "certificate")]
 
@@ -55,3 +56,15 @@ def test_prose_has_none_of_these_turns(name):
 def test_exceptions_are_still_needed():
     for where, name in ALLOWED:
         assert any(re.search(BANNED[name], text) for text in texts(ROOT / where)), (where, name)
+
+
+@pytest.mark.parametrize("path", [ROOT / "bayeszoo", ROOT / "models"], ids=lambda path: path.stem)
+def test_every_refusal_has_a_code(path):
+    """A message alone would leave the code of its class, which tells nothing."""
+    bare = []
+    for source in path.glob("**/*.py"):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            is_refusal = isinstance(node, ast.Call) and ast.unparse(node.func) in REFUSALS
+            if is_refusal and len(node.args) < 2 and source.name != "errors.py":
+                bare.append(f"{source.relative_to(ROOT)}:{node.lineno}")
+    assert bare == []
