@@ -26,6 +26,7 @@ SECTIONS = {
     "Fits": ("fit", "foundation", "inference", "results"),
     "What a fit is asked": ("answers",),
     "Comparisons and checks": ("comparison", "contract"),
+    "Answers without a fit": ("tools",),
     "Reports and pictures": ("report", "plots"),
     "Errors": ("errors",),
 }

@@ -15,6 +15,7 @@ import xarray as xr
 import bayeszoo as bz
 from bayeszoo.cli.app import main
 from bayeszoo.cli.terminal import show_fit
+from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.inference import starts
 from bayeszoo.inference.methods import nuts, smc
@@ -126,7 +127,7 @@ def test_the_table_withholds_and_stderr_names_the_checks(caught):
     assert "warning: estimates are withheld: the gate did not pass\n" in caught.table.err
     assert f"\nnext: {caught.json.document['next']}\n" in caught.table.err
     for name in caught.bad.sees:
-        assert f"\nwarning: {name}: " in caught.table.err
+        assert f"\nwarning: {check_names.plain(name)}: " in caught.table.err
 
 
 def test_the_json_withholds_and_counts_the_attempts(caught):
@@ -263,7 +264,7 @@ def test_good_chains_of_another_posterior_than_the_closed_form_do_not_pass(fails
     assert Fit(tree).failed == [AGREEMENT]
     assert next_step(tree).endswith("is wrong: try bayeszoo check beta_bernoulli")
     show_fit(tree, document(tree))
-    assert f"the estimate is withheld: failed {AGREEMENT} " in capsys.readouterr().out
+    assert f"the estimate is withheld: failed {check_names.plain(AGREEMENT)} " in capsys.readouterr().out
 
 
 def test_chains_that_leave_a_mode_that_em_found_do_not_pass(monkeypatch):

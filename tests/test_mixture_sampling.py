@@ -151,7 +151,7 @@ def test_a_fit_that_is_numbered_as_another_says_so(fits):
     assert np.array_equal(again["posterior"]["means"], fits["nuts"]["posterior"]["means"])
     facts = json.loads(again.attrs["facts"])
     assert (facts["label_stability"], facts["numbered_as"]) == ([0.8, 0.9], "nuts")
-    assert "components are numbered as by nuts; label agreement between draws: 0.8, 0.9" in figures(document(again))
+    assert "components sorted as by nuts; label agreement between draws: 0.8, 0.9" in figures(document(again))
 
 
 def test_components_that_are_not_one_thing_are_withheld(fits):

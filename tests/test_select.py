@@ -96,7 +96,10 @@ def test_what_is_no_evidence_is_withheld(coin_fits):
     table = by_name(candidates | {"smc": coin_fits["smc"]}, FLIPS)
     assert set(table.index[:2]) == {"exact", "smc"}
     withheld = table.loc[["bare", "laplace"]]
-    reasons = ["no closed form: fit with --method smc and pass the .nc file", "laplace gives none: give a fit by smc"]
+    reasons = [
+        "no closed form: fit with --method smc and pass the .nc file",
+        "laplace gives none: fit with --method smc and pass the .nc file",
+    ]
     assert withheld["evidence_from"].tolist() == [f"withheld: {reason}" for reason in reasons]
     columns = ["log_evidence", "evidence_se", "log_bayes_factor", "probability", "probability_among"]
     assert withheld[columns].isna().all(axis=None)

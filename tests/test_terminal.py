@@ -7,6 +7,7 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.app import app
 from bayeszoo.cli.next_command import instead
 from bayeszoo.cli.options import TableOptions
+from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.model import find as zoo
 from bayeszoo.report import tables
@@ -102,7 +103,7 @@ def test_the_next_command_reads_the_same_table():
 @pytest.mark.parametrize(
     ("failed", "said"),
     [
-        ({AGREEMENT: 8.25}, f"the estimate is withheld: failed {AGREEMENT} 8.25"),
+        ({AGREEMENT: 8.25}, f"the estimate is withheld: failed {check_names.plain(AGREEMENT)} 8.25"),
         ({"divergences": 3, "e_bfmi": None}, "the estimate is withheld: failed divergences 3; e_bfmi -"),
         ({"r_hat": 1.5}, "the estimate is withheld: worst r_hat 1.5 of mu, ess_bulk 9 of mu; --json has all"),
         ({}, "the estimate is withheld: worst r_hat 1.5 of mu, ess_bulk 9 of mu; --json has all"),  # interrupted

@@ -12,6 +12,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
+from bayeszoo.cli.answers import AnswerOptions
 from bayeszoo.cli.verbs.rows import topics_command
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.documents import scores as topic_scores
@@ -373,7 +374,7 @@ def test_refuses_in_one_line(tree, table):
 
 
 def test_command_prints_saves_draws_and_scores(file, tmp_path, capsys):
-    topics_command(file, top=2, output=tmp_path / "t.csv", plot=tmp_path / "t.png")
+    topics_command(file, top=2, shown=AnswerOptions(output=tmp_path / "t.csv"), plot=tmp_path / "t.png")
     out = capsys.readouterr().out
     assert "stability" in out
     assert "ant, bee" in out
@@ -381,9 +382,9 @@ def test_command_prints_saves_draws_and_scores(file, tmp_path, capsys):
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
     topics_command(file, documents=True)
     assert re.search(r"0\.\d{3} \+- 0\.\d{3} ", capsys.readouterr().out)
-    topics_command(file, documents=True, digits=7)
+    topics_command(file, documents=True, shown=AnswerOptions(digits=7))
     assert re.search(r"0\.\d{6,} \+- 0\.\d{6,} ", capsys.readouterr().out)
-    topics_command(file, top=2, as_json=True)
+    topics_command(file, top=2, shown=AnswerOptions(as_json=True))
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
     new = tmp_path / "new.csv"
     new.write_text("document,word,count\nx,ant,6\nx,bee,4\ny,day,5\ny,fog,5\n")
