@@ -20,6 +20,8 @@ if "base_compiledir" not in flags:  # compiled models are kept between runs, as 
     )
 
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's job in the background; processes inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 

@@ -138,13 +138,20 @@ def test_quantiles_of_a_mixture_reach_their_level_and_no_less(law, params):
             np.testing.assert_allclose(at, level, atol=1e-9)
 
 
-def test_counts_without_a_distribution_function_are_summed():
+@pytest.mark.parametrize("most", [30, 0], ids=["summed", "bisected"])
+def test_quantiles_of_few_trials_are_sums_of_masses(monkeypatch, most):
+    monkeypatch.setattr("bayeszoo.distributions.averaged.MOST_SUMMED", most)
     rng = np.random.default_rng(5)
     weights, a, b, trials = rng.dirichlet(np.ones(20)), *rng.gamma(2, size=(2, 20, 3)), np.array([5, 12, 30])
     mixture = Averaged(BetaBinomial(trials, a, b), weights)
     masses = np.array([weights @ stats.betabinom.pmf(k, trials, a, b) for k in range(31)])
     for level in (0.025, 0.5, 0.975):
         assert mixture.ppf(level).tolist() == np.sum(np.cumsum(masses, axis=0) < level, axis=0).tolist()
+
+
+def test_quantiles_of_a_distribution_without_masses_are_not_known():
+    mixture = Averaged(BetaBinomial(np.array([5, 9]), np.array([[1.0, np.nan], [2.0, 3.0]]), np.ones((2, 2))))
+    assert np.isnan(mixture.ppf(0.5)).tolist() == [False, True]
 
 
 def test_a_quantile_that_no_point_of_finite_mean_reaches_is_not_known():

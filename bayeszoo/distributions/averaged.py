@@ -8,7 +8,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy
 
-from bayeszoo.foundation.levels import reached
+from bayeszoo.distributions.beta_binomial_tails import MOST_SUMMED
+from bayeszoo.distributions.discrete import BetaBinomial
+from bayeszoo.foundation.levels import CLOSE, reached
 
 NOTHING = 1e-13
 """Probability below which a point of a grid is left out of quantiles."""
@@ -106,6 +108,7 @@ class Averaged:
         points = len(self._means)
         self._law, self._is_count, self._halved = law, hasattr(law, "logpmf"), halved
         self._weights = np.full(points, 1 / points) if weights is None else weights
+        self._sums = list[np.ndarray]()
 
     @cached_property
     def moments(self) -> Known:
@@ -133,6 +136,8 @@ class Averaged:
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantile of a level, of counts the smallest that reaches it; NaN above `LARGEST`."""
+        if isinstance(self._law, BetaBinomial) and np.max(self._law.trials) <= MOST_SUMMED:
+            return self._summed(q)
         low, high = self._bounds(q)
         quantile = reached(self.cdf, q, low, high, self._is_count)
         return np.where(quantile < LARGEST, quantile, np.nan)
@@ -148,3 +153,12 @@ class Averaged:
         if self._is_count:
             return np.maximum(np.floor(low), 0.0) - 1, np.ceil(high)
         return np.nextafter(low, -np.inf), high
+
+    def _summed(self, q: float) -> np.ndarray:
+        """Return quantiles of few trials by adding up masses, as the distribution function does anew at each count."""
+        most = int(np.max(self._law.trials))
+        while len(self._sums) <= most and not (self._sums and np.all(self._sums[-1] >= q - CLOSE)):
+            mass = np.tensordot(self._weights, np.exp(self._law.logpmf(float(len(self._sums)))), 1)
+            self._sums.append(mass + (self._sums[-1] if self._sums else 0.0))
+        below = np.sum(~(np.array(self._sums) >= q - CLOSE), axis=0)
+        return np.where(below <= most, below.astype(np.float64), np.nan)

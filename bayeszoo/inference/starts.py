@@ -137,7 +137,7 @@ def _searched(problem: Problem) -> list[Start]:
     joint = density.joint  # is compiled before anything is looked for
     points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
     starts = [described(joint, x) for x in points]
-    if any(start.scale is None for start in starts):  # of which only the height is known
+    if any(start.scale is None for start in starts):  # only the height is known
         starts = [replace(start, log_mass=joint(start.x)[0]) for start in starts]
     starts = _distinct(sorted(starts, key=lambda start: -start.log_mass))
     return [start for start in starts if start.log_mass >= starts[0].log_mass - SHARE]

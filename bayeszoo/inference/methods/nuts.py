@@ -205,7 +205,7 @@ def _with_nutpie_or_pymc(problem: Problem, settings: Settings) -> Run:
         if not density.fallback:
             return _with_nutpie(problem, settings)
     except UNUSABLE as error:
-        if not density.fallback:  # of which was told
+        if not density.fallback:  # else the density has said why
             reason = f"nutpie cannot be used ({type(error).__name__}: {error})"
             problem.reporter.say(f"{reason}: PyMC's own sampler serves, slower")
     return with_pymc(problem, settings)
