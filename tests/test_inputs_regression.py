@@ -24,7 +24,7 @@ RENAME = ", and so is the outcome called; rename it"
 NO_ROW = "no row has a value in every column that is used"
 
 A_ROW_EACH = "; give it a row for each outcome"
-BESIDE = "; give a table with columns beside it"
+NO_FEATURE = "there is no feature: column 'y' is the only one; give a table with feature columns"
 COMMA = "; use --decimal ','"
 DROP = "; use --missing drop"
 ITS_ARRAY = "; pass its .toarray()"
@@ -86,7 +86,7 @@ REFUSED = {
     ),
     "unknown target": (COLUMNS, {"target": "z"}, "the table has no column 'z'; its columns are 'a', 'y', 'b'"),
     "both": (COLUMNS, {"features": "a,y"}, "column 'y' is both" + BOTH),
-    "no feature": ({"y": [1, 2]}, {}, "there is no feature: column 'y' is the only one" + BESIDE),
+    "no feature": ({"y": [1, 2]}, {}, NO_FEATURE),
     "text": ({**A_AND_B, "b": ["1", "x"]}, {}, "column 'b', row 2: 'x' is not a number" + CHOOSE + "a"),
     "chosen text": ({**A_AND_B, "b": ["1", "x"]}, {"features": "a,b"}, "column 'b', row 2: 'x' is not a number"),
     "dates": ({**A_AND_B, "b": [datetime.date(2020, 1, 1)] * 2}, {}, "column 'b' holds dates" + CHOOSE + "a"),
@@ -166,8 +166,7 @@ def test_new_rows_without_a_fit():
     assert plain(data) == {"X": [[1.0, 2.0]], "feature": ["a", "b"]}
     data = INPUTS.parse(read_table({"a": [1], "y": [2]}), new=True)
     assert plain(data.arrays) == {"y": [2.0], "X": [[1.0]], "feature": ["a"]}
-    message = "there is no feature: column 'y' is the only one; give a table with columns beside it"
-    assert str(refusal(Line, {"y": [1]}, new=True)) == message
+    assert str(refusal(Line, {"y": [1]}, new=True)) == NO_FEATURE
 
 
 def test_new_rows_as_plain_arrays(fitted):
