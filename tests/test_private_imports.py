@@ -79,6 +79,7 @@ CASES = [
     *((module, name, "gone", "beta_bernoulli") for module, name in NAMES if name != REGISTER),
     *((module, name, "other", "beta_bernoulli") for module, name in NAMES if name != REGISTER),
     *(("pytensor.link.numba.dispatch.basic", name, "gone", "poisson_regression") for name in (REGISTER, NO_NJIT)),
+    ("pytensor.link.numba.dispatch.basic", NO_NJIT, "other", "poisson_regression"),
     ("nutpie", "", "gone", "beta_bernoulli"),
     ("pymc.model.transform.conditioning", "remove_value_transforms", "gone", "student_t"),
 ]

@@ -31,10 +31,15 @@ def compiled_by(kind: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., 
 
 
 def jitted(function: Callable[..., Any]) -> Any:
-    """Return a function that numba compiles as PyTensor does."""
-    from pytensor.link.numba.dispatch.basic import numba_njit
+    """Return a function that numba compiles as PyTensor does, or without PyTensor's options where it has others."""
+    try:
+        from pytensor.link.numba.dispatch.basic import numba_njit
 
-    return numba_njit(function)
+        return numba_njit(function)
+    except Exception:
+        import numba
+
+        return numba.njit(function)
 
 
 class LogDensity(Op):
