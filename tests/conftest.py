@@ -20,6 +20,12 @@ if "base_compiledir" not in flags:  # compiled models are kept between runs, as 
     )
 
 
+def pytest_configure(config):
+    from tests.cpu_time import CpuTime
+
+    config.pluginmanager.register(CpuTime())
+
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's job in the background; processes inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
