@@ -36,7 +36,10 @@ LINES = ROOT / "models" / "scorecards" / "mutants.jsonl"
 CACHE = ROOT / ".cache" / "mutants"
 STOREYS = "compile", "answers", "tools", "comparison", "results"
 FOLDERS = ("inference/methods", "inference/engine", "inference/labels", *STOREYS)
-FILES = ("foundation/gate.py", "model/integration.py", "distributions/integrated.py")
+FILES = (
+    *("foundation/gate.py", "model/integration.py", "model/sequential.py"),
+    *("distributions/integrated.py", "distributions/gaussian.py"),
+)
 PRELOADED = ("pymc", "arviz", "nutpie", "matplotlib.pyplot", "pandas", "scipy.stats", "scipy.optimize", "rich.table")
 
 

@@ -43,7 +43,7 @@ class HMMCategorical(HiddenMarkovModel):
     alpha : float
         Concentration of the prior of the initial probabilities, > 0.
     beta, sticky : float
-        Concentration of the prior of each row of the transition matrix, > 0, and what is added to that of staying in
+        Concentration of the prior of each row of the transition matrix, > 0, and the extra concentration of staying in
         the same state, >= 0.
     eta : float or list of float
         Concentration of the prior of each state's emissions, > 0, one for all symbols or one each.

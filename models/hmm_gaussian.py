@@ -45,7 +45,7 @@ class HMMGaussian(HiddenMarkovModel):
     alpha : float
         Concentration of the prior of the initial probabilities, > 0.
     beta, sticky : float
-        Concentration of the prior of each row of the transition matrix, > 0, and what is added to that of staying in
+        Concentration of the prior of each row of the transition matrix, > 0, and the extra concentration of staying in
         the same state, >= 0.
     m0, kappa0 : float or list of float
         Mean of the prior of each mean, and how many rows it is worth, > 0; for all states, or each its own.

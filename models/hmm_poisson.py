@@ -42,7 +42,7 @@ class HMMPoisson(HiddenMarkovModel):
     alpha : float
         Concentration of the prior of the initial probabilities, > 0.
     beta, sticky : float
-        Concentration of the prior of each row of the transition matrix, > 0, and what is added to that of staying in
+        Concentration of the prior of each row of the transition matrix, > 0, and the extra concentration of staying in
         the same state, >= 0.
     a, b : float or list of float
         Shape and rate of the Gamma prior of each rate, > 0: like a events in b rows seen before; for all states, or

@@ -179,7 +179,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         return TopicCounts(np.concatenate([stats.documents, other.documents]), stats.words + other.words)
 
     def of_rows(self, at: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
-        """Return parameters or q(theta), with a change made to what is of single documents, (..., documents, K)."""
+        """Return parameters or q(theta), their arrays of documents, (..., documents, K), changed by a function."""
         if isinstance(at, TopicFactors):
             return at.of_documents(change(at.documents))
         return {**at, "proportions": change(at["proportions"])}

@@ -3,7 +3,7 @@ r"""Softmax regression: one of K classes, whose log odds are weighted sums of fe
     w_kj ~ N(0, tau^2)                         of a feature in units of `scale`; the intercepts ~ N(m0, s0^2)
     y_n ~ Categorical(p_n)                     p_nk proportional to exp(x_n' w_k),  n = 1..N, k = 1..K
 
-With symmetric coding each class has weights, of which the prior alone knows the common part; with reference coding the
+With symmetric coding each class has weights, whose common part only the prior informs; with reference coding the
 first class has none, and those of the others are log odds against it. Multinomial logit, or maximum entropy model:
 McFadden 1974; Bishop, PRML, section 4.3.4; Murphy 2012, section 8.3.7; Agresti 2007, section 6.1; CS725 lecture 15.
 """

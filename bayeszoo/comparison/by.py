@@ -198,7 +198,7 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
     tree : xarray.DataTree
         What `fit_by` returned, or `fit` for a model with parameters of each group, such as ``normal_means``, or for a
         regression with features of text. Of levels the linear predictor is compared, such as the mean outcome or
-        the log odds, of which ``ratio`` is then that of the odds; where there are interactions, at the centre of the
+        the log odds, and ``ratio`` is then the ratio of the odds; where there are interactions, at the centre of the
         other features.
     against : str, optional
         The group or level that the others are compared with. By default all pairs are compared; of more than five

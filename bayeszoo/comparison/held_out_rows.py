@@ -59,7 +59,7 @@ def held_out_error(
     share : float, optional
         Of the rows that are held out, between 0 and 1; 0.3 by default.
     folds : int, optional
-        Instead: the number of folds, each of which is held out once.
+        Instead: the number of folds; each fold is held out once.
     methods : sequence of str, optional
         How to fit the model; by default map and nuts.
     baselines : sequence of str

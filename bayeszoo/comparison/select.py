@@ -93,8 +93,8 @@ def select(
     -------
     pandas.DataFrame
         One row a candidate, by falling log evidence, then by falling ``loo``; those without come last, and after them
-        fits to be read with caution, which are shown and not ranked. What is withheld is NaN, and the column that ends
-        in ``_from`` gives the reason. All is of the ordered observations, in nats.
+        fits to be read with caution, which are shown and not ranked. A withheld criterion is NaN, and the column that
+        ends in ``_from`` gives the reason. All is of the ordered observations, in nats.
 
         ``model``, ``components``
             The candidate's name; and its K or q, NaN where it has neither.

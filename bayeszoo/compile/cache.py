@@ -26,7 +26,7 @@ def open_to_others(folder: str | Path) -> str:
     """Say that others may write to the folder of compiled code; nothing if they may not.
 
     Its owner, root and the user's own group may. Who may write to a folder above it can put another one in its place,
-    unless that folder is one like ``/tmp``, where each may rename only what is their own.
+    unless that folder is one like ``/tmp``, where users may rename only their own files.
     """
     if not _is_open(folder := Path(folder).absolute(), but_for=0):
         above = {*folder.parents, *folder.resolve().parents}

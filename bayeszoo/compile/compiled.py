@@ -2,7 +2,7 @@
 
 A graph is cut where values that do not depend on the vector enter it. What lies before the cut is computed at once;
 what lies behind is compiled with those values as arguments, and taken again when the same model meets other data of the
-same shape. What is compiled depends on the graph alone and not on what was compiled before, so that a fit has the same
+same shape. Compiled code depends on the graph alone and not on what was compiled before, so that a fit has the same
 draws in a fresh process.
 """
 

@@ -1,7 +1,7 @@
 """The identities of log-concave models: derivatives, the certificate of the mode, the evidence and its bounds.
 
-Each function takes a `Case` and returns a `Check`, as in `identities`. The density is PyMC's or SciPy's, of which the
-model's own derivatives and quadrature know nothing.
+Each function takes a `Case` and returns a `Check`, as in `identities`. The density is PyMC's or SciPy's, which is
+independent of the model's own derivatives and quadrature.
 """
 
 from __future__ import annotations

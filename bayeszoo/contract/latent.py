@@ -36,7 +36,7 @@ from bayeszoo.model.density import log_density
 from bayeszoo.model.many_files.rows import restricted, together
 from bayeszoo.results.stored import Fit
 
-FEW = 5  # rows of which all assignments are summed over
+FEW = 5  # rows whose assignments are all summed over
 FEW_WORDS = 12  # words, where each has a latent variable
 SIMULATIONS = 100
 EDGE = 1e-9  # a probability below it is taken for one of 0

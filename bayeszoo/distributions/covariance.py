@@ -213,7 +213,7 @@ def _average(
         middle = np.where((y > 0) & (r > 0), np.clip(np.log(r / (2 * y * a)), low, high), (low + high) / 2)
         limits = {"atol": tolerance, "rtol": 1e-13, "minlevel": 5, "args": (y, r, steepness, a)}
         parts = [scipy.integrate.tanhsinh(integrand, *ends, **limits) for ends in ((low, middle), (middle, high))]
-        # what is beyond the ends, which matters to a density far out
+        # the part beyond the ends, which matters to a density far out
         left_out = np.maximum(*(integrand(end, y, r, steepness, a) for end in (low, high))) * (high - low)
     return sum(part.integral for part in parts), sum(part.error for part in parts) + left_out
 

@@ -30,7 +30,7 @@ def beta_cdf(x: Any, a: Any, b: Any) -> np.ndarray:
     if not is_large.any():
         return np.asarray(scipy.special.betainc(a, b, within))
     few_a, few_b = a <= FEW, b <= FEW
-    with np.errstate(all="ignore"):  # what is not taken
+    with np.errstate(all="ignore"):  # branches that `where` does not take
         parts = [
             scipy.special.betainc(a, b, within),
             scipy.special.gammainc(a, -(b + (a - 1) / 2) * np.log1p(-within)),

@@ -28,7 +28,7 @@ class LocationScaleMixture:
     standard : frozen SciPy distribution
         Of x, the same for all, or where P is small one for each of shape (P, *own shape).
     weights, loc, scale : ndarray
-        Of shape (P, *own shape), or that broadcasts to it: weights >= 0, of which no entry's add up to more than 1, and
+        Of shape (P, *own shape), or that broadcasts to it: weights >= 0, whose sum for each entry is at most 1, and
         scales > 0.
     """
 

@@ -113,7 +113,7 @@ def answer() -> None:
 
 
 def unless_stopped[T](compute: Callable[[], T]) -> T | None:
-    """Return what is computed; None after Ctrl-C, which is thereby answered: what was drawn before it is kept."""
+    """Return the computed value; None after Ctrl-C, which is thereby answered: draws made before it are kept."""
     try:
         return compute()
     except KeyboardInterrupt:

@@ -7,6 +7,6 @@ from threadpoolctl import threadpool_limits
 
 def one_thread() -> threadpool_limits:
     """Return a context in which NumPy's and SciPy's linear algebra use one thread."""
-    import scipy.linalg  # noqa: F401  loads a BLAS of its own: the limit is on what is loaded by then
+    import scipy.linalg  # noqa: F401  loads a BLAS of its own: the limit holds for libraries loaded before it
 
     return threadpool_limits(1)

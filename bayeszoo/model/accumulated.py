@@ -23,7 +23,7 @@ class Accumulated:
     model: Model  # whose statistics they are; another's may be the same, which `require` tells
     stats: Any  # of all rows; None of a model that has none, and was fitted to rows in files
     like: Data  # none of the rows: the names, types and labels of their arrays
-    rows: int  # how many were kept of those that were read
+    rows: int  # the number of rows kept
     digest: str  # SHA-256 of the rows, whatever parts they were read in; it is not that of the same rows as `Data`
     source: str = ""  # the base name of the file
     columns: Mapping[str, str] = field(default_factory=dict)  # the user's column for each role

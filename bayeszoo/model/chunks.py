@@ -189,7 +189,7 @@ def _parsed(inputs: Inputs, table: Table, options: Mapping[str, Any], is_part: b
     try:
         parsed = inputs.parse(table, **options)
     except InputError as error:
-        # how many rows are wrong is of those that were looked at, not of the file
+        # the number of wrong rows counts the rows read so far, not the whole file
         raise error.also(f", of the rows up to {last}" * (before is not None and bool(error.rows))) from None
     checked_for = (inputs, False) if inputs.size(parsed.arrays) else None
     data = Data(parsed.arrays, table.name, parsed.columns, parsed.notes, checked_for, parsed.reading)

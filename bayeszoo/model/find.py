@@ -89,7 +89,7 @@ def find(name: str) -> type[Model]:
     name : str
         The name of a model of the zoo or of an installed plug-in; or a file and a class in it, such as
         ``"path/to/my_model.py:MyModel"``. The file is run, as ``python my_model.py`` would run it, and again when its
-        text has changed. It can import what is installed; its own folder is not looked into.
+        text has changed. It can import installed packages, and no other file of its folder.
 
     Raises
     ------

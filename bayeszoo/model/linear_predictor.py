@@ -35,7 +35,7 @@ class LinearPredictor(Observable, family=True):
     mean_quantity: ClassVar[str] = "mean outcome"
     """What the mean of one trial, or of an exposure of 1, is called."""
     ratio_of: ClassVar[str] = ""
-    """What is multiplied by exp of a difference of the weighted sum: the odds, the rate; nothing where it is no log."""
+    """The quantity that exp of a difference of the weighted sum multiplies: odds or rate; empty without such a link."""
     has_identity_link: ClassVar[bool] = False
     """Whether the weighted sum is the mean outcome itself."""
 

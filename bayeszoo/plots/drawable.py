@@ -44,7 +44,7 @@ def listed(fits: xr.DataTree | Iterable[xr.DataTree]) -> list[xr.DataTree]:
         hint = "pass what bz.fit returned, or a list"
         raise InputError(f"fits are asked for, not {type(other[0]).__name__}", "not_a_fit", hint=hint)
     for tree in trees:
-        Fit(tree)  # which refuses what is no fit, as fits by group
+        Fit(tree)  # which refuses fits by group, and anything else that is no fit
     return trees
 
 

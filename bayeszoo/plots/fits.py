@@ -111,7 +111,7 @@ def khat(tree: xr.DataTree, **options: Any) -> PlotCollection:
     """Draw the Pareto k-hat of each row of the data left out, as `az.loo` has it: `arviz_plots.plot_khat`.
 
     Rows are counted from 1. Above the line, which is at 0.7 or with few draws lower, importance weights cannot be used.
-    What is infinite is not drawn: the label of the axis counts these rows.
+    Infinite residuals are not drawn: the label of the axis counts these rows.
 
     Raises
     ------
@@ -328,7 +328,7 @@ def _forest_size(names: np.ndarray, fits: int) -> dict[str, Any]:
     return {"figsize": (5 + beside, height), "width_ratios": [beside, 5.0]}
 
 
-# What is drawn
+# Quantities that are drawn
 
 
 def _arviz() -> Any:

@@ -154,7 +154,7 @@ def draw(pymc_model: pm.Model) -> Figure:
     drawn = {name: _draw_node(axes, node, places[name], width) for name, node in graph.nodes.items()}
     for parent, child in graph.edges:
         (x, y), (below_x, below_y) = places[parent], places[child]
-        passes = y - below_y > 1.5 * _DOWN and abs(x - below_x) < width  # through what is between
+        passes = y - below_y > 1.5 * _DOWN and abs(x - below_x) < width  # through the nodes between
         look: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "lw": 0.9, "color": _INK, "shrinkA": 0}
         look |= {"connectionstyle": f"arc3,rad={0.45 if passes else 0.0}", "shrinkB": 0}
         axes.add_patch(FancyArrowPatch((x, y), (below_x, below_y), patchA=drawn[parent], patchB=drawn[child], **look))

@@ -80,7 +80,7 @@ def plot_select(table: pd.DataFrame) -> Figure:
     Where the candidates differ in the number of components K, or of factors q, the criteria that there are of some of
     them are drawn against it. Else every panel shows how far each candidate is behind the best of that criterion, which
     is at 0; better is left. Bars are one standard error of the difference, where it has one. A star marks the best,
-    unless a candidate lacks the criterion; a grey stripe without a value is what is withheld. Of more than 32
+    unless a candidate lacks the criterion; a grey stripe without a value is a withheld one. Of more than 32
     candidates those that come first by some criterion are drawn, and the figure says how many are not.
 
     Parameters

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ["#1f5a92", "#d9822b", "#5b9a3c", "#7a5ea8", "#c0392b", "#2a8f8a", "#8a6d3b", "#5d636d"]
-"""What is told apart by colour, in order."""
+"""Colours of things to be told apart, in order."""
 MAX_NAME, _TITLE = 40, 36
 """Characters of a user's name in a line, and in one above a panel."""
 _INK, _PALE = "#30343b", "#c9ced6"

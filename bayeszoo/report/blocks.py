@@ -40,7 +40,7 @@ class Code(Block):
 
 @dataclass(frozen=True)
 class Skipped(Block):
-    """What is not here, and why."""
+    """A part of the page that is left out, and why."""
 
     what: str
     reason: str

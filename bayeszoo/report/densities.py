@@ -88,7 +88,7 @@ def section(trees: Sequence[xr.DataTree]) -> list[Any]:
 
 
 def _remarks(main: xr.DataTree) -> list[Any]:
-    """Say what is not drawn one by one, and why."""
+    """Name the entries that are not drawn one by one, and say why."""
     blocks: list[Any] = []
     if not Fit(main).is_shown and main.attrs["kind"] == "sampled":
         words = "Estimates are withheld: these pictures show the failure, not the posterior."
@@ -110,7 +110,7 @@ def _of_how_many(main: xr.DataTree) -> list[Words]:
 def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree], most: int = MOST) -> list[str]:
     """Return the quantities drawn one by one: of many those whose chains agree least, in the order of the table.
 
-    What is the same in every draw, such as a loading that is 0 by definition, has nothing to be seen.
+    An entry that is the same in every draw, such as a loading that is 0 by definition, is left out.
     """
     if main.attrs["kind"] != "sampled" and not shown:
         return []

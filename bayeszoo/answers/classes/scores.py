@@ -153,7 +153,7 @@ def calibration(frame: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     -------
     pandas.DataFrame
         A row a bin with trials, of two classes for the second, else for each: ``class``, ``low`` and ``high``, the
-        edges of the bin, of which the lower one belongs to it; ``trials``, ``mean_probability``, ``share`` of the
+        edges of the bin, which contains the lower one; ``trials``, ``mean_probability``, ``share`` of the
         trials that were of the class, and ``q025`` and ``q975``, a 95% interval of the long-run share (Jeffreys).
 
     Raises

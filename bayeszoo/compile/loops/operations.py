@@ -168,7 +168,7 @@ def _at(array: Array, places: Mapping[int, str], source: Source) -> str:
 def _along(
     array: Array, axis: int, places: Mapping[int, str], total: str, start: str, step: str, source: Source
 ) -> None:
-    """Add what is along one axis to a total: of many entries in four parts."""
+    """Add the entries along one axis to a total: many entries in four partial sums."""
     length = array.shape[axis]
 
     def add(part: str, index: str) -> None:

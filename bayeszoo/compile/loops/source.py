@@ -77,7 +77,7 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Write what is in the block behind a head such as ``if x:``."""
+        """Indent the lines of the block behind a head such as ``if x:``."""
         self.line(head)
         self._depth += 1
         yield
@@ -85,7 +85,7 @@ class Source:
 
     @contextmanager
     def loops(self, shape: Sequence[str]) -> Iterator[list[str]]:
-        """Write what is in the block for all indices, which it is given."""
+        """Write the lines of the block inside a loop over all indices, which the block is given."""
         indices, depth = [], self._depth
         for length in shape:
             index = "0" if length == "1" else self.new()

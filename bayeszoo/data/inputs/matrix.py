@@ -113,7 +113,7 @@ class Matrix(Measured):
     """Columns of real numbers, each row one observation.
 
     The canonical arrays are `name`, shape (rows, columns), and the coordinate `axis` of the names of the columns. A
-    model that is `maskable` takes rows of which some numbers are missing: with ``missing="mask"`` these are NaN. Of one
+    model that is `maskable` takes rows with missing numbers: with ``missing="mask"`` these are NaN. Of one
     that is `scalable` the option ``scale`` divides each column by its standard deviation; columns of rows to be
     predicted are divided by those of the fit.
     """

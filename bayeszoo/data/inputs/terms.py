@@ -99,7 +99,7 @@ def _masked(text: str, parts: Sequence[Token]) -> str:
 def parsed(text: str) -> Any:
     """Return the terms of a formula, after each part of it that is Python was checked.
 
-    Already in parsing formulaic evaluates what is called on the left of the ``~``.
+    formulaic evaluates calls on the left of the ``~`` already when it parses.
     """
     if len(text) > LONGEST:
         raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read", "too_large")

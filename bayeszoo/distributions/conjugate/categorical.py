@@ -93,7 +93,7 @@ class Categorical(Block[Counts]):
 
     def log_density(self, params: Values, rows: Values) -> np.ndarray:
         """Log probability of the observations of each row, (..., n, *axes)."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # what is no probability has no number, and is refused
+        with np.errstate(divide="ignore", invalid="ignore"):  # no probabilities: NaN, and refused
             return self._of_rows(np.log(np.asarray(params[self.names[0]], dtype=np.float64)), rows)
 
     def expected_log_density(self, rows: Values) -> np.ndarray:

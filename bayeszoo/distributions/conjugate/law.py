@@ -4,7 +4,7 @@ A conjugate block *is* a distribution: priors, posteriors and q(theta) of variat
 arrays have leading ``axes`` (components, states, classes, contexts), () for one law of all rows; each entry is a prior
 of its own.
 
-Shapes: n rows; weights (n, *axes), of which axes may have length 1 or be other sets of rows; parameters
+Shapes: n rows; weights (n, *axes), whose axes may have length 1 or be other sets of rows; parameters
 (..., *axes, *own), whose leading axes are draws; statistics (..., *axes, *own), whose leading axes are sets of rows. A
 row that is missing (code -1, a row of counts 0, NaN) has log density 0 and counts for nothing; vectors are not missing.
 """

@@ -73,7 +73,7 @@ class MultivariateNormal(Block[Moments]):
         return float(np.min(self.nu) - self.structure.block + 1)
 
     def spread_out(self, covariance: npt.ArrayLike) -> np.ndarray:
-        """Give covariances, or what is written as they are, the axis of length 1 that they lack where they are tied."""
+        """Give covariances, or arrays of their shape, the axis of length 1 that they lack where they are tied."""
         return self._expanded(covariance, len(self.structure.shape))
 
     def _expanded(self, values: npt.ArrayLike, own: int) -> np.ndarray:
@@ -116,7 +116,7 @@ class MultivariateNormal(Block[Moments]):
         return self._at(rows, np.asarray(mean, dtype=np.float64), self.factors(covariance))
 
     def expected_gap(self) -> np.ndarray:
-        """Return what is added to the log density at `typical` parameters to give its mean over them, (*axes)."""
+        """Return the mean of the log density over parameters less its value at `typical` ones, (*axes)."""
         gap = self.structure.repeat * self.structure.expected_log_det_gap(self.nu_each)
         return np.asarray(-(gap + self.columns / self.kappa) / 2)
 

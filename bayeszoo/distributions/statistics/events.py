@@ -15,7 +15,7 @@ from bayeszoo.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Events(Stats):
-    """How many events in how much exposure, and what is left of the density of the counts at their pooled rate.
+    """Numbers of events, their exposure, and the log density of the counts at their pooled rate.
 
     The textbook's sum of ``log y!`` is as large as ``y log y``, and the evidence a difference of these. Here
     the log likelihood is ``peaks - deviance`` at the pooled rate, and less by the deviance of the totals elsewhere:

@@ -22,8 +22,8 @@ class Moments(Stats):
     They pool by the update of Chan, Golub and LeVeque (1983): sums of ``y`` and ``y**2`` would lose every digit of the
     spread at y = 1e9.
 
-    ``n`` rows, shape (...), have ``mean`` + ``rest``, (...) or (..., D), of which the second is what rounding takes
-    from the first; any numbers where there are no rows. ``scatter`` is the sum over rows of the squared deviation from
+    ``n`` rows, shape (...), have the mean ``mean`` + ``rest``, (...) or (..., D), where ``rest`` is the rounding error
+    of ``mean``; any numbers where there are no rows. ``scatter`` is the sum over rows of the squared deviation from
     the mean: of numbers (...); of rows the outer products (..., D, D), the squares by column (..., D) or their sum
     over the columns (...).
     """
@@ -85,7 +85,7 @@ class Moments(Stats):
         n, coefficient = self.n - other.n, self.log_coefficient - other.log_coefficient
         some = n > 0
         shift = self._to(other)
-        shift = shift * along(self.n / positive_or(n), shift)  # of the data taken away against those that remain
+        shift = shift * along(self.n / positive_or(n), shift)  # of the rows removed, relative to the remaining rows
         share = other.n / positive_or(self.n)
         scatter = self.scatter - other.scatter
         scatter = _floored(scatter - along(n * share, scatter) * squared(shift, scatter), np.ndim(shift))

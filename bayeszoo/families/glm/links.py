@@ -1,6 +1,6 @@
 """Links: the log density of one row as a function of its linear predictor eta, with two derivatives.
 
-Each row has an outcome and a size: the trials of which the outcome counts the successes, or the exposure of a count.
+Each row has an outcome and a size: the number of trials where the outcome counts successes, or the exposure of a count.
 Trials are ordered, so that binomial coefficients are left out; of counts every constant is kept.
 """
 

@@ -69,7 +69,7 @@ class LaplaceGaussian:
     def log_normalizer(self) -> np.ndarray:
         """Log of the integral of exp(-precision / 2 (w - centre)^2 - |w| / scale) over w."""
         p, k, near = self._slope, self._k, self._near
-        # the squares of k and of t = p - k, of which one is the exponent and one the mass, would cancel
+        # the squares of k and of t = p - k, the one in the exponent and the other in the mass, would cancel
         beyond = p * (p / 2 - k) + _LOG_ROOT_2_PI + near.log_above
         within = near.log_mass - k * k / 2
         return np.where(near.t < 0, beyond, within) + np.log1p(np.exp(self._log_ratio)) + np.log(self._unit)

@@ -101,7 +101,7 @@ def spike_and_slab(
     """Declare which terms are ``included``, their weights ``slab`` about the origin, and ``w``, 0 where they are not.
 
     ``precision`` (T, T) is that of all weights, times ``sigma2``; the first ``fixed`` are always in. ``dims`` are the
-    names of the axes of all terms, and of those that may be out. Of these the data know nothing: their weights are
+    names of the axes of all terms, and of those that may be out. The data say nothing of these: their weights are
     independent, of the same scale.
     """
     count = len(origin) - fixed

@@ -269,7 +269,7 @@ def _rounding(s: np.ndarray, root: np.ndarray) -> Any:
 class Identified:
     """Sums of weights ``coefficients[r] @ w``, (R, T), through which alone the likelihood depends on w.
 
-    ``independent`` (R,) are columns none of which is a sum of those before it.
+    ``independent`` (R,) are columns; none is a linear combination of the columns before it.
     """
 
     independent: np.ndarray

@@ -3,7 +3,7 @@
 With u the feature of the rows of a group, and r their outcomes less those on the mean line, the rows are N(0, s^2 I +
 Z S Z'), Z = (1, u). Only two coordinates of r know Z: e = (sqrt(n) times its mean, sqrt(scatter of u) times its slope),
 which is N(0, s^2 I + R S R') with R'R = Z'Z. All others are N(0, s^2), and their squares add up to those about the
-group's own line. Nothing is subtracted that is larger than what is left, and no group is too small.
+group's own line. No subtraction cancels, and no group is too small.
 """
 
 from __future__ import annotations

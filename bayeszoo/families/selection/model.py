@@ -21,7 +21,7 @@ from bayeszoo.model.capabilities import Atoms, Collapsed, Predictive
 class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, Atoms, family=True):
     """A linear regression with unknown noise: each term but the intercept is in with probability ``pi``.
 
-    That is known, or ~ Beta(a, b). Weights have prior covariance sigma2 V0, given that those that are out are 0.
+    That is known, or ~ Beta(a, b). Weights have prior covariance sigma2 V0, given that the excluded weights are 0.
     """
 
     dims: ClassVar[Axes] = {"w": ("term",), "included": ("slope",)}

@@ -25,10 +25,10 @@ CHUNK = 65_536
 class FactoredMoments(Stats):
     """Count, mean and factored scatter of rows of numbers: the columns of a design, and the outcome last.
 
-    ``n`` rows have ``mean`` + ``rest``, each (K + 1,), of which the second is what rounding takes from the first; 0
-    when there are none. ``root`` (R, K + 1), R <= K + 1: ``root.T @ root`` is the sum over rows of the outer product of
-    the deviation from the mean with itself. ``units`` (K,) is what one unit of each column, which is standardized, is
-    in the units of the user's table.
+    ``n`` rows have the mean ``mean`` + ``rest``, each (K + 1,), where ``rest`` is the rounding error of ``mean``; 0
+    where there are no rows. ``root`` (R, K + 1), R <= K + 1: ``root.T @ root`` is the sum over rows of the outer
+    product of the deviation from the mean with itself. ``units`` (K,) is what one unit of each column, which is
+    standardized, is in the units of the user's table.
     """
 
     n: float
@@ -68,7 +68,7 @@ class FactoredMoments(Stats):
         n = self.n - other.n
         if n == 0 or other.n == 0:
             return self if n else replace(self, n=0.0, mean=0 * self.mean, rest=0 * self.rest, root=self.root[:0])
-        shift = self._to(other) * (self.n / n)  # of the rows taken away against those that remain
+        shift = self._to(other) * (self.n / n)  # of the rows removed, relative to the remaining rows
         between = np.sqrt(n / self.n * other.n) * shift
         root = downdated(self.root, np.vstack([other.root, between]))
         mean, rest = two_sum(self.mean, self.rest - shift * (other.n / self.n))

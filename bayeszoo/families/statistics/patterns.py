@@ -1,6 +1,6 @@
 """Sufficient statistics of Gaussian rows with missing numbers: moments by pattern of observed columns.
 
-Given which numbers were observed, those that were not are integrated out of a Gaussian row by leaving them out, so rows
+Given which numbers were observed, the missing numbers are integrated out of a Gaussian row by leaving them out, so rows
 of one pattern are as good as their count, mean and scatter. Complete data are one pattern. Nothing is imputed: what is
 missing is taken to be missing at random (Little and Rubin 2002, section 11.2).
 """

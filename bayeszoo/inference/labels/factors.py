@@ -80,7 +80,7 @@ def _climb(W: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, float]:
     while True:
         permutations, signs = nearest(W, mean)
         better = np.mean(np.take_along_axis(W, permutations[:, None], axis=2) * signs[:, None], axis=0)
-        higher = float(np.square(better).sum())  # what is as large as the squares about the mean are small
+        higher = float(np.square(better).sum())  # the larger this, the smaller the squares about the mean
         if not higher > length * (1 + 1e-12):
             return mean, length
         mean, length = better, higher

@@ -121,7 +121,7 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
 def _ties_broken(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Move zeros to random places next to 0: chains are judged by ranks, and draws that are all 0 in one have none.
 
-    Chains that agree on how often a number is 0 still do, and chains of which it is 0 in some and not in others do not.
+    Chains that agree on how often a number is 0 still agree; chains in some of which it is always 0 do not.
     """
     near = 1e-9 * np.min(np.abs(values), where=values != 0, initial=1.0)
     return np.where(values == 0, near * rng.standard_normal(values.shape), values)

@@ -45,7 +45,7 @@ FLAT = "flat"
 AT_LEAST = ("diverging", "energy", "logp", "maxdepth_reached")
 """The statistics of an interrupted run, which the gate judges: all 18 would take most of the time until it is saved."""
 UNUSABLE = (ImportError, AttributeError, TypeError, NotImplementedError)
-"""What is raised where a library is missing, or has another interface than the versions that bayeszoo knows."""
+"""Errors where a library is missing, or has another interface than the versions that bayeszoo knows."""
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
 
 
@@ -248,7 +248,7 @@ def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
 
 def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
     """Run chains that begin near one start; ``done`` chains were run before."""
-    with later("arviz"):  # all plots of which nutpie would import, to make a tree of the draws
+    with later("arviz"):  # nutpie imports all of its plots to make a tree of the draws
         import nutpie
 
     with problem.clock.phase("compile"):

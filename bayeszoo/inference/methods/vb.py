@@ -24,10 +24,10 @@ from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sample, some_of
 from bayeszoo.model.steps import Expectation
 
-MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another, of which the search knows
+MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another mode, which the search may have met
 WEIGHTS = 4000  # draws by which q(theta) is compared with the posterior
-CELLS = 2**18  # rows times draws of which likelihoods are computed at a time
-HELD = 2**24  # numbers of which draws are kept, or drawn at a time
+CELLS = 2**18  # likelihoods computed at a time: rows times draws
+HELD = 2**24  # numbers that draws kept, or drawn at a time, may hold
 MOST_COORDINATES = 200
 """Numbers in the parameters up to which k-hat is computed, where rows have parameters of their own."""
 

@@ -91,7 +91,7 @@ def _sum_of_logs(rows: int, x: np.ndarray) -> float:
 
 @_sums
 def _add(rows: int, r: np.ndarray, z: np.ndarray, shift: np.ndarray, scatter: np.ndarray) -> float:
-    """Add sum r z and sum r z z' to what is there; return sum r."""
+    """Add sum r z and sum r z z' to the given sums; return sum r."""
     count = 0.0
     for n in range(rows):
         count += r[n]

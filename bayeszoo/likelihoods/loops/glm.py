@@ -1,6 +1,6 @@
 """Log likelihood of rows given their linear predictor, for several links. Numba.
 
-Cost O(n T) for n rows of T terms, of which the products of matrix and vector are BLAS's.
+Cost O(n T) for n rows of T terms; BLAS computes the products of matrix and vector.
 """
 
 from __future__ import annotations

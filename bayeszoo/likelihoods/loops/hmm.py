@@ -4,7 +4,7 @@ Two routes to the same numbers. The first takes probabilities, scaled as they ge
 holds no ratio beyond 1e308, and where the tables have zeros a state that far behind may be the only one that later data
 allow. The first route notices that; the second, in logarithms and 5 to 15 times slower, then takes over.
 
-Throughout: K states; T rows, of which ``starts`` are the first ones of the sequences; initial (K,) and transition
+Throughout: K states; T rows; ``starts`` are the first rows of the sequences; initial (K,) and transition
 (K, K), whose rows need not sum to one; ``zeros`` is `vectors.zeros` of K. Derivatives are with respect to each entry on
 its own, and are sums of products, not counts divided by probabilities: they are finite where an entry is 0. Where the
 data are impossible the log likelihood is -inf and all derivatives 0. Source: Rabiner (1989), section III.

@@ -183,8 +183,8 @@ class Documents(Bags):
     of the words within a document is not kept, and the density that a model gives is that of the words in an order: the
     density of the counts times the multinomial coefficient.
 
-    The table has a column for each word; or it is anything that a `Corpus` may be, with the same options, of which the
-    zeros are then held too, and the names of the documents are not.
+    The table has a column for each word; or it is anything that a `Corpus` may be, with the same options. Its
+    zeros are then held too, and its names of documents are not.
     """
 
     name: str = "counts"
