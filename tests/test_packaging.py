@@ -64,6 +64,12 @@ def test_constraints_cover_every_declared_dependency():
     assert set().union(*map(requirement_names, declared)) - pinned == set()
 
 
+def test_the_page_of_installation_names_each_extra():
+    page = (ROOT / "docs" / "guide" / "install.md").read_text(encoding="utf-8")
+    extras = re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)
+    assert sorted(extras) == sorted(PROJECT["project"]["optional-dependencies"])
+
+
 def test_no_file_names_a_registry():
     folders = ["bayeszoo", "models", "tests", "benchmarks", ".ci"]
     files = [*(path for folder in folders for path in (ROOT / folder).rglob("*")), *ROOT.glob("*")]
