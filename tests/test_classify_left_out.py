@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.answers import averages, leave_out
+from bayeszoo.answers import averages, leave_out, residuals
 from bayeszoo.answers.averages import Average, masses_without
 from bayeszoo.answers.classes import classify as module
 from bayeszoo.foundation.gate import as_dict, at_most
@@ -62,6 +62,16 @@ def test_quadrature_is_that_of_a_fit_without_each_row(exact):
         assert frame["p[1]"].iloc[i] == pytest.approx(without(i), rel=1e-6)
     in_sample = bz.classify(exact)["p[1]"].iloc[HOT]
     assert in_sample - without(HOT) > 0.03  # which the comparison would see
+
+
+def test_draws_of_an_approximation_say_that_their_error_is_unknown(exact):
+    """Weights take out the row, and do not turn the approximation into the posterior."""
+    tree = exact.copy()
+    tree.attrs = {**exact.attrs, "method": "laplace", "kind": "approximate"}
+    frame, rows = bz.classify(tree, leave_one_out=True), bz.residuals(tree)
+    assert frame.attrs["basis"] == averages.APPROXIMATE_PSIS
+    assert set(rows["basis"]) <= {averages.APPROXIMATE_PSIS, residuals.WITHHELD}
+    assert "k_hat" in frame
 
 
 def test_draws_agree_within_their_errors(exact, drawn):
@@ -169,7 +179,7 @@ def test_the_command_says_what_is_left_out_and_what_is_withheld(run, exact, outl
     path = bz.save(outlier, tmp_path / "far.nc")
     code, out, _ = run("classify", path, "--leave-one-out")
     assert code == 0
-    assert "Each row is judged by what all others say of it (leave-one-out, PSIS)." in out
+    assert f"Each row is judged by what all others say of it ({averages.APPROXIMATE_PSIS})." in " ".join(out.split())
     assert "rows are withheld" in out
     assert "fit by nuts with more draws" in " ".join(out.split())
     whole = json.loads(run("classify", path, "--leave-one-out", "--json")[1])

@@ -1,5 +1,6 @@
 """Negative binomial regression: published figures, SciPy's masses, and where the counts are Poisson's."""
 
+import mpmath as mp
 import numpy as np
 import pytest
 import scipy
@@ -7,6 +8,7 @@ from scipy.stats import nbinom, poisson
 
 import bayeszoo as bz
 from bayeszoo.distributions.discrete import LogMeanNegativeBinomial
+from bayeszoo.distributions.special import log_negative_binomial_of_odds
 from bayeszoo.families.glm.negative_binomial import NegativeBinomial
 from tests.refusals import raises
 
@@ -129,6 +131,20 @@ def test_log_mass_is_that_of_scipy(phi):
     np.testing.assert_allclose(row.mean(), 2 * np.exp(eta))
     np.testing.assert_allclose(row.var(), 2 * np.exp(eta) + 4 * np.exp(2 * eta) / phi)
     assert row.logpmf(0.5 + y).max() == -np.inf
+
+
+@pytest.mark.parametrize("phi", [0.1, 3.0, 1e4, 1e9])
+@pytest.mark.parametrize("count", [0.0, 1.0, 70.0, 1e9, 1e12])
+@pytest.mark.parametrize("log_ratio", [-800.0, -2.0, -1e-3, 0.0, 0.1, 800.0])
+def test_log_mass_keeps_its_digits_at_large_counts(phi, count, log_ratio):
+    """Of the mean over the count plus phi; ``log Gamma(phi + y) - log Gamma(y + 1)`` is 1e-6 off at 1e9."""
+    log_odds = log_ratio + np.log(count / phi + 1)
+    with mp.workdps(60):
+        a, k, odds = mp.mpf(phi), mp.mpf(count), mp.exp(mp.mpf(float(log_odds)))
+        constant = mp.loggamma(a + k) - mp.loggamma(a) - mp.loggamma(k + 1)
+        expected = float(constant - a * mp.log1p(odds) + k * (mp.log(odds) - mp.log1p(odds)))
+    own = log_negative_binomial_of_odds(count, phi, log_odds)
+    np.testing.assert_allclose(own, expected, rtol=1e-12, atol=1e-10 + 1e-12 * count * abs(log_ratio))
 
 
 def test_limit_of_large_phi_is_poisson():

@@ -8,6 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import bayeszoo as bz
+from bayeszoo.answers import predictive_check as module
 from bayeszoo.answers.predictive_check import STATISTICS, Sets, p_value, replicate
 from tests.refusals import raises
 
@@ -212,6 +213,23 @@ def test_what_does_not_exist_is_withheld_with_its_reason():
     assert row["observed"] == pytest.approx(stats.skew([0, 0, 1, 0]))
     two = bz.fit(NormalGamma(), [1.0, 2.0], "exact", seed=1)  # of two it would be 0, whatever they are
     assert np.isnan(bz.predictive_check(two, ["skewness"]).loc["skewness", "p_value"])
+
+
+def test_a_mean_that_heavy_tails_do_not_tell_has_its_reason():
+    heavy = stats.cauchy.rvs(size=1000, random_state=1)
+    row = module._compared(module.Replicates({"T": np.zeros(1000)}, {"T": heavy}, 1), "T", "exact")
+    assert np.isnan(row["mean"])
+    assert row["withheld"].startswith("mean")
+    assert row["p_value"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_mean_of_a_quantity_of_zeros_and_ones_is_never_withheld():
+    """Of 20 rows the standard deviation has ten values, the least of which look like a tail: half were withheld."""
+    tree = bz.fit(bz.find("beta_bernoulli")(a=1, b=1), [1] * 7 + [0] * 13, "exact", seed=1)
+    for seed in range(8):
+        row = bz.predictive_check(tree, ["standard deviation"], seed=seed).loc["standard deviation"]
+        assert 0.3 < row["mean"] < 0.52
+        assert row["withheld"] == ""
 
 
 def test_counts_that_are_too_large_to_be_drawn_are_withheld_and_the_others_are_not():

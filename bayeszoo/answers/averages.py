@@ -22,7 +22,12 @@ from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.results.stored import Fit
 
 PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
-"""What predictions of rows that are left out rest on."""
+APPROXIMATE_PSIS = f"{PSIS} of draws of the approximation, whose own error no figure here contains"
+"""What predictions of rows that are left out rest on.
+
+The weights of draws of an approximation take out the row, and do not correct the approximation: rows of high leverage
+may be off by many of the Monte Carlo errors.
+"""
 _OUTSKIRTS, _MOST_BEYOND = 1e-17, 1e-9
 """Mass of points of a quadrature given all rows that are the last before the grid ends, and how much of the mass given
 all rows but one these may have."""
@@ -53,7 +58,9 @@ class Average:
     @property
     def basis(self) -> str:
         """What predictions of rows that are left out rest on."""
-        return PSIS if self.mass is None else QUADRATURE
+        if self.mass is not None:
+            return QUADRATURE
+        return APPROXIMATE_PSIS if self.kind == "approximate" else PSIS
 
     def log_weights(self, size: int) -> np.ndarray:
         """Return the log probability of each of N draws or points."""

@@ -71,6 +71,8 @@ class Replicates:
     observed: dict[str, np.ndarray]
     replicated: dict[str, np.ndarray]
     chains: int
+    is_binary: bool = False
+    """Whether all outcomes are 0 or 1: whatever is computed of them is bounded, and few tied values look like tails."""
 
 
 def predictive_check(
@@ -102,7 +104,7 @@ def predictive_check(
         residuals do (else 0); ``mean``, ``q025`` and ``q975`` of the replicates; ``p_value``, the probability that a
         replicate exceeds the observed quantity under the same draw, ties counted half; ``mcse``, its Monte Carlo
         standard error (of p-values of 0 and 1 it is not 0: one more replicate and one less are added); ``replicates``;
-        ``withheld``, why there is no p-value, else empty.
+        ``withheld``, why there is no p-value or no mean, else empty.
 
         ``attrs`` name the model and the fit, and ``basis``, which is ``"plug-in"`` for a point estimate.
 
@@ -153,11 +155,13 @@ def replicate(
     draws, chains = _thinned(known := Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
     values = {name: np.full((2, size), np.nan) for name in names.values()}
+    is_binary = True
     cells = len(columns) * len(next(iter(columns.values())))
     for at in range(0, size, step := max(1, AT_ONCE // cells)):
         params = type(known)({name: values[at : at + step] for name, values in draws.items()})  # says which it lacks
         drawn = _draw(model, params, data, rng)
         places = at + np.flatnonzero(drawn.kept)
+        is_binary &= bool(np.isin(drawn.y, (0, 1)).all())
         for j, (label, y) in enumerate(columns.items() if len(places) else ()):
             at_column = (..., j) if label else ...
             again = Sets(drawn.y[at_column], drawn.mean[at_column], drawn.sd[at_column], data, drawn.params)
@@ -166,7 +170,7 @@ def replicate(
                 pair[0, places if len(own) > 1 else slice(None)] = own
                 pair[1, places] = statistic(again)
     observed, replicated = ({name: pair[i] for name, pair in values.items()} for i in range(2))
-    return Replicates(observed, replicated, chains)
+    return Replicates(observed, replicated, chains, is_binary)
 
 
 class Drawn(NamedTuple):
@@ -230,12 +234,20 @@ def _compared(replicates: Replicates, name: str, kind: str) -> dict[str, Any]:
     fixed = bool(np.all(observed == observed[0]))
     known = {"observed": float(observed[0] if fixed else observed.mean())}  # NaN where there is none
     known["observed_sd"] = 0.0 if fixed else float(observed.std(ddof=1))
-    mean = moments(replicated[None], independent=True).mean  # NaN where the tails are too heavy to tell it
-    spread = [math.nan] * 3 if none.any() else [float(mean), *np.quantile(replicated, [0.025, 0.975])]
-    known |= dict(zip(("mean", "q025", "q975"), map(float, spread), strict=True))
+    mean, unknown = (math.nan, "") if none.any() else _mean(replicated, replicates.is_binary)
+    spread = [math.nan] * 2 if none.any() else np.quantile(replicated, [0.025, 0.975])
+    known |= dict(zip(("mean", "q025", "q975"), map(float, [mean, *spread]), strict=True))
     chains = replicates.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
     p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, chains)
-    return {**known, "p_value": p, "mcse": mcse, "replicates": len(none), "withheld": withheld}
+    return {**known, "p_value": p, "mcse": mcse, "replicates": len(none), "withheld": withheld or unknown}
+
+
+def _mean(replicated: np.ndarray, is_binary: bool) -> tuple[float, str]:
+    """Return the mean of replicates, or NaN and why heavy tails do not tell it."""
+    if is_binary:
+        return float(replicated.mean()), ""
+    known = moments(replicated[None], independent=True)
+    return float(known.mean), str(known.withheld) if np.isnan(known.mean) else ""
 
 
 def p_value(observed: np.ndarray, replicated: np.ndarray, chains: int = 0) -> tuple[float, float]:

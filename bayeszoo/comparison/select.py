@@ -131,7 +131,8 @@ def select(
             it.
         ``loo``, ``loo_se``, ``loo_mcse``, ``loo_from``
             Sum over observations of the leave-one-out log predictive density, its standard error over observations,
-            its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``.
+            its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017), ``"PSIS of an approximation"`` or
+            ``"withheld: ..."``.
         ``k_hat``
             Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld.
         ``loo_difference``, ``loo_difference_se``
@@ -333,7 +334,8 @@ def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
         raise NoScore("not asked for")
     if candidate.tree is not None and candidate.has_draws:
         loo = score.of_fit(candidate.tree)
-        source = "quadrature" if math.isnan(loo.k_hat) else "PSIS"
+        by_draws = "PSIS of an approximation" if candidate.kind == "approximate" else "PSIS"
+        source = "quadrature" if math.isnan(loo.k_hat) else by_draws
     elif candidate.kind == "exact" and isinstance(candidate.model, Predictive):
         loo, source = score.closed_form(candidate.model, candidate.data), "exact"
     else:

@@ -17,9 +17,9 @@ from bayeszoo.distributions.special import (
     log_beta_binomial,
     log_binomial,
     log_negative_binomial,
+    log_negative_binomial_of_odds,
     log_peak,
     log_poisson,
-    log_rising,
     sum_of_others,
 )
 from bayeszoo.foundation.levels import reached
@@ -365,6 +365,4 @@ class LogMeanNegativeBinomial(ByMarginals):
         """Log mass at the counts ``k``; -inf where they are not counts."""
         inside = _is_count(k)
         count = np.where(inside, k, 0.0)
-        constant = log_rising(self.phi, count) - scipy.special.gammaln(count + 1)
-        above, below = np.logaddexp(0.0, self._share), np.logaddexp(0.0, -self._share)
-        return np.where(inside, constant - self.phi * above - count * below, -np.inf)
+        return np.where(inside, log_negative_binomial_of_odds(count, self.phi, self._share), -np.inf)

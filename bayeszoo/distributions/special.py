@@ -19,6 +19,8 @@ _TINY = 1e-100
 """The square of a smaller number would lose digits or vanish."""
 _FEW = 1e4
 """Counts up to which logarithms of Gamma functions have so few digits that their differences keep 11 of them."""
+_FAR = 300.0
+"""Log odds whose exponential, times a count, neither vanishes nor overflows."""
 _LARGE = 64.0
 """From here on three terms of Stirling's series are exact to double precision."""
 
@@ -151,6 +153,17 @@ def log_negative_binomial(k: Any, a: Any, rate: Any, exposure: Any) -> np.ndarra
     difference = k * p - a * q  # of k from its mean given the total; a is off by as much the other way
     peaks = log_peak(k) + log_peak(a) - log_peak(total) + np.log(a) - np.log(total)
     return peaks - deviance(k, total * q, difference) - deviance(a, total * p, -difference)
+
+
+def log_negative_binomial_of_odds(k: npt.ArrayLike, a: npt.ArrayLike, log_odds: npt.ArrayLike) -> np.ndarray:
+    """Log mass at ``k`` of a negative binomial of mean a exp(log_odds) and size ``a``, however far the odds are out."""
+    k, a, log_odds = (np.asarray(value, dtype=np.float64) for value in (k, a, log_odds))
+    inside = np.abs(log_odds) < _FAR
+    near = log_negative_binomial(k, a, 1.0, np.exp(np.where(inside, log_odds, 0.0)))
+    if inside.all():
+        return near
+    powers = -a * np.logaddexp(0.0, log_odds) - k * np.logaddexp(0.0, -log_odds)
+    return np.where(inside, near, log_rising(a, k) - scipy.special.gammaln(k + 1) + powers)
 
 
 def log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> np.ndarray:

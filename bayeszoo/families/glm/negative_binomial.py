@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.special import log_rising
+from bayeszoo.distributions.special import log_negative_binomial_of_odds
 from bayeszoo.families.glm.links import Link, Terms
 
 
@@ -36,10 +36,7 @@ class NegativeBinomial(Link):
 
     def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return the log density of each row, every constant kept."""
-        share = eta + np.log(size) - np.log(self.phi)
-        above, below = np.logaddexp(0.0, share), np.logaddexp(0.0, -share)
-        constant = log_rising(self.phi, outcome) - scipy.special.gammaln(outcome + 1)
-        return np.asarray(constant - self.phi * above - outcome * below)
+        return log_negative_binomial_of_odds(outcome, self.phi, eta + np.log(size) - np.log(self.phi))
 
     def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return the log of the rate of half an event more."""
