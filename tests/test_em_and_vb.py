@@ -68,7 +68,18 @@ def test_mle_is_that_of_scikit_learn_from_the_same_start(name, K, covariance, th
 def test_best_of_restarts_on_old_faithful_is_the_known_maximum():
     found = climbs(GAUSSIAN.weak_given(FAITHFUL, {"K": 2}), FAITHFUL, flat=True)
     assert found.best.objective == pytest.approx(-1130.264, abs=1e-3)
-    assert (found.reached, found.facts["abandoned"]) == (ascent.AGREED, 20 - ascent.AGREED)
+    assert found.reached + found.facts["abandoned"] == 20
+    assert found.reached > 10
+
+
+def test_the_mle_is_not_the_maximum_that_four_climbs_reached_first():
+    """That maximum is 3.2 nats lower; the search used to end there."""
+    rows = np.array([-0.80, -1.32, -0.25, 0.42, 1.14, 0.11, 4.61, 4.45, 5.52, 6.14, 5.19] * 2)[:, None]
+    data = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
+    theirs = sklearn.mixture.GaussianMixture(3, reg_covar=0.0, tol=1e-9, n_init=10, random_state=0).fit(rows)
+    for seed in range(3):
+        found = em.climbs(GAUSSIAN(K=3), data, np.random.default_rng(seed), True)
+        assert found.best.objective >= theirs.score(rows) * len(rows) - 1e-4
 
 
 def test_two_rows_that_are_almost_one_make_a_higher_maximum_that_is_not_the_answer():
@@ -100,7 +111,9 @@ def test_a_fit_has_its_trace_its_restarts_and_components_numbered_by_weight():
     assert tree["optimization"]["objective"].to_numpy()[-1] == pytest.approx(Fit(tree).facts["log_likelihood"])
     facts = Fit(tree).facts
     assert facts["restarts"] == facts["reached_the_best"] + facts["abandoned"] == 7
-    assert "7 starts, 4 climbed to the end, 4 reached the best of the maxima" in tables._of_restarts(facts, True, 2)[0]
+    assert "7 of 7 restarts reached the best of the maxima" in tables._of_restarts(facts, True, 2)[0]
+    partly = {**facts, "reached_the_best": 4, "abandoned": 3}
+    assert "7 starts, 4 climbed to the end, 4 reached the best of the maxima" in tables._of_restarts(partly, True, 2)[0]
     weights, raw = (tree[group]["weights"].to_numpy()[0, 0] for group in ("posterior", "unaligned"))
     assert weights[0] > weights[1]
     assert np.array_equal(raw[tree["labels"]["permutation"].to_numpy()[0, 0]], weights)

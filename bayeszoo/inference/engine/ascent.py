@@ -33,7 +33,6 @@ NEAR = 1e-2
 """Nats below a maximum, and by which each row is as likely there, from where a climb is taken to end at it."""
 RIVALS = 20.0  # nats below the best within which the heights of other maxima are wanted as well
 PATIENCE = 100  # steps as long as the last ones in which a climb that goes on must get there
-AGREED = 4  # climbs that reach the best, after which the others, that began lower, need not be climbed to the end
 PACE = 5  # number of last steps over which the gain is averaged
 MAX_STEPS = 20_000
 RESTARTS = 20
@@ -59,7 +58,7 @@ class Effort:
     gain_left: float = GAIN_LEFT  # share of the objective's size that a climb may have left
     steps: int = field(default_factory=lambda: MAX_STEPS)  # of one climb, at most
     budget: float = math.inf  # steps of all climbs after which no further one is begun
-    stop_after_agreeing: float = math.inf  # climbs that reach the best, after which no other is climbed to the end
+    gives_up: bool = False  # whether climbs that stay far below the best are not climbed to the end
 
     @classmethod
     def of(cls, model: Model, data: Any) -> Effort:
@@ -248,8 +247,9 @@ def search(
     `MOST_RESTARTS` until two have reached the best; of costly steps two are enough, unless more than 20 were asked for.
 
     From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
-    by ``longer`` steps if there are any: to the end, to a maximum that another has reached, or until they
-    are abandoned: far below the best they gain little, or ``effort.stop_after_agreeing`` climbs have reached it.
+    by ``longer`` steps if there are any: to the end, to a maximum that another has reached, or where
+    ``effort.gives_up`` until they are abandoned, as they gain little far below the best. All are climbed, however many
+    have reached the best so far: where maxima are many, the first steps do not show which is the highest.
     """
     climbs = _Climbs((evaluate, update), suspect, fingerprint, effort or Effort(), longer)
     while climbs.starts < max(restarts, MOST_RESTARTS) and not climbs.are_enough(restarts):
@@ -302,7 +302,7 @@ class _Climbs:
 
     def begin(self, start: Callable[[], Any]) -> list[Climb]:
         """Climb a few steps from a start, or if they are costly to the end; nothing where the climb collapses."""
-        until = _has_slowed if self.effort.stop_after_agreeing == math.inf else _is_short
+        until = _is_short if self.effort.gives_up else _has_slowed
         return self._climbed(start, self._steps, _never if self.effort.is_coarse else until)
 
     def _climbed(self, start: Callable[[], Any], steps: Steps, until: Until) -> list[Climb]:
@@ -350,13 +350,12 @@ class _Climbs:
         return bool(self._heights) and bool(begun.objective + gain < self._heights[0] - RIVALS)
 
     def _is_behind(self, trace: Sequence[float] | np.ndarray) -> bool:
-        """Say whether many steps like the last ones would lead far below the best, or enough climbs have reached it."""
+        """Say whether many steps like the last ones would lead far below the best."""
         heights, last = self._heights, trace[-PACE - 1 :]
-        if not heights or self.effort.stop_after_agreeing == math.inf:  # other optima are wanted as well
+        if not heights or not self.effort.gives_up:  # other optima are wanted as well
             return False
         gain = (last[-1] - last[0]) / max(len(last) - 1, 1)
-        is_far_below = bool(trace[-1] + PATIENCE * gain < heights[0] - RIVALS)
-        return is_far_below or _reached(heights) >= self.effort.stop_after_agreeing
+        return bool(trace[-1] + PATIENCE * gain < heights[0] - RIVALS)
 
     @property
     def _heights(self) -> list[float]:

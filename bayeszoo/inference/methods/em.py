@@ -18,7 +18,7 @@ from bayeszoo.foundation.newton import slope_of
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import QuasiNewton, Steps, squared
-from bayeszoo.inference.engine.ascent import AGREED, RESTARTS, Effort, Search, search
+from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, LogConcave
@@ -111,7 +111,7 @@ def climbs(
         suspect,
         restarts,
         lambda params: log_rows(model, of_sample(model, params, data), some),
-        replace(Effort.of(model, some), stop_after_agreeing=AGREED) if flat else Effort.of(model, some),
+        replace(Effort.of(model, some), gives_up=flat),
         _longer(model, (evaluate, update), some, flat),
     )
 
