@@ -71,8 +71,7 @@ class Replicates:
     observed: dict[str, np.ndarray]
     replicated: dict[str, np.ndarray]
     chains: int
-    is_binary: bool = False
-    """Whether all outcomes are 0 or 1: whatever is computed of them is bounded, and few tied values look like tails."""
+    is_binary: bool = False  # all outcomes are 0 or 1: quantities are bounded, though few values look like heavy tails
 
 
 def predictive_check(
@@ -154,8 +153,7 @@ def replicate(
     names = {(name, label): f"{name} of {label}" if label else name for label in columns for name in chosen}
     draws, chains = _thinned(known := Fit(tree).draws(), tree.attrs["kind"], replicates)
     size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
-    values = {name: np.full((2, size), np.nan) for name in names.values()}
-    is_binary = True
+    values, is_binary = {name: np.full((2, size), np.nan) for name in names.values()}, True
     cells = len(columns) * len(next(iter(columns.values())))
     for at in range(0, size, step := max(1, AT_ONCE // cells)):
         params = type(known)({name: values[at : at + step] for name, values in draws.items()})  # says which it lacks
@@ -232,22 +230,15 @@ def _compared(replicates: Replicates, name: str, kind: str) -> dict[str, Any]:
     withheld = f"{none.sum()} of {len(none)} replicated data sets have none" if none.any() else ""
     withheld = "the data have none" if np.isnan(observed).any() else withheld
     fixed = bool(np.all(observed == observed[0]))
-    known = {"observed": float(observed[0] if fixed else observed.mean())}  # NaN where there is none
-    known["observed_sd"] = 0.0 if fixed else float(observed.std(ddof=1))
-    mean, unknown = (math.nan, "") if none.any() else _mean(replicated, replicates.is_binary)
-    spread = [math.nan] * 2 if none.any() else np.quantile(replicated, [0.025, 0.975])
-    known |= dict(zip(("mean", "q025", "q975"), map(float, [mean, *spread]), strict=True))
+    mean, sd = (observed[0], 0.0) if fixed else (observed.mean(), observed.std(ddof=1))
+    known = {"observed": float(mean), "observed_sd": float(sd)}  # NaN where there is none
+    told = moments(replicated[None], independent=True)  # whose mean is NaN where the tails are too heavy
+    known["mean"] = float(replicated.mean() if replicates.is_binary else told.mean if not none.any() else math.nan)
+    known |= zip(("q025", "q975"), map(float, np.quantile(replicated, [0.025, 0.975])), strict=True)
     chains = replicates.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
     p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, chains)
-    return {**known, "p_value": p, "mcse": mcse, "replicates": len(none), "withheld": withheld or unknown}
-
-
-def _mean(replicated: np.ndarray, is_binary: bool) -> tuple[float, str]:
-    """Return the mean of replicates, or NaN and why heavy tails do not tell it."""
-    if is_binary:
-        return float(replicated.mean()), ""
-    known = moments(replicated[None], independent=True)
-    return float(known.mean), str(known.withheld) if np.isnan(known.mean) else ""
+    withheld = withheld or str(told.withheld) * math.isnan(known["mean"])
+    return {**known, "p_value": p, "mcse": mcse, "replicates": len(none), "withheld": withheld}
 
 
 def p_value(observed: np.ndarray, replicated: np.ndarray, chains: int = 0) -> tuple[float, float]:
@@ -348,13 +339,11 @@ def _chosen(statistics: Any, model: Model, data: Values) -> dict[str, Statistic]
     for each in statistics if several else [statistics]:
         name = each if isinstance(each, str) else getattr(each, "__name__", type(each).__name__)
         if name in chosen:
-            raise InputError(
-                f"two statistics are called {shown(name)}", "duplicate_name", hint="name them by a mapping"
-            )
+            line = f"two statistics are called {shown(name)}"
+            raise InputError(line, "duplicate_name", hint="name them by a mapping")
         if isinstance(each, str) and each not in STATISTICS:
-            raise InputError(
-                f"there is no statistic {shown(name)}", "unknown_name", hint=f"use one of {', '.join(STATISTICS)}"
-            )
+            hint = f"use one of {', '.join(STATISTICS)}"
+            raise InputError(f"there is no statistic {shown(name)}", "unknown_name", hint=hint)
         chosen[name] = STATISTICS[each] if isinstance(each, str) else _own(name, each)
     return chosen
 
