@@ -313,8 +313,9 @@ def test_k_hat_sees_what_q_does_not_cover():
     """Well separated clusters are covered; where rows lie between two, q is too narrow."""
     apart = bz.read(GAUSSIAN, {"Y": np.r_[np.linspace(-12, -4, 30), np.linspace(4, 12, 30)][:, None], "column": ["y"]})
     close = bz.read(GAUSSIAN, {"Y": np.linspace(-2, 2, 9)[:, None], "column": ["y"]})
+    model = GAUSSIAN(K=2)
     good, bad = (
-        vb.coverage(Problem(model := GAUSSIAN(K=2), data, np.random.default_rng(0)), vb_climbs(model, data).best.state)
+        vb.coverage(Problem(model, data, np.random.default_rng(0)), vb_climbs(model, data).best.state, np.zeros(0))
         for data in (apart, close)
     )
     assert good["k_hat"] <= 0.7

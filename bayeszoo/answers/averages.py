@@ -16,17 +16,20 @@ import scipy
 
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
+from bayeszoo.inference.engine.approximation import GOOD_K_HAT
+from bayeszoo.inference.problem import LOG_WEIGHT
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import predicts_by_points
 from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.results.stored import Fit
 
 PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
+WEIGHED_PSIS = f"{PSIS} of draws weighed to the posterior"
 APPROXIMATE_PSIS = f"{PSIS} of draws of the approximation, whose own error no figure here contains"
 """What predictions of rows that are left out rest on.
 
-The weights of draws of an approximation take out the row, and do not correct the approximation: rows of high leverage
-may be off by many of the Monte Carlo errors.
+Draws of an approximation have weights by which they are draws of the posterior. Where these are not known, as of many
+parameters, rows of high leverage may be off by many of the Monte Carlo errors.
 """
 _OUTSKIRTS, _MOST_BEYOND = 1e-17, 1e-9
 """Mass of points of a quadrature given all rows that are the last before the grid ends, and how much of the mass given
@@ -42,13 +45,15 @@ class Average:
     """How means over the posterior are taken of values (chain, draw, ...): over draws, or by quadrature.
 
     The points of a quadrature stand for the draws of one chain, and each has its ``mass``, and one on half the grid.
-    Of a sampler's ``draws`` it matters how far they depend on each other.
+    Of a sampler's ``draws`` it matters how far they depend on each other. ``log_ratio`` (chain, draw) are the logs of
+    posterior over approximation, up to a constant, of draws of an approximation.
     """
 
     kind: str
     mass: np.ndarray | None = None
     halved: np.ndarray | None = None
     draws: Values | None = None
+    log_ratio: np.ndarray | None = None
 
     @cached_property
     def efficiency(self) -> float:
@@ -60,7 +65,9 @@ class Average:
         """What predictions of rows that are left out rest on."""
         if self.mass is not None:
             return QUADRATURE
-        return APPROXIMATE_PSIS if self.kind == "approximate" else PSIS
+        if self.kind == "approximate":
+            return APPROXIMATE_PSIS if self.log_ratio is None else WEIGHED_PSIS
+        return PSIS
 
     def log_weights(self, size: int) -> np.ndarray:
         """Return the log probability of each of N draws or points."""
@@ -100,8 +107,25 @@ class Average:
             log_weights, of_half = (masses_without(mass, log_p[0]) for mass in (self.mass, self.halved))
             unknown = np.full(log_p.shape[-1], np.nan)
             return LeftOut(self.kind, log_weights[None], of_half[None], unknown, np.isfinite(log_weights).any(axis=0))
-        flat, k_hat = importance(log_p.reshape(-1, log_p.shape[-1]), self.efficiency)
-        return LeftOut(self.kind, flat.reshape(log_p.shape), None, k_hat, k_hat <= k_hat_limit(len(flat)))
+        of_rows = log_p.reshape(-1, log_p.shape[-1])
+        if self.log_ratio is not None:  # which turn draws of the approximation into draws of the posterior
+            of_rows = of_rows - self.log_ratio.reshape(-1, 1)
+        flat, k_hat = importance(of_rows, self.efficiency)
+        return LeftOut(self.kind, flat.reshape(log_p.shape), None, k_hat, k_hat <= self.k_hat_limit(len(flat)))
+
+    def k_hat_limit(self, size: int) -> float:
+        """Return the Pareto shape of weights of N draws up to which means and their errors are relied on.
+
+        Measured on approximations that are too narrow: above .5 the errors of means are up to a third of what they are.
+        """
+        return k_hat_limit(size) if self.log_ratio is None else min(k_hat_limit(size), GOOD_K_HAT)
+
+    def shares(self) -> np.ndarray:
+        """Return the weights (chain, draw) by which draws are of the posterior, of mean 1; or 1 where they all are."""
+        if self.log_ratio is None:
+            return np.ones(())
+        weights = np.exp(diagnostics.smoothed_weights(-self.log_ratio.ravel())[0])
+        return np.reshape(weights * weights.size, self.log_ratio.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +183,16 @@ def averaging(fit: Fit) -> tuple[Average, Mapping[str, np.ndarray]]:
     if fit.method == "exact" and predicts_by_points(type(fit.model)):
         return by_points(fit.integrated)
     draws = fit.draws()
-    return Average(fit.kind, draws=draws), draws
+    return Average(fit.kind, draws=draws, log_ratio=_log_ratio(fit, draws)), draws
+
+
+def _log_ratio(fit: Fit, draws: Values) -> np.ndarray | None:
+    """Return the log weights of draws of an approximation; None where the fit has none of just these draws."""
+    log_ratio = fit.draws("sample_stats").get(LOG_WEIGHT) if fit.kind == "approximate" else None
+    shape = next(iter(draws.values())).shape[:2]
+    if log_ratio is None or log_ratio.dtype.kind != "f" or log_ratio.shape != shape:
+        return None
+    return np.maximum(np.nan_to_num(log_ratio - np.nanmax(log_ratio), nan=-np.inf), _TINY)
 
 
 def by_points(known: Integrated) -> tuple[Average, dict[str, np.ndarray]]:

@@ -12,7 +12,6 @@ from bayeszoo.answers.averages import Average, LeftOut, averaging, given_the_oth
 from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE
-from bayeszoo.foundation.gate import k_hat_limit
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
@@ -103,7 +102,7 @@ def averaged(model: Model, data: Values | Accumulated, average: Average, params:
     """
     rows, weights = _observations(model, data)
     parts = _left_out(model, rows, weights, average, params)
-    return _over_draws(weights, parts) if average.mass is None else _over_points(model, rows, weights, parts)
+    return _over_draws(weights, parts, average) if average.mass is None else _over_points(model, rows, weights, parts)
 
 
 Parts = Iterator[tuple[np.ndarray, np.ndarray, LeftOut]]
@@ -132,17 +131,18 @@ def _repeated(model: Model, rows: Values, weights: np.ndarray) -> tuple[Values, 
     return model.inputs.reordered(rows, np.repeat(np.arange(len(counts)), counts)), np.cumsum(counts) - counts
 
 
-def _over_draws(weights: np.ndarray, parts: Parts) -> Score:
+def _over_draws(weights: np.ndarray, parts: Parts, average: Average) -> Score:
     terms, k_hat, influence = np.zeros(len(weights)), np.full(len(weights), -np.inf), np.zeros((1, 1))
     for some, log_p, left in parts:
         terms[some], k_hat[some] = left.log_mean(log_p), left.k_hat
         with np.errstate(over="ignore", invalid="ignore"):  # of weights that are refused
-            influence = influence - np.sum(weights[some] * np.exp(terms[some] - log_p), axis=-1)
-    largest, limit = float(np.max(k_hat)), k_hat_limit(influence.size)
+            influence = influence + np.sum(weights[some] * (1 - np.exp(terms[some] - log_p)), axis=-1)
+    largest, limit = float(np.max(k_hat)), average.k_hat_limit(influence.size)
     if not largest <= limit:  # NaN is not either
         raise NoScore(f"k-hat {largest:.3g} (must be <= {limit:.3g})", largest)
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
-    return _weighted(terms, weights, float(diagnostics.mcse(influence) / weights.sum()), largest)
+    error = diagnostics.mcse(average.shares() * influence)
+    return _weighted(terms, weights, float(error / weights.sum()), largest)
 
 
 def _over_points(model: Model, rows: Values, weights: np.ndarray, parts: Parts) -> Score:

@@ -27,7 +27,6 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Observable
-from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -71,7 +70,7 @@ class Replicates:
     observed: dict[str, np.ndarray]
     replicated: dict[str, np.ndarray]
     chains: int
-    is_binary: bool = False  # all outcomes are 0 or 1: quantities are bounded, though few values look like heavy tails
+    is_binary: bool = False  # whether all outcomes are 0 or 1
 
 
 def predictive_check(
@@ -233,7 +232,9 @@ def _compared(replicates: Replicates, name: str, kind: str) -> dict[str, Any]:
     mean, sd = (observed[0], 0.0) if fixed else (observed.mean(), observed.std(ddof=1))
     known = {"observed": float(mean), "observed_sd": float(sd)}  # NaN where there is none
     told = moments(replicated[None], independent=True)  # whose mean is NaN where the tails are too heavy
-    known["mean"] = float(replicated.mean() if replicates.is_binary else told.mean if not none.any() else math.nan)
+    # of outcomes of two values a quantity of the outcome alone is bounded, though few values may look like a tail
+    is_bounded = name in _BOUNDED or (replicates.is_binary and fixed)
+    known["mean"] = float(replicated.mean() if is_bounded else told.mean if not none.any() else math.nan)
     known |= zip(("q025", "q975"), map(float, np.quantile(replicated, [0.025, 0.975])), strict=True)
     chains = replicates.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
     p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, chains)
@@ -318,6 +319,7 @@ _REAL = ("mean", "standard deviation", "minimum", "maximum", "skewness", *_OF_RE
 _OF_COLUMNS = _REAL[:5]
 _COUNTED = ("mean", "standard deviation", "maximum", "share of zeros", *_OF_RESIDUALS)
 _BINARY = ("mean", "changes", "longest run")
+_BOUNDED = ("share of zeros", "changes", "longest run", "lag-1 autocorrelation of residuals")
 
 
 def _usual(model: Model, data: Values) -> tuple[str, ...]:
@@ -380,21 +382,6 @@ def _takes_outcome_only(name: str, function: Callable[..., Any]) -> bool:
 def _number(name: str, value: object) -> float:
     number = np.asarray(value)
     if number.size != 1 or number.dtype.kind not in "biuf":
-        raise InputError(
-            f"statistic {shown(name)} must return one number, returned {type(value).__name__}", "wrong_type"
-        )
+        line = f"statistic {shown(name)} must return one number, returned {type(value).__name__}"
+        raise InputError(line, "wrong_type")
     return float(number.reshape(()))
-
-
-# The prior in the place of a fit
-
-
-def prior_tree(tree: xr.DataTree) -> xr.DataTree:
-    """Return a fit with its draws, by any method, replaced by the independent draws of the group ``prior``.
-
-    Raises `InputError` where only statistics of the rows were kept, or the prior cannot be drawn.
-    """
-    of_prior = extend(tree.drop_nodes("prior", errors="ignore"), ["prior"])
-    of_prior["posterior"] = of_prior["prior"].copy()
-    of_prior.attrs |= {"method": "prior", "kind": "exact", "status": "ok"}
-    return of_prior

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers import leave_out as score
+from bayeszoo.answers.averages import averaging
 from bayeszoo.answers.leave_out import NoScore, Score
 from bayeszoo.comparison.candidates import Candidate, SelectOptions, gather, number_of_components, require_comparable
 from bayeszoo.comparison.criteria import Criteria, plug_in
@@ -131,8 +132,8 @@ def select(
             it.
         ``loo``, ``loo_se``, ``loo_mcse``, ``loo_from``
             Sum over observations of the leave-one-out log predictive density, its standard error over observations,
-            its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017), ``"PSIS of an approximation"`` or
-            ``"withheld: ..."``.
+            its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``; of an
+            approximation it says whether its draws are weighed to the posterior.
         ``k_hat``
             Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld.
         ``loo_difference``, ``loo_difference_se``
@@ -334,8 +335,8 @@ def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
         raise NoScore("not asked for")
     if candidate.tree is not None and candidate.has_draws:
         loo = score.of_fit(candidate.tree)
-        by_draws = "PSIS of an approximation" if candidate.kind == "approximate" else "PSIS"
-        source = "quadrature" if math.isnan(loo.k_hat) else by_draws
+        basis = averaging(Fit(candidate.tree))[0].basis
+        source = "quadrature" if math.isnan(loo.k_hat) else basis.removeprefix("leave-one-out, ")
     elif candidate.kind == "exact" and isinstance(candidate.model, Predictive):
         loo, source = score.closed_form(candidate.model, candidate.data), "exact"
     else:

@@ -170,6 +170,10 @@ def _of_ordered(declared: pm.Model, log_coefficient: float) -> pm.Model:
     return declared
 
 
+LOG_WEIGHT = "log_weight"
+"""The log of joint density over density of the approximation that a draw is from, up to a constant, by draw."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a method found."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers import leave_out as score
-from bayeszoo.answers.predictive_check import Replicates, compared, prior_tree, replicate
+from bayeszoo.answers.predictive_check import Replicates, compared, replicate
 from bayeszoo.answers.residuals import WITHHELD, residuals
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
@@ -158,9 +158,20 @@ def _prior_predictive(tree: xr.DataTree) -> Folded:
         "here; one that leaves the observed outside says something else than the data."
     )
     caption = "Quantities of 1000 data sets from the prior, the middle 90% of them; red: the observed."
-    drawn = partial(draw_replicates, _middle(replicate(prior_tree(tree))))
+    drawn = partial(draw_replicates, _middle(replicate(_with_prior_draws(tree))))
     blocks = [Words(lead), picture(drawn, "prior predictive checks", caption)]
     return Folded("Before the data: what the prior expects", blocks)
+
+
+def _with_prior_draws(tree: xr.DataTree) -> xr.DataTree:
+    """Return a fit with its draws, by any method, replaced by the independent draws of the group ``prior``.
+
+    Raises `InputError` where only statistics of the rows were kept, or the prior cannot be drawn.
+    """
+    of_prior = extend(tree.drop_nodes("prior", errors="ignore"), ["prior"])
+    of_prior["posterior"] = of_prior["prior"].copy()
+    of_prior.attrs |= {"method": "prior", "kind": "exact", "status": "ok"}
+    return of_prior
 
 
 def _middle(replicates: Replicates) -> Replicates:

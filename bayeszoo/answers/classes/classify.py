@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.assign import by_row, labelled
-from bayeszoo.answers.averages import APPROXIMATE_PSIS, PSIS, QUADRATURE, Average, LeftOut, averaging, given_the_others
+from bayeszoo.answers.averages import QUADRATURE, Average, LeftOut, averaging, given_the_others
 from bayeszoo.answers.classes.scores import scored
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.data.read import Data, read
@@ -164,7 +164,7 @@ def _framed(known: Decisions, actions: Sequence[str], classes: Sequence[str], da
     columns = {"decision": decision, "expected_loss": known.expected_loss}
     columns |= {"mcse_expected_loss": known.mcse_expected_loss, "settled": known.settled}
     columns |= labelled("p", classes, known.p) | labelled("mcse", classes, known.mcse)
-    frame = by_row(columns | ({"k_hat": known.k_hat} if basis in (PSIS, APPROXIMATE_PSIS) else {}), data)
+    frame = by_row(columns | ({"k_hat": known.k_hat} if basis not in ("", QUADRATURE) else {}), data)
     if basis:
         frame.attrs |= {"basis": basis, "rows_withheld": int(np.sum(~known.is_known))}
     return frame

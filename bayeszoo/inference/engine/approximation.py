@@ -13,7 +13,7 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, Check, pareto_k
 from bayeszoo.foundation.optimize import Gradient, Mode
-from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 
 DRAWS = 4000  # draws for the ELBO and k-hat, to begin with
 GOOD_K_HAT = 0.5
@@ -56,8 +56,13 @@ class Gaussian:
 
 def weighed(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
     """Return the logs of p(y, x) / q(x) at draws of q, shape (draws,)."""
-    z = rng.standard_normal((draws, len(q.mean)))
-    return np.array([joint(x)[0] for x in q.at(z)]) - q.log_density_at(z)
+    return log_weights(q, joint, rng.standard_normal((draws, len(q.mean))))
+
+
+def log_weights(q: Gaussian, joint: Gradient, z: np.ndarray) -> np.ndarray:
+    """Return the logs of p(y, x) / q(x) at the points that ``z``, shape (..., D), maps to."""
+    log_joint = np.array([joint(x)[0] for x in q.at(z).reshape(-1, len(q.mean))])
+    return log_joint.reshape(z.shape[:-1]) - q.log_density_at(z)
 
 
 def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, float]:
@@ -100,8 +105,9 @@ def outcome(
     if undefined := no_evidence(problem.declared):
         problem.reporter.say(undefined)
         facts = {**facts, **dict.fromkeys(facts.keys() & _EVIDENCE), "evidence_withheld": undefined}
-    draws = density.constrain(q.at(problem.rng.standard_normal((*shape, density.size))))
-    return Outcome(draws, sampler, checks, facts, optimization=trace, dims=density.dims, coords=density.coords)
+    z = problem.rng.standard_normal((*shape, density.size))
+    draws, stats = density.constrain(q.at(z)), {LOG_WEIGHT: log_weights(q, density.joint, z)}
+    return Outcome(draws, sampler, checks, facts, stats, trace, density.dims, density.coords)
 
 
 def gaussian(mode: Mode) -> Gaussian:

@@ -55,7 +55,7 @@ def run(
         q, best = climbs[int(np.argmax(heights))], max(heights)
         swept = model.vb_m_step(model.vb_e_step(q, data).stats)
         gain = (elbo(model, swept, data) - best) / max(1.0, abs(best))
-        sample, about = described(problem, q, (chains, draws))
+        sample, about, stats = described(problem, q, (chains, draws))
     reached = sum(best - height <= SAME for height in heights)
     checks = [
         at_most("sweep_gain", gain, COARSE),
@@ -63,7 +63,7 @@ def run(
     ]
     search = {"restarts": restarts, "reached_the_best": reached, "degenerate": 0}
     facts = {"elbo": best, "elbo_se": 0.0, **search, "maxima": sorted(heights, reverse=True)[:5], **about}
-    return Outcome(sample, "coordinate ascent by minibatches", checks, facts)
+    return Outcome(sample, "coordinate ascent by minibatches", checks, facts, stats)
 
 
 def climbed(

@@ -17,7 +17,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import squared
 from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
-from bayeszoo.inference.problem import Outcome, Problem
+from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, LogConcave, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_rows
@@ -44,19 +44,22 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
         facts = {**search.facts, "elbo": search.best.objective, "elbo_se": 0.0}
         occupied = model.occupied(search.best.state)
         facts |= {} if occupied is None else {"occupied_components": occupied}
-        sample, about = described(problem, search.best.state, (chains, draws))
+        sample, about, stats = described(problem, search.best.state, (chains, draws))
     # how much of the posterior may lie about the next optimum
     weights = [math.exp(other.objective - search.best.objective) for other in search.distinct[1:2]]
     rival = at_most("next_optimum_weight", sum(weights), MAX_RIVAL)
-    return Outcome(
-        sample, "coordinate ascent", [*search.checks, rival], facts | about, optimization={"elbo": search.best.trace}
-    )
+    trace = {"elbo": search.best.trace}
+    return Outcome(sample, "coordinate ascent", [*search.checks, rival], facts | about, stats, trace)
 
 
-def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Draw chains and draws of q(theta), of at most 2 ** 24 numbers, and return with them the facts about how q covers.
+Described = tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]
 
-    Of many coordinates ``k_hat`` is None, and ``k_hat_withheld`` says why.
+
+def described(problem: Problem, q: Any, shape: tuple[int, int]) -> Described:
+    """Draw chains and draws of q(theta), of at most 2 ** 24 numbers.
+
+    Returns with them the facts about how q covers, and the log weight of each draw. Of many coordinates ``k_hat`` is
+    None, ``k_hat_withheld`` says why, and there are no weights.
     """
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
@@ -68,8 +71,11 @@ def described(problem: Problem, q: Any, shape: tuple[int, int]) -> tuple[dict[st
     facts = facts if kept < draws else {}
     if rows_have_parameters(model) and size > MOST_COORDINATES:
         why = f"too many parameters ({size}) to measure the error of the approximation"
-        return sample, {**facts, "k_hat": None, "k_hat_withheld": why}
-    return sample, {**facts, **coverage(problem, q)}
+        return sample, {**facts, "k_hat": None, "k_hat_withheld": why}, {}
+    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in sample.items()}
+    weights = _log_weights(problem, q, flat)
+    stats = {LOG_WEIGHT: weights.reshape(chains, kept)}
+    return sample, {**facts, **coverage(problem, q, weights)}, stats
 
 
 def searched(problem: Problem, restarts: int = RESTARTS) -> Search:
@@ -120,15 +126,15 @@ def _e_step(model: Variational, q: object, data: object) -> Expectation:
     return model.vb_e_step(q, data)
 
 
-def coverage(problem: Problem, q: Any) -> dict[str, Any]:
-    """Return ``k_hat`` of q(theta)'s importance weights, and ``k_hat_draws``: more, until it `is_believed`.
+def coverage(problem: Problem, q: Any, weights: np.ndarray) -> dict[str, Any]:
+    """Return ``k_hat`` of q(theta)'s log weights, and ``k_hat_draws``: more than those given, until it `is_believed`.
 
     Where labels mean nothing q covers one of their orders; q averaged over the orders covers all, and has the same
     weights. The mean of the weights is not reported: mass about modes that q does not cover would be missing in it and
     its error.
     """
-    draws = WEIGHTS
-    weights = _weighed(problem, q, draws)
+    draws = max(WEIGHTS, len(weights))
+    weights = np.concatenate([weights, _weighed(problem, q, draws - len(weights))])
     k_hats = [pareto_k(weights)]
     while draws < MAX_DRAWS and not is_believed(k_hats):
         draws *= 4
@@ -142,13 +148,17 @@ def _weighed(problem: Problem, q: object, draws: int) -> np.ndarray:
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
     size = sum(np.size(marginal.mean()) for marginal in posterior.values())
-    some, weights = max(1, HELD // size), []
+    some, weights = max(1, HELD // size), [np.zeros(0)]
     for first in range(0, draws, some):
-        drawn = posterior.rvs(min(some, draws - first), problem.rng)
-        # a probability that underflowed has no logarithm, and is made the least number
-        sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
-        weights.append(_log_joint(problem, sample) - np.asarray(model.vb_log_density(q, sample)))
+        weights.append(_log_weights(problem, q, posterior.rvs(min(some, draws - first), problem.rng)))
     return np.concatenate(weights)
+
+
+def _log_weights(problem: Problem, q: object, drawn: Values) -> np.ndarray:
+    """Return log p(y, theta) - log q(theta) at draws with one leading axis."""
+    # a probability that underflowed has no logarithm, and is made the least number
+    sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
+    return _log_joint(problem, sample) - np.asarray(problem.model_as(Variational).vb_log_density(q, sample))
 
 
 def _log_joint(problem: Problem, sample: Values) -> np.ndarray:
