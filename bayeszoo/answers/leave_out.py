@@ -141,7 +141,7 @@ def _over_draws(weights: np.ndarray, parts: Parts, average: Average) -> Score:
     if not largest <= limit:  # NaN is not either
         raise NoScore(f"k-hat {largest:.3g} (must be <= {limit:.3g})", largest)
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
-    error = diagnostics.mcse(average.shares() * influence)
+    error = average.inflation(np.array(largest)) * diagnostics.mcse(average.shares() * influence)
     return _weighted(terms, weights, float(error / weights.sum()), largest)
 
 
