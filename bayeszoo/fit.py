@@ -116,8 +116,9 @@ def fit(
     Returns
     -------
     xarray.DataTree
-        Groups ``posterior`` (chain, draw, ...), ``sample_stats``, ``observed_data``, ``constant_data``,
-        ``optimization`` and, where the model has closed forms, ``exact``; provenance and the gate in the attributes.
+        Groups ``posterior`` (chain, draw, ...), ``sample_stats`` (of a draw of an approximation ``log_weight``, the log
+        of joint density over approximation), ``observed_data``, ``constant_data``, ``optimization`` and, where the
+        model has closed forms, ``exact``; provenance and the gate in the attributes.
         ``tree.attrs["status"]`` is ``"ok"``, ``"caution"``, ``"failed"`` or ``"interrupted"``.
 
     Warns
