@@ -31,7 +31,9 @@ def test_the_error_of_a_mean_by_quadrature_is_what_half_the_grid_changes():
 
 def test_the_error_of_a_mean_of_draws_that_count_alike_is_that_of_their_mean():
     values = np.random.default_rng(3).normal(size=(4, 200, 3))
-    alike = averages.LeftOut("sampled", np.full(values.shape, -np.log(800)), None, np.zeros(3), np.full(3, True))
+    alike = averages.LeftOut(
+        "sampled", np.full(values.shape, -np.log(800)), None, np.zeros(3), np.full(3, True), np.ones(3)
+    )
     assert alike.mean(values) == pytest.approx(values.mean(axis=(0, 1)))
     assert alike.error(values) == pytest.approx(diagnostics.mcse(values), rel=1e-9)
 

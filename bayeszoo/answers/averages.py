@@ -115,9 +115,14 @@ class Average:
         is_known = k_hat <= self.k_hat_limit(len(flat))
         return LeftOut(self.kind, flat.reshape(log_p.shape), None, k_hat, is_known, self.inflation(k_hat))
 
+    @cached_property
+    def are_of_posterior(self) -> bool:
+        """Whether draws are of the posterior itself, as of an approximation that equals it; its weights are alike."""
+        return self.log_ratio is None or pareto_k(self.log_ratio.ravel()) == -math.inf
+
     def k_hat_limit(self, size: int) -> float:
         """Return the Pareto shape of weights of N draws up to which means and their errors are relied on."""
-        return k_hat_limit(size) if self.log_ratio is None else min(k_hat_limit(size), GOOD_K_HAT)
+        return k_hat_limit(size) if self.are_of_posterior else min(k_hat_limit(size), GOOD_K_HAT)
 
     def inflation(self, k_hat: np.ndarray) -> np.ndarray:
         """Return by how much errors are larger than their formula, by the Pareto shape of the weights.
@@ -127,7 +132,7 @@ class Average:
         above .5 up to twice; of draws of the posterior itself they are its own.
         """
         shape = np.clip(k_hat, 0, GOOD_K_HAT)
-        return np.ones_like(shape) if self.log_ratio is None else 1 / (1 - shape)
+        return np.ones_like(shape) if self.are_of_posterior else 1 / (1 - shape)
 
     def shares(self) -> np.ndarray:
         """Return the weights (chain, draw) by which draws are of the posterior, of mean 1; or 1 where they all are."""
