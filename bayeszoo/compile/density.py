@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytensor
@@ -54,6 +54,22 @@ def strict() -> Any:
 def untraced() -> Any:
     """Return a decorator: PyTensor does not note where in the code each operation was made, a tenth of the time."""
     return pytensor.config.change_flags(traceback__limit=0)
+
+
+class Heights(NamedTuple):
+    """Log densities at a point, in nats.
+
+    The joint one has the Jacobian of the transforms; that of the constrained parameters is ``prior + likelihood``.
+    """
+
+    joint: float
+    prior: float
+    likelihood: float
+
+    @property
+    def constrained(self) -> float:
+        """Log joint density of the constrained parameters, without the Jacobian."""
+        return self.prior + self.likelihood
 
 
 class Density:
@@ -161,6 +177,23 @@ class Density:
         """Log likelihood alone: observed variables and potentials, without the prior."""
         terms = [*self.model.observed_RVs, *self.model.potentials]
         return self.gradient_of(self.model.logp(vars=terms, jacobian=False))
+
+    @cached_property
+    def heights(self) -> Callable[[np.ndarray], Heights]:
+        """Log densities at a flat point without gradients, which take longer to compile than all the rest."""
+        free = self.model.logp(vars=self.model.free_RVs, jacobian=False)
+        rest = self.model.logp(vars=[*self.model.observed_RVs, *self.model.potentials], jacobian=False)
+        function = self._compile([self.model.logp(jacobian=True), free, rest])
+
+        def heights(x: np.ndarray) -> Heights:
+            try:
+                return Heights(*map(float, function(x)))
+            except ValueError as error:
+                if not is_out_of_range(error):
+                    raise
+                return Heights(-np.inf, -np.inf, -np.inf)
+
+        return heights
 
     @property
     def start(self) -> np.ndarray:

@@ -108,7 +108,7 @@ def _decoded(case: Case, point: Values, paths: np.ndarray) -> list[float]:
     joint = case.model.log_complete(point, paths, case.data)
     frame, states = decode(tree), list(case.model.coords(case.data)["state"])
     path = np.array([states.index(state) for state in frame["viterbi"]])
-    declared = case.declared.likelihood(case.declared.unconstrain(point))[0] - case.log_coefficient
+    declared = case.declared.heights(case.declared.unconstrain(point)).likelihood - case.log_coefficient
     heights = [joint[np.all(paths == path, axis=1)][0], frame.attrs["viterbi_log_joint"], frame.attrs["log_likelihood"]]
     errors = [relative(heights, [joint.max(), joint.max(), declared])]
     errors.append(relative(scipy.special.logsumexp(joint), declared))  # the sum is of PyMC's density

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.graph import ancestors
 
 from bayeszoo.compile.density import Density
@@ -35,14 +34,11 @@ MOST_COST = 5_000  # cost of a step above which the identities are checked on an
 POINTS = 25  # points from the prior, and as many from the posterior, at which densities are compared
 
 
-class Heights(Density):
-    """The log density of a model that has discrete variables too, without gradients."""
+class WithDiscrete(Density):
+    """A model that has discrete variables too, whose heights have no gradients."""
 
     def _refuse(self, discrete: list[str]) -> None:
         pass
-
-    def _gradients(self, log_density: Any) -> list[Any]:
-        return [pt.zeros_like(self._flat)]
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ class Case:
         return self._density(self.model.declare(self.data), "FAST_COMPILE")
 
     def _density(self, declared: object, mode: str) -> Density:
-        return (Heights if isinstance(self.model, Atoms) else Density)(declared, mode=mode)
+        return (WithDiscrete if isinstance(self.model, Atoms) else Density)(declared, mode=mode)
 
     @cached_property
     def compressed(self) -> Density:
@@ -205,7 +201,7 @@ class Case:
     @cached_property
     def log_joint(self) -> np.ndarray:
         """PyMC's log joint density (no Jacobian) of the ordered data at each point."""
-        values = np.array([self.declared.constrained_joint(x)[0] for x in self.flat_points])
+        values = np.array([self.declared.heights(x).constrained for x in self.flat_points])
         return values - self.log_coefficient - self.left_open
 
     @property

@@ -97,7 +97,7 @@ def _gain(case: Case, rows: ConcaveLikelihood, peak: Peak) -> float:
     noise = np.random.default_rng(0).standard_normal((NEARBY, rows.size))
     steps = STEP * noise @ np.linalg.cholesky(np.linalg.inv(peak.there.curvature)).T
     points = [rows.params(peak.x + step) for step in (0 * steps[0], *steps, *-steps)]
-    heights = [case.declared.constrained_joint(case.declared.unconstrain(point))[0] for point in points]
+    heights = [case.declared.heights(case.declared.unconstrain(point)).constrained for point in points]
     return max(heights) - heights[0]
 
 
@@ -134,7 +134,7 @@ def bound_of_known_weights(case: Case) -> Check:
     known = replace(case.model, tau=NARROW, s0=NARROW)
     elbo = vb.climbs(known, case.data, case.rng, restarts=2).best.objective
     density, rows = Density(known.declare(case.data), mode="FAST_COMPILE"), known.concave(case.data)
-    at_mean = density.likelihood(density.unconstrain(rows.params(np.zeros(rows.size))))[0] - case.log_coefficient
+    at_mean = density.heights(density.unconstrain(rows.params(np.zeros(rows.size)))).likelihood - case.log_coefficient
     return at_most("ELBO under a prior of no width", relative(elbo, at_mean), 1e-9)
 
 

@@ -36,7 +36,7 @@ def marginalized_density(case: Case) -> Check:
     points = [{name: point[name] for name in case.model.outer} for point in case.points]
     flat = np.array([density.unconstrain(point) for point in points])
     outer = density.constrain(flat)
-    declared = np.array([density.constrained_joint(x)[0] for x in flat]) - case.log_coefficient
+    declared = np.array([density.heights(x).constrained for x in flat]) - case.log_coefficient
     expected = case.model.log_outer_prior(outer) + case.model.log_marginal(outer, case.data)
     return at_most("marginal equals declared", max(relative(declared, expected), *_of_rows(case, outer)), 1e-9)
 

@@ -35,7 +35,7 @@ def declared_likelihood(case: Case) -> Check:
         point = {name: values[0] for name, values in density.constrain(flat[None]).items()}  # as rounded on the way
         rows = math.fsum(np.ravel(log_density(model.likelihood(point, case.data), outcome)))
         by_declaration += [rows, log_likelihood(model, point, case.data) or 0.0]
-        declared = density.likelihood(flat)[0]
+        declared = density.heights(flat).likelihood
         expected += [declared, declared - case.log_coefficient]
     with np.errstate(invalid="ignore"):
         gaps = np.subtract(by_declaration, expected)
