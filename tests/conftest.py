@@ -75,6 +75,17 @@ def run(capsys, unhurried):
     return call
 
 
+@pytest.fixture
+def unmeasured(monkeypatch):
+    """Do not measure approximations against draws of the posterior, for which a density is compiled.
+
+    `test_measured` and `test_caution` do measure them.
+    """
+    from bayeszoo.inference import reference
+
+    monkeypatch.setattr(reference, "reference", lambda problem: reference.Reference("this test needs no reference"))
+
+
 # Fits that several files draw and describe; a test that changes one copies it first
 
 

@@ -144,9 +144,10 @@ def test_bugs_in_the_form_of_counts_are_caught_without_being_asked(steps):
 
 def test_wrong_jacobian_and_gradient_are_caught():
     case = case_of(BetaBernoulli(2.0, 5.0), {"y": [1, 0, 0]})
-    joint = case.declared.joint
-    case.declared.__dict__["joint"] = lambda x: (joint(x)[0] + 1e-6 * float(x.sum()), joint(x)[1])
+    joint, heights = case.declared.joint, case.declared.heights
+    case.declared.__dict__["heights"] = lambda x: heights(x)._replace(joint=heights(x).joint + 1e-6 * float(x.sum()))
     assert not run_identity(identity("jacobian"), case).passed
+    case.declared.__dict__["heights"] = heights
     for factor in (1 + 1e-3, np.nan):
         case.declared.__dict__["joint"] = lambda x, factor=factor: (joint(x)[0], joint(x)[1] * factor)
         assert not run_identity(identity("gradient"), case).passed

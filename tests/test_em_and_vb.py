@@ -363,6 +363,7 @@ def test_a_wrong_step_is_seen():
     assert found < vb_climbs(UNIGRAMS(K=2), DOCUMENTS).best.objective - 0.1
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_second_optimum_of_the_elbo_that_matters_does_not_pass():
     rows = np.concatenate([centre + np.linspace(-0.3, 0.3, 4) for centre in (-5, 0, 5)])[:, None]
     data = bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})

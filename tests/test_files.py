@@ -66,6 +66,7 @@ def test_what_is_loaded_is_what_was_saved(fits, method, tmp_path):
     assert loaded.attrs["method"] == method
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("method", ["vb", "em"])
 def test_a_fit_with_labels_that_mean_nothing_keeps_all_its_groups(method, tmp_path):
     tree = bz.fit(bz.find("multinomial_mixture")(), None, method, seed=1)

@@ -118,6 +118,7 @@ def test_steps_at_files_are_those_of_the_rows_at_once(cut, name, cuts):
             np.testing.assert_allclose(model.vb_posterior(other)[parameter].mean(), marginal.mean(), rtol=1e-10)
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name in ("student_t", "hmm_categorical") else pytest.mark.slow) for name in FRAMES],
@@ -157,6 +158,7 @@ def test_sequences_of_a_sample_are_whole(cut, monkeypatch):
     assert all(sample["y"][sample["sequence"] == i].tolist() in own for i in range(3))
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_file_that_counts_twice_is_another_result(cut):
     """The comparison of all tests here sees it, in EM and in variational Bayes."""
     model, data = weak("gaussian_mixture")

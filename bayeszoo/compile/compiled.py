@@ -21,7 +21,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from bayeszoo.compile.function import Function
+from bayeszoo.compile.function import Function, without_c
 from bayeszoo.compile.loops.graph import jitted
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
@@ -73,7 +73,7 @@ def _jitted(inputs: Sequence[Any], outputs: Sequence[Any]) -> Callable[..., Any]
 
 
 def _interpreted(inputs: Sequence[Any], outputs: Sequence[Any], mode: str) -> Callable[..., Any]:
-    with pytensor.config.change_flags(cxx=""):  # else what is inside an operation is compiled in C, for seconds
+    with without_c():
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore", trust_input=True)
 
 

@@ -18,7 +18,7 @@ import pytensor.tensor as pt
 from pytensor.graph import clone_replace
 
 from bayeszoo.compile.fallback import function_of, is_out_of_range
-from bayeszoo.compile.function import Function
+from bayeszoo.compile.function import Function, without_c
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.optimize import Gradient
 
@@ -85,7 +85,8 @@ class Density:
         if discrete := [v.name for v in model.free_RVs if v.dtype.startswith(("int", "uint", "bool"))]:
             self._refuse(discrete)
         self.model, self._mode, self._say = model, mode, say
-        self._start = model.initial_point()
+        with without_c():
+            self._start = model.initial_point()
         self.size = sum(int(np.size(value)) for value in self._start.values())
         self._flat = pt.vector("flat", shape=(self.size,), dtype="float64")
 
@@ -255,7 +256,8 @@ class Density:
         # a transform may need other parameters: their values, not draws of them
         values = dict(zip(self.model.free_RVs, inputs, strict=True))
         outputs = clone_replace(outputs, values)
-        return pytensor.function(inputs, outputs, mode="FAST_COMPILE", on_unused_input="ignore")
+        with without_c():
+            return pytensor.function(inputs, outputs, mode="FAST_COMPILE", on_unused_input="ignore")
 
     def unconstrain(self, params: Mapping[str, Any]) -> np.ndarray:
         """Map the model's parameters to the flat point, shape (D,)."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytensor
 
-from bayeszoo.compile.function import Function
+from bayeszoo.compile.function import Function, without_c
 from bayeszoo.likelihoods.ops.operation import UNREGISTERED
 
 
@@ -42,7 +42,9 @@ def _by_pytensor(flat: Any, outputs: Sequence[Any], start: np.ndarray, instead: 
                 raise
         else:
             return function
-    function = Function(pytensor.function([flat], outputs, mode="FAST_COMPILE", **options), (), instead, "FAST_COMPILE")
+    with without_c():
+        by_python = pytensor.function([flat], outputs, mode="FAST_COMPILE", **options)
+    function = Function(by_python, (), instead, "FAST_COMPILE")
     function(start)
     return function
 

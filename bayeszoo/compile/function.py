@@ -7,6 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytensor
+
+
+def without_c() -> Any:
+    """Return a context in which PyTensor compiles nothing in C, which takes seconds for what runs a few times.
+
+    Its fast mode compiles nothing itself, but what is inside of operations.
+    """
+    return pytensor.config.change_flags(cxx="")
 
 
 @dataclass(frozen=True, eq=False, slots=True)

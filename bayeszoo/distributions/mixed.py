@@ -67,21 +67,23 @@ class LocationScaleMixture:
             yield self._weights[some], self._loc[some], self._scale[some]
 
     def _sum(self, function: Callable[[Any], Any], x: np.ndarray, is_density: bool = False) -> np.ndarray:
-        """Add up a function of the standardized places, at one place of the own shape."""
-        total = np.zeros(self._inside.shape)
+        """Add up a function of the standardized places, of the own shape or with leading axes before it."""
+        axis = -1 - self._inside.ndim
+        x, total = np.expand_dims(x, axis), np.zeros(np.shape(x))
         for weights, loc, scale in self._parts():
             heights = weights * function((x - loc) / scale)
-            total = total + np.sum(heights / scale if is_density else heights, axis=0)
+            total = total + np.sum(heights / scale if is_density else heights, axis=axis)
         return total
 
     def _log_sum(self, function: Callable[[Any], Any], x: np.ndarray, is_density: bool = False) -> np.ndarray:
         """Add up exponentials of a logarithm, and return the logarithm."""
-        total = np.full(self._inside.shape, -np.inf)
+        axis = -1 - self._inside.ndim
+        x, total = np.expand_dims(x, axis), np.full(np.shape(x), -np.inf)
         with np.errstate(divide="ignore"):
             for weights, loc, scale in self._parts():
                 heights = np.log(weights) + function((x - loc) / scale)
                 each = heights - np.log(scale) if is_density else heights
-                total = np.logaddexp(total, np.asarray(scipy.special.logsumexp(each, axis=0)))
+                total = np.logaddexp(total, np.asarray(scipy.special.logsumexp(each, axis=axis)))
         return total
 
     def _at(self, at: Callable[[np.ndarray], np.ndarray], x: Any) -> Any:
@@ -89,8 +91,13 @@ class LocationScaleMixture:
         x = np.asarray(x, dtype=np.float64)
         own = self._inside.shape
         if x.ndim <= len(own):
-            return at(x)[()]
-        return np.reshape([at(place) for place in x.reshape(-1, *own)], x.shape)
+            return at(np.broadcast_to(x, own))[()]
+        leading = x.shape[: x.ndim - len(own)]
+        places = np.broadcast_to(x, (*leading, *own)).reshape(-1, *own)
+        values = np.empty(places.shape)
+        for some in blocks(len(places), self._weights.size):
+            values[some] = at(places[some])
+        return values.reshape(*leading, *own)
 
     def cdf(self, x: Any) -> Any:
         """Return the probability of at most ``x``, of the own shape, with leading axes or without."""

@@ -53,11 +53,14 @@ def _of_a_draw(graph_of: Callable[[pm.Model], Any], pymc_model: pm.Model, attemp
     """Return a graph by PyMC, which draws from the prior to know sizes; NumPy refuses, say, a huge Poisson mean."""
     from pymc.pytensorf import find_rng_nodes, reseed_rngs
 
+    from bayeszoo.compile.function import without_c
+
     generators = find_rng_nodes(pymc_model.basic_RVs)
     for seed in range(attempts):
         reseed_rngs(generators, seed)  # or each attempt would draw the same numbers
         try:
-            return graph_of(pymc_model)
+            with without_c():
+                return graph_of(pymc_model)
         except NotImplementedError as error:
             raise InputError(f"PyMC draws no graph of an improper prior: {error}", "improper_prior") from None
         except ValueError as error:
