@@ -134,6 +134,7 @@ def test_draws_tell_the_same_within_their_errors(coins, monkeypatch):
     assert abs(row["p_greater"] - (1 - exact["p_greater"])) > 10 * row["p_greater_mcse"]  # groups not swapped
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_what_is_withheld_and_components_have_no_contrast():
     rng = np.random.default_rng(1)
     table = {"site": np.repeat(["a", "b"], 40), "y": np.concatenate([rng.normal(at, 1, 20) for at in (0, 9, 0, 9)])}

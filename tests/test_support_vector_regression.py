@@ -16,6 +16,8 @@ from bayeszoo.contract.case import Case
 from bayeszoo.families.support_vectors import rows as rows_of
 from bayeszoo.families.support_vectors.mode import Tube, mode
 from bayeszoo.families.support_vectors.noise import Insensitive, InsensitiveNoise
+from bayeszoo.foundation.gate import failures, passed
+from bayeszoo.inference.methods.modes.concave import highest
 from tests.refusals import raises
 
 SVR = bz.find("support_vector_regression")
@@ -28,9 +30,10 @@ def rows(n=60, terms=3, seed=1):
 
 
 def estimate(model, data, method="map"):
-    tree = bz.fit(model, data, method, seed=1)
-    assert tree.attrs["status"] == "ok", tree.attrs["gate"]
-    return tree.posterior["w"].to_numpy()[0, 0]
+    """Return the weights at the mode alone: a fit integrates over the posterior too, which takes much longer."""
+    mode = highest(model, bz.read(model, data), flat=method == "mle")
+    assert passed(mode.checks), failures(mode.checks)
+    return mode.params["w"]
 
 
 # The noise

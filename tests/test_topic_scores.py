@@ -352,6 +352,7 @@ def test_a_fit_that_did_not_pass_shows_its_topics_only_when_told_to(table):
     assert "NOT TO BE TRUSTED" in figure.get_suptitle()
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_refuses_in_one_line(tree, table):
     mixture = bz.fit(bz.find("multinomial_mixture")(K=2), method="vb", seed=1)
     coin = bz.fit(bz.find("beta_bernoulli")(), [0, 1, 1], "exact")

@@ -39,6 +39,7 @@ class CovarianceMarginals(Stackable):
         self._shape, self._scale = (self.nu[..., None] - dim + 1) / 2, variances / 2
         self._free, self._diagonal = 2 * (self._shape[..., None] - 1), np.eye(dim, dtype=bool)
         self._off = np.nonzero(~self._diagonal)
+        self._is_upper = self._off[0] < self._off[1]
         self._unit = np.sqrt(variances[..., :, None]) * np.sqrt(variances[..., None, :])
         self._variance = frozen.invgamma(self._shape, scale=self._scale)
         self._quantiles: dict[float, np.ndarray] = {}
@@ -99,11 +100,11 @@ class CovarianceMarginals(Stackable):
         return self._quantiles[q].copy()
 
     def _computed(self, q: float) -> np.ndarray:
-        quantiles, is_upper = np.empty(self.Psi.shape), self._off[0] < self._off[1]
+        quantiles = np.empty(self.Psi.shape)
         with np.errstate(divide="ignore", over="ignore"):
             quantiles[..., self._diagonal] = self._variance.ppf(q)
-        i, j = (indices[is_upper] for indices in self._off)
-        pairs = (each[..., is_upper] for each in self._pairs)
+        i, j = (indices[self._is_upper] for indices in self._off)
+        pairs = (each[..., self._is_upper] for each in self._pairs)
         quantiles[..., i, j] = quantiles[..., j, i] = _quantile(q, *pairs) * self._unit[..., i, j]
         return quantiles
 
@@ -112,7 +113,12 @@ class CovarianceMarginals(Stackable):
         x = np.broadcast_to(x, np.broadcast_shapes(x.shape, self.Psi.shape))
         values = np.empty(x.shape)
         values[..., self._diagonal] = of_variance(x[..., self._diagonal])
-        values[..., *self._off] = of_covariance(x[..., *self._off] / self._unit[..., *self._off], *self._pairs)
+        some = self._is_upper if np.array_equal(x, x.mT) else slice(None)  # of a matrix each covariance once
+        i, j = (indices[some] for indices in self._off)
+        pairs = (each[..., some] for each in self._pairs)
+        values[..., i, j] = of_covariance(x[..., i, j] / self._unit[..., i, j], *pairs)
+        if some is self._is_upper:
+            values[..., j, i] = values[..., i, j]
         return values
 
 
