@@ -224,6 +224,7 @@ def test_the_labels_of_another_fit_are_found():
             match(poisson(), second, other_fit, data)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_fits_to_more_rows_than_are_looked_at_have_the_components_in_one_order():
     rng = np.random.default_rng(1)
     Y = np.concatenate([rng.normal(0, 1, 700), rng.normal(6, 1, 800)])

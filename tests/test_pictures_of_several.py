@@ -196,6 +196,7 @@ def test_quantities_without_a_standard_deviation_are_not_compared():
     assert "Without those whose sd is 0 or not finite: mu" in words
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_constant_has_no_density_and_no_ratio_of_standard_deviations(flat):
     nuts = called(flat, "nuts").copy(deep=True)
     nuts["posterior"]["theta"] = nuts["posterior"]["theta"] * 0 + 1

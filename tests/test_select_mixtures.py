@@ -181,6 +181,7 @@ def test_everything_is_the_same_whenever_the_seed_is():
     assert bz.select({"two": model}, data, seed=5).iloc[0]["log_evidence"] != alone["log_evidence"]
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_fit_adds_what_its_method_gives():
     model = TOPICS(K=2)
     fits = {method: bz.fit(model, DOCUMENTS, method, seed=1) for method in ("vb", "enumerate")}
@@ -295,6 +296,7 @@ def test_em_is_not_compared_with_itself(monkeypatch):
     assert {"map", "mle", "vb", "enumerate"} <= set(asked[0])
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_prediction_names_the_component_of_new_rows_with_an_outcome():
     tree = bz.fit(TOPICS(K=2), DOCUMENTS, "vb", seed=1)
     new = {"a": [5, 0], "b": [0, 4], "c": [0, 3]}

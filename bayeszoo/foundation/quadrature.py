@@ -81,7 +81,8 @@ class Rule:
         below = np.cumsum((density[:, 1:] + density[:, :-1]) / 2, axis=1)
         rows = np.arange(len(levels)) if len(below) > 1 else np.zeros(len(levels), dtype=np.int64)
         target = levels * below[rows, -1]
-        cell = (below[rows] < target[:, None]).sum(axis=1)
+        of_all = len(below) == 1
+        cell = np.searchsorted(below[0], target) if of_all else (below < target[:, None]).sum(axis=1)
         before = np.where(cell > 0, below[rows, cell - 1], 0.0)
         return np.asarray(t[cell] + (target - before) / (below[rows, cell] - before) * (t[1] - t[0]))
 
