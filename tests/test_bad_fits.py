@@ -169,7 +169,7 @@ def compared():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(nuts.SAMPLERS, "nutpie", corrupted(STICK))
         patch.setattr(smc, "MAX_EVIDENCE_SD", 1e-9)
-        patch.setattr(smc.run, "__kwdefaults__", {**smc.run.__kwdefaults__, "draws": 500, "extend": False})
+        patch.setattr(smc.run, "__kwdefaults__", {**smc.run.__kwdefaults__, "draws": 100, "extend": False})
         arguments = ("compare", *PLACENTA, "--methods", "exact,nuts,smc", "--seed", 1)
         return {form: bayeszoo_command(*arguments, *form) for form in ((), ("--json",))}
 

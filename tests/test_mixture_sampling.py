@@ -48,6 +48,7 @@ def fits():
     return {method: bz.fit(model, FAITHFUL, method, seed=1, groups=()) for method in ("map", "vb", "advi", "nuts")}
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_methods_beside_each_other_search_and_declare_once_and_give_what_each_gives_alone(monkeypatch):
     climbed, declared = [], []
     climbs, declare = em.climbs, GAUSSIAN.compiled

@@ -50,13 +50,14 @@ def is_missing(y):
 
 def evidence(y, sequence, log_p):
     """Return the log density of rows as the sum over all paths."""
+    emitted = [[0.0 if is_missing(row) else log_p(k, row) for k in range(2)] for row in y]
     terms = []
     for path in itertools.product(range(2), repeat=len(y)):
         term = 0.0
         for t, k in enumerate(path):
             opens = t == 0 or sequence[t] != sequence[t - 1]
             term += np.log(INITIAL[k] if opens else TRANSITION[path[t - 1], k])
-            term += 0.0 if is_missing(y[t]) else log_p(k, y[t])
+            term += emitted[t][k]
         terms.append(term)
     return special.logsumexp(terms)
 
