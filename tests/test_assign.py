@@ -181,7 +181,7 @@ DOCUMENTS = {"a": [9, 8, 0, 1, 7, 0], "b": [1, 0, 6, 9, 1, 8], "c": [0, 1, 1, 2,
 
 @pytest.fixture(scope="module")
 def fit():
-    return bz.fit(TOPICS(K=2), DOCUMENTS, "vb", seed=1)
+    return bz.fit(TOPICS(K=2), DOCUMENTS, "enumerate", seed=1)
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_the_command_prints_the_rows_of_the_fit_or_one_json_document_and_writes_
 ):
     code, out, err = run("assign", saved)
     expected, path = bz.assign(fit), tmp_path / "rows.csv"
-    assert (code, err, "multinomial_mixture, vb (approximate)" in out) == (0, "", True)
+    assert (code, err, "multinomial_mixture, enumerate (draws of the exact posterior)" in out) == (0, "", True)
     assert f"wrong label: {expected.attrs['expected_errors']:.4g} of 6" in out
     assert f"wrong label: {expected.attrs['expected_errors']:.9g} of 6" in run("assign", saved, "--digits", 9)[1]
     lines = [line.split() for line in out.splitlines() if line.split()[:1] and line.split()[0].isdigit()]

@@ -48,6 +48,7 @@ def test_documents_of_files_are_those_of_one_table(cut, form, kind):
     assert rows.like["document"].tolist() == data["document"].tolist()
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_proportions_are_in_the_order_of_the_documents(cut, tmp_path):
     """A document's are those that its own words give, with the topics of all files."""
     frame, rows_each, options = FORMS["named text"]
