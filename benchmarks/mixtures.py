@@ -16,7 +16,7 @@ from sklearn.mixture import GaussianMixture
 import bayeszoo as bz
 from bayeszoo.compile.density import Density
 from bayeszoo.foundation.threads import one_thread
-from bayeszoo.inference.engine.ascent import Search
+from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods import em
 from bayeszoo.likelihoods.inverse_wishart import InverseWishart, ScaledNormal
 from bayeszoo.likelihoods.loops.gaussian_mixture import gaussian_e_step

@@ -7,7 +7,7 @@ import pytest
 
 import bayeszoo as bz
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine import ascent
+from bayeszoo.inference.engine import ascent, maxima
 from bayeszoo.inference.engine.acceleration import QuasiNewton
 from bayeszoo.inference.engine.ascent import Effort
 from bayeszoo.model.steps import Chart, Expectation
@@ -103,8 +103,8 @@ def test_a_climb_far_below_the_best_goes_on_while_it_gains(monkeypatch):
 
 
 def test_what_is_not_a_number_in_both_does_not_tell_two_maxima_apart():
-    one, other = (ascent.Climb(q, -10.0, Expectation(None, -10.0), np.array([-11.0, -10.0]), 0.0) for q in (0.0, 1.0))
+    one, other = (maxima.Climb(q, -10.0, Expectation(None, -10.0), np.array([-11.0, -10.0]), 0.0) for q in (0.0, 1.0))
     rows = {0.0: np.array([1.0, np.nan, -np.inf]), 1.0: np.array([1.0, np.nan, -np.inf])}
-    assert len(ascent.Search([one, other], 0, rows.get, Effort()).distinct) == 1
+    assert len(maxima.Search([one, other], 0, rows.get).distinct) == 1
     rows[1.0] = np.array([1.0, np.nan, 0.0])
-    assert len(ascent.Search([one, other], 0, rows.get, Effort()).distinct) == 2
+    assert len(maxima.Search([one, other], 0, rows.get).distinct) == 2

@@ -17,7 +17,7 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.fit import methods_for
 from bayeszoo.foundation.gate import at_least, at_most, pareto_k
-from bayeszoo.foundation.optimize import describe, maximize
+from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, distance_checks, maximize, polished
 from bayeszoo.inference.engine.approximation import Gaussian, assess
 from bayeszoo.inference.methods import smc
 from bayeszoo.inference.methods.advi import _fixed_draws
@@ -126,6 +126,19 @@ def test_distance_is_the_newton_decrement_and_a_saddle_is_not_a_maximum():
     assert describe(quadratic(precision), x).distance == pytest.approx(math.sqrt(x @ precision @ x), rel=1e-6)
     saddle = np.array([[1.0, 2.0], [2.0, 1.0]])  # of curvatures 3 and -1
     assert describe(quadratic(saddle), np.zeros(2)).distance == math.inf
+
+
+def test_newton_steps_reach_a_maximum_though_the_value_is_rounded_and_seems_to_fall():
+    rounded = lambda x: (float(-x @ x / 2) - 1e-6 * (abs(x[0]) < 1e-5), -x)  # noqa: E731
+    near = describe(rounded, np.array([1e-4]))
+    assert near.distance > MAX_DISTANCE
+    assert polished(rounded, near).distance < 1e-3 * MAX_DISTANCE
+
+
+def test_newton_steps_do_not_make_a_point_of_a_rising_density_stationary():
+    rising = lambda x: (float(-np.exp(-x[0])), np.exp(-x))  # noqa: E731
+    ended = polished(rising, describe(rising, np.array([10.0])))
+    assert [check.verdict for check in distance_checks(ended)] == ["failed"]
 
 
 @pytest.mark.parametrize("constant", [0.0, -1e8])

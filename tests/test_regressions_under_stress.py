@@ -223,3 +223,27 @@ def test_nuts_on_robust_regression_is_quadrature_with_one_weight():
     assert tree.attrs["status"] == "ok"
     assert abs(w["mean"][0] - mean) < 4.4 * w["mcse_mean"][0]
     assert abs(sigma["mean"] - scale) < 4.4 * sigma["mcse_mean"]
+
+
+def test_the_mode_of_robust_regression_with_feature_and_outcome_at_1e9_is_that_of_scipy():
+    """The value of the density is rounded to 1e-7 there, and the gain of the last steps is less."""
+    rng = np.random.default_rng(2)
+    x = 1e9 + rng.normal(size=50)
+    y = 1e9 + 1 + 2 * (x - 1e9) + 0.3 * rng.standard_t(4, 50)
+    data = bz.read(ROBUST, {"x": x, "y": y})
+    model = ROBUST.weak(data)
+    tree = bz.fit(model, data, "map", seed=1, groups=())
+    centre, unit = float(np.ravel(model.center)[0]) - 1e9, float(np.ravel(model.scale)[0])
+    terms, outcome, middle = (x - 1e9 - centre) / unit, y - 1e9, model.m0 - 1e9
+
+    def depth(place):
+        intercept, slope, log_sigma = place
+        rows = scipy.stats.t(model.nu, intercept + slope * terms, np.exp(log_sigma)).logpdf(outcome)
+        prior = scipy.stats.norm(middle, model.s0).logpdf(intercept) + scipy.stats.norm(0, model.tau).logpdf(slope)
+        return -(rows.sum() + prior + scipy.stats.halfnorm(scale=model.sigma0).logpdf(np.exp(log_sigma)))
+
+    start = [np.median(outcome), 1.0, 0.0]
+    theirs = scipy.optimize.minimize(depth, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12})
+    assert tree.attrs["status"] == "ok"
+    ours = tree["posterior"]["w"].to_numpy().ravel()[1] * unit, np.log(tree["posterior"]["sigma"].item())
+    assert ours == pytest.approx(theirs.x[1:], abs=1e-6)

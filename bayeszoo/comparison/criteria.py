@@ -16,7 +16,7 @@ from bayeszoo.comparison.candidates import Candidate
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures, pareto_k
 from bayeszoo.foundation.streams import stream
-from bayeszoo.inference.engine.ascent import Search
+from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods import em, enumeration, vb
 from bayeszoo.model.base import Model, Values, fields_of
 from bayeszoo.model.capabilities import (
@@ -123,12 +123,13 @@ class Criteria:
 
 
 def _reached(how: str, climbed: Search) -> str:
-    """Say how many restarts reached the best; what a fit would withhold is withheld here."""
+    """Say how many restarts reached the best, and what may be wrong; what a fit would withhold is withheld here."""
     if wrong := failures(check for check in climbed.checks if check.verdict == "failed"):
         raise NumericalError(f"{how}: {wrong}", "no_evidence")
     facts = climbed.facts
     ended = f", {facts['restarts'] - facts['abandoned']} climbed to the end" if facts["abandoned"] else ""
-    return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts{ended}"
+    doubts = "".join(f"; {check}" for check in climbed.checks if check.verdict == "caution")
+    return f"{how}, {facts['reached_the_best']} of {facts['restarts']} restarts{ended}{doubts}"
 
 
 type Clustering = ConjugateSteps[Any]

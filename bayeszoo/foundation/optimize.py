@@ -21,6 +21,8 @@ Bounds = tuple[Any, Any]
 UNBOUNDED: Bounds = (-math.inf, math.inf)
 MAX_DISTANCE = 1e-5
 """How far from a stationary point an optimizer may stop, in units of the curvature's standard deviation."""
+NEAR = 1e-2
+"""Standard deviations to a maximum from where a Newton step is judged by the distance that it leaves."""
 NOT_FINITE = "the log density is not finite at the start: can the model give these data?"
 MOST_COORDINATES = 2000
 """Coordinates D up to which matrices of D x D are worked with."""
@@ -84,7 +86,7 @@ def polished(gradient: Gradient, mode: Mode, bounds: Bounds = UNBOUNDED, steps: 
 
 
 def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: object) -> Mode | None:
-    """Return where a full Newton step leads; None where the curvature is no maximum's, or the slope gets no smaller."""
+    """Return where a full Newton step leads; None where the curvature is no maximum's, or the step does not help."""
     try:
         factor = scipy.linalg.cho_factor(mode.precision)
         x = np.clip(mode.x + scipy.linalg.cho_solve(factor, gradient(mode.x)[1]), *bounds)
@@ -92,7 +94,9 @@ def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: object) 
     except (np.linalg.LinAlgError, NumericalError):
         return None
     climbed = moved.value >= mode.value - 1e-12 * abs(mode.value)
-    return moved if climbed and moved.gradient_norm < mode.gradient_norm else None
+    # near the maximum the gain drowns in the rounding of the value, and how far the next step would lead does not
+    is_nearer = mode.distance < NEAR and moved.distance < mode.distance / 2
+    return moved if (climbed and moved.gradient_norm < mode.gradient_norm) or is_nearer else None
 
 
 def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = (), steps: Any = None) -> Mode:

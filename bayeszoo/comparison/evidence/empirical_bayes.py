@@ -18,7 +18,8 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents.topic_model import LARGEST, SMALLEST
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine.ascent import Effort, Search, climb, search
+from bayeszoo.inference.engine.ascent import Effort, climb, search
+from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods.modes.fields import highest
 from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
 from bayeszoo.model.base import Model

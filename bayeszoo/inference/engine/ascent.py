@@ -14,18 +14,13 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import Evaluate, Steps, Update
+from bayeszoo.inference.engine.maxima import GAIN_LEFT, MAX_UNSEEN, Climb, Fingerprint, Search, apart
 from bayeszoo.model.base import Model
-from bayeszoo.model.steps import Expectation
 
 MAX_FALL = 1e-9  # share of the objective's size by which rounding may make it fall
-GAIN_LEFT = 1e-9  # a climb has converged when the gain that it has left is less than this share of the objective's size
-SAME = 1e-5  # nats within which two climbs have reached the same maximum
 ROUNDING = 1e-15  # share of the objective's size below which a gain is that of rounding
-SAME_ROWS = 1e-3
-"""Nats within which each row is as likely at one maximum as at another, if they are the same but for labels."""
 NOISE = 1e-12  # share below which a gain may be that of rounding, if another step gained nothing
 SLOW = 3e-3  # share of all that a climb has gained below which a step ends its first part
 SHORT = 20  # steps of that part at most
@@ -36,18 +31,17 @@ PATIENCE = 100  # steps as long as the last ones in which a climb that goes on m
 PACE = 5  # number of last steps over which the gain is averaged
 MAX_STEPS = 20_000
 RESTARTS = 20
+MORE_RESTARTS = 40  # starts up to which climbs go on while a further one is likely to end at an unseen maximum
 MOST_RESTARTS = 200
 LARGE = 100_000  # cost of a step from which climbs stop before rounding
 COARSE = 1e-5
 """A climb of so costly steps is stopped when the gain that it has left is less than this share of its size."""
-STOPPED = "not all restarts converged; a better optimum may exist"
 BUDGET = 1e9
 """Cost of all steps of a search, half a minute or so, after which no further climb is begun once there are two."""
 OVERHEAD = 15_000  # cost of a step that costs nothing
 
 Begin = Callable[[np.random.Generator], Any]
 Suspect = Callable[[Any, Any], str]
-Fingerprint = Callable[[Any], np.ndarray | None]
 Until = Callable[[Any, list[float]], bool]
 
 
@@ -79,94 +73,6 @@ class Effort:
             return _is_level(trace)
         size = max(1.0, abs(trace[-1]))
         return trace[-1] - trace[-2] <= self.gain_left / 10 * size and _gain_left(trace[-12:]) <= self.gain_left
-
-
-@dataclass(frozen=True, eq=False)
-class Climb:
-    """One climb."""
-
-    state: Any = field(repr=False)  # where it ended: parameters, or q(theta)
-    objective: float  # the height there
-    expectation: Expectation = field(repr=False)  # the E-step there
-    trace: np.ndarray = field(repr=False)  # the height at each step
-    gain_left: float  # what further steps would gain, as a share of max(1, |objective|)
-    degenerate: str = ""  # why it cannot be the answer, if it cannot
-    accepted_early: bool = False  # whether it may be the answer though it was stopped early
-    abandoned: bool = False  # whether it was not climbed to the end
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether it converged, and to a point that may be the answer."""
-        return not (self.degenerate or self.abandoned) and (self.accepted_early or self.gain_left <= GAIN_LEFT)
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """All climbs of one problem.
-
-    ``fingerprint(state)`` is an array in nats that does not depend on labels: it tells apart maxima that happen to have
-    one height, such as mirror images. Where it is None, their heights alone tell them apart.
-    """
-
-    climbs: list[Climb]  # the sound ones first, from the highest down
-    collapsed: int  # starts that led to where the steps are not defined, as an empty component
-    fingerprint: Fingerprint = lambda state: None
-    effort: Effort = field(default_factory=Effort)
-
-    @property
-    def sound(self) -> list[Climb]:
-        """Those that may be the answer, from the highest down."""
-        return [climb for climb in self.climbs if climb.is_sound]
-
-    @property
-    def best(self) -> Climb:
-        """The highest of the sound ones."""
-        return self.sound[0]
-
-    @property
-    def reached(self) -> int:
-        """How many climbs reached the best."""
-        return sum(self.best.objective - climb.objective <= SAME for climb in self.sound)
-
-    @property
-    def distinct(self) -> list[Climb]:
-        """The sound climbs, one for each maximum, from the highest down."""
-        kept: list[Climb] = []
-        for climb in self.sound:
-            if not any(self._are_same(climb, other) for other in kept):
-                kept.append(climb)
-        return kept
-
-    def _are_same(self, first: Climb, other: Climb) -> bool:
-        """Say whether two climbs ended at one maximum, under whatever labels."""
-        if abs(first.objective - other.objective) > SAME:
-            return False
-        rows, others = self.fingerprint(first.state), self.fingerprint(other.state)
-        return rows is None or others is None or _apart(rows, others) < SAME_ROWS
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Figures of the search."""
-        degenerate = [climb for climb in self.climbs if climb.degenerate]
-        figures = {
-            "restarts": len(self.climbs) + self.collapsed,
-            "abandoned": sum(climb.abandoned for climb in self.climbs),
-            "reached_the_best": self.reached,
-            "maxima": [climb.objective for climb in self.distinct[:5]],
-            "degenerate": len(degenerate) + self.collapsed,
-        }
-        if not degenerate:
-            return figures
-        highest = max(degenerate, key=lambda climb: climb.objective)
-        return {**figures, "highest_degenerate": highest.objective, "degenerate_because": highest.degenerate}
-
-    @property
-    def checks(self) -> list[Check]:
-        """Whether the best climb converged, and whether a second one found the same maximum."""
-        return [
-            at_most("gain_left", self.best.gain_left, self.effort.gain_left),
-            at_least("restarts", self.reached, 2).or_caveat(STOPPED * self.effort.is_coarse),
-        ]
 
 
 def climb(
@@ -243,8 +149,9 @@ def search(
 ) -> Search:
     """Climb from many starts ``begin(rng)``; raise `NumericalError` when no climb gave an answer.
 
-    ``suspect(state, stats)`` says why a maximum cannot be the answer. There are at least ``restarts`` climbs, and up to
-    `MOST_RESTARTS` until two have reached the best; of costly steps two are enough, unless more than 20 were asked for.
+    ``suspect(state, stats)`` says why a maximum cannot be the answer. There are at least ``restarts`` climbs, up to
+    `MORE_RESTARTS` while a further one is likely to end at an unseen maximum, and up to `MOST_RESTARTS` until two have
+    reached the best; of costly steps two are enough, unless more than 20 were asked for.
 
     From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
     by ``longer`` steps if there are any: to the end, to a maximum that another has reached, or where
@@ -263,20 +170,10 @@ def search(
             if len(begun) > 1:
                 reporter.progress("looking for modes, climbs", i, len(begun))
             climbs.finish(climb_)
-    ordered = sorted(climbs.ends, key=lambda climb_: (climb_.is_sound, climb_.objective), reverse=True)
-    if not any(climb_.is_sound for climb_ in ordered):
-        raise NumericalError(_why_none(ordered, climbs.reason, climbs.starts), "not_converged")
-    return Search(ordered, climbs.collapsed, fingerprint, climbs.effort)
-
-
-def _apart(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the largest distance of two fingerprints; numbers that are infinite or NaN in both alike are not apart."""
-    with np.errstate(invalid="ignore"):
-        return float(
-            np.max(
-                np.abs(first - second), where=~((first == second) | (np.isnan(first) & np.isnan(second))), initial=0.0
-            )
-        )
+    ended = climbs.so_far
+    if not ended.sound:
+        raise NumericalError(_why_none(ended.climbs, climbs.reason, climbs.starts), "not_converged")
+    return ended
 
 
 class _Climbs:
@@ -294,11 +191,24 @@ class _Climbs:
         self._steps, self._suspect, self._fingerprint = steps, suspect, fingerprint
         self._longer_steps = longer or steps
         self._known: list[tuple[Climb, np.ndarray]] = []  # the maxima, with their fingerprints
+        self._kept: dict[int, tuple[object, np.ndarray | None]] = {}  # ends and fingerprints, by the ids of the ends
 
     @property
     def starts(self) -> int:
         """How many starts were climbed from."""
         return len(self.ends) + self.collapsed
+
+    @property
+    def so_far(self) -> Search:
+        """The search as it stands."""
+        ordered = sorted(self.ends, key=lambda end: (end.is_sound, end.objective), reverse=True)
+        return Search(ordered, self.collapsed, self._of_end, self.effort.gain_left)
+
+    def _of_end(self, state: object) -> np.ndarray | None:
+        """Return the fingerprint of where a climb ended, which is computed once."""
+        if id(state) not in self._kept:
+            self._kept[id(state)] = state, self._fingerprint(state)
+        return self._kept[id(state)][1]
 
     def begin(self, start: Callable[[], Any]) -> list[Climb]:
         """Climb a few steps from a start, or if they are costly to the end; nothing where the climb collapses."""
@@ -332,7 +242,7 @@ class _Climbs:
         ends = self._climbed(lambda: begun.state, self._longer_steps, is_decided)
         gives_up = not reached and self._is_behind(traces[0])
         for end in ends if not (reached or gives_up) else ():
-            if (rows := self._fingerprint(end.state)) is not None:
+            if (rows := self._of_end(end.state)) is not None:
                 self._known.append((end, rows))
         trace = [np.append(begun.trace, end.trace[1:]) for end in ends]
         return [replace(end, trace=trace[0], abandoned=gives_up) for end in reached[:1] or ends]
@@ -342,7 +252,7 @@ class _Climbs:
         if not 0 <= end.objective - height <= NEAR:
             return False
         own = self._fingerprint(state)
-        return own is not None and _apart(own, rows) <= NEAR
+        return own is not None and apart(own, rows) <= NEAR
 
     def _is_hopeless(self, begun: Climb) -> bool:
         """Say whether a climb would end far below the best though it gained ten times what its steps promise."""
@@ -363,11 +273,17 @@ class _Climbs:
         return sorted((end.objective for end in self.ends if end.is_sound), reverse=True)
 
     def are_enough(self, restarts: int) -> bool:
-        """Say whether two climbs have reached the best, or the budget has been used up."""
-        if self.starts >= restarts and (self.effort.is_coarse or _reached(self._heights) >= 2):
+        """Say whether two climbs have reached the best and others are unlikely, or the budget has been used up."""
+        if self.starts >= restarts and (self.effort.is_coarse or self._has_settled):
             return True
         least = restarts if restarts > RESTARTS else 2
         return len(self.ends) >= least and sum(len(end.trace) for end in self.ends) >= self.effort.budget
+
+    @property
+    def _has_settled(self) -> bool:
+        """Say whether two climbs have reached the best, and further starts are unlikely to end higher, or too many."""
+        ended = self.so_far
+        return bool(ended.sound) and ended.reached >= 2 and (self.starts >= MORE_RESTARTS or ended.unseen <= MAX_UNSEEN)
 
 
 def _never(state: object, trace: list[float]) -> bool:
@@ -382,11 +298,6 @@ def _has_slowed(state: object, trace: list[float]) -> bool:
 def _is_short(state: object, trace: list[float]) -> bool:
     """Say whether a climb has slowed, or has taken several steps."""
     return len(trace) > SHORT or _has_slowed(state, trace)
-
-
-def _reached(heights: list[float]) -> int:
-    """Return how many climbs have reached the best; their heights are in order."""
-    return sum(heights[0] - height <= SAME for height in heights)
 
 
 def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:

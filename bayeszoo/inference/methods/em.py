@@ -18,7 +18,8 @@ from bayeszoo.foundation.newton import slope_of
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import QuasiNewton, Steps, squared
-from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
+from bayeszoo.inference.engine.ascent import RESTARTS, Effort, search
+from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, LogConcave

@@ -15,7 +15,8 @@ import numpy as np
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import at_least, at_most
 from bayeszoo.foundation.progress import Reporter
-from bayeszoo.inference.engine.ascent import COARSE, SAME, STOPPED
+from bayeszoo.inference.engine.ascent import COARSE
+from bayeszoo.inference.engine.maxima import SAME, STOPPED
 from bayeszoo.inference.methods.vb import described
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values

@@ -16,7 +16,8 @@ from bayeszoo.foundation.gate import at_most, pareto_k
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import squared
 from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
-from bayeszoo.inference.engine.ascent import RESTARTS, Effort, Search, search
+from bayeszoo.inference.engine.ascent import RESTARTS, Effort, search
+from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, LogConcave, Sufficient, Variational, rows_have_parameters
