@@ -50,6 +50,7 @@ class BayesianLasso(LaplaceWeights):
     learn_sigma: bool = False
     scale_mixture: bool = False
     dims: ClassVar[Axes] = {"w": ("term",), "tau2": ("term",)}
+    nonnegative = ("tau2", "sigma2")
     examples = (DIABETES,)
 
     def __post_init__(self) -> None:

@@ -67,6 +67,8 @@ class BayesianPca(ArdModel):
         "alpha": ("factor",),
         "eigenvalues": ("factor",),
     }
+    nonnegative = ("alpha", "variance", "eigenvalues")
+    probabilities = ("explained",)
     examples = (
         Example("iris.csv", "four measurements in cm of 150 iris flowers", "Fisher 1936", {"columns": _IRIS}),
         Example(

@@ -46,6 +46,7 @@ class BetaBernoulli(BlockModel[Trials]):
 
     along_points = ("a", "b")
     inputs = Binary("y")
+    probabilities = ("theta",)
     examples = (
         Example(
             file="paris_births.csv",

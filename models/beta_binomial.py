@@ -50,6 +50,7 @@ class BetaBinomial(Conditional, Observable):
     dims = {"theta": ("group",)}  # noqa: RUF012
     outer = {"mean": UNIT, "size": POSITIVE}  # noqa: RUF012
     complements = {"mean": "mean_of_failures"}  # noqa: RUF012
+    nonnegative, probabilities = ("alpha", "beta"), ("theta",)
     examples = (
         Example(
             file="rat_tumours.csv",

@@ -45,6 +45,7 @@ class DirichletMultinomial(BlockModel[Counts]):
 
     inputs = Categories("y")
     dims: ClassVar[Axes] = {"p": ("category",)}
+    probabilities = ("p",)
     examples = (
         Example(
             file="poll1988.csv",

@@ -40,6 +40,7 @@ class GammaPoisson(BlockModel[Events]):
 
     along_points = ("a", "b")
     inputs = Counts("y")
+    nonnegative = ("rate",)
     examples = (
         Example(
             file="horse_kicks.csv",

@@ -48,6 +48,7 @@ class GammaPoissonGroups(Conditional, Observable):
     inputs = GroupEvents("y")
     dims = {"lam": ("group",)}  # noqa: RUF012
     outer = {"shape": POSITIVE, "rate": POSITIVE}  # noqa: RUF012
+    nonnegative = ("lam",)
     examples = (
         Example(
             file="pumps.csv",

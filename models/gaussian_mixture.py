@@ -63,6 +63,8 @@ class GaussianMixture(GaussianMixtureModel):
     covariance: str = "full"
 
     inputs = Matrix("Y")
+    nonnegative = ("covariances", "mixture_sd", "effective_components")
+    probabilities = ("weights",)
     examples = (
         Example(
             "faithful.csv", "eruptions of Old Faithful and waiting times for the next, min", "Azzalini, Bowman 1990"

@@ -43,6 +43,7 @@ class GaussianPrecision(BlockModel[Moments]):
 
     along_points = ("a", "b", "mu")
     inputs = Real("y")
+    nonnegative = ("lam", "sigma")
     examples = (
         Example(
             file="michelson.csv",

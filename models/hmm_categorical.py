@@ -68,6 +68,7 @@ class HMMCategorical(HiddenMarkovModel):
         "emission": ("state", "symbol"),
         "next": ("symbol",),
     }
+    probabilities = ("initial", "transition", "emission")
     examples = (
         Example(
             "dice.csv",

@@ -78,6 +78,7 @@ class HMMGaussian(HiddenMarkovModel):
         "means": ("state",),
         "variances": ("state",),
     }
+    nonnegative = ("variances",)
     examples = (
         Example("nile.csv", "annual flow of the Nile at Aswan, 1871-1970, 10^8 m^3", "Cobb 1978", {"column": "flow"}),
     )

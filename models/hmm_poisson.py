@@ -66,6 +66,7 @@ class HMMPoisson(HiddenMarkovModel):
     emitted: ClassVar[tuple[str, ...]] = ("rates",)
     inputs = CountSeries("y")
     dims: ClassVar[Axes] = {"initial": ("state",), "transition": ("state", "state_2"), "rates": ("state",)}
+    nonnegative = ("rates",)
     examples = (
         Example(
             "earthquakes.csv",

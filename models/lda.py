@@ -68,6 +68,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
     chosen_by_vb = ("alpha", "eta")
     latent_unit = "word"
     gibbs_options: ClassVar[dict[str, int]] = {"thin": 4}
+    probabilities = ("proportions", "topics")
     examples = (
         Example(
             "federalist.csv.gz",

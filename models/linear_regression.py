@@ -45,8 +45,8 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
     V0: float = covariance(100.0, "prior covariance V0 over sigma2", axes=("term", "term"), units=0)
     a0: float = positive(1.0, "prior shape a0")
     b0: float = positive(1.0, "prior scale b0", units=2)
+    nonnegative, along_points = ("sigma2", "sigma"), ("a0", "b0")
     examples = (DIABETES,)
-    along_points = ("a0", "b0")
 
     @classmethod
     def weak(cls, data: Values) -> LinearRegression:

@@ -41,6 +41,7 @@ class LogisticRegression(BinomialRegression):
     predicted_quantity, mean_quantity, ratio_of = "log odds", "probability", "odds"
     without_moments = ("even_odds",)
     dims: ClassVar[Axes] = {"w": ("term",), "odds_ratio": ("slope",)}
+    nonnegative = ("odds_ratio",)
     examples = (
         BIOASSAY,
         Example(

@@ -42,6 +42,7 @@ class MarkovChain(BlockModel[Counts]):
 
     inputs = Transitions()
     dims: ClassVar[Axes] = {"P": ("context", "symbol"), "stationary": ("symbol",)}
+    probabilities = ("P", "stationary")
     examples = (
         Example("onegin.csv", "20,000 letters of Eugene Onegin, vowels and consonants", "Markov 1913"),
         Example("federalist_10.csv", "letters of an essay of Madison, after the two before", "Federalist No. 10, 1787"),

@@ -45,6 +45,7 @@ class MultinomialMixture(DocumentMixtureModel):
 
     inputs = Documents("counts")
     dims: ClassVar[Axes] = {"weights": ("component",), "topics": ("component", "word")}
+    probabilities = ("weights", "topics")
     examples = (
         Example(
             "federalist_words.csv",

@@ -55,6 +55,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
     inputs = CountRegression("y")
     integrated = False
     predicted_quantity, mean_quantity, ratio_of = "log mean", "mean count", "mean"
+    nonnegative = ("phi", "rate_ratio")
     examples = (
         Example(
             "quine.csv",

@@ -45,6 +45,7 @@ class NormalGamma(BlockModel[Moments]):
 
     along_points = ("mu0", "kappa0", "alpha0", "beta0")
     inputs = Real("y")
+    nonnegative = ("lam", "sigma")
     examples = (
         Example("newcomb.csv", "passage times of light, deviations from 24,800 ns; two outliers", "Newcomb 1882"),
         Example("cavendish.csv", "density of the Earth relative to water, in 29 measurements", "Cavendish 1798"),

@@ -55,6 +55,7 @@ class NormalInverseWishart(BlockModel[Moments]):
 
     inputs = Matrix("Y")
     dims: ClassVar[Axes] = {"mu": ("column",), "Sigma": ("column", "column_2")}
+    nonnegative = ("Sigma",)
     examples = (Example("iris_setosa.csv", "four measurements in cm of 50 flowers of Iris setosa", "Fisher 1936"),)
 
     def __post_init__(self) -> None:

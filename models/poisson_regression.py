@@ -49,6 +49,7 @@ class PoissonRegression(GeneralizedLinear):
     link = Log()
     predicted_quantity, mean_quantity, ratio_of = "log rate", "rate", "rate"
     dims: ClassVar[Axes] = {"w": ("term",), "rate_ratio": ("slope",)}
+    nonnegative = ("rate_ratio",)
     examples = (
         Example(
             "ships.csv",

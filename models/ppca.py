@@ -57,6 +57,8 @@ class Ppca(PpcaModel):
 
     inputs = Matrix("Y", maskable=True, scalable=True)
     dims: ClassVar[Axes] = {"mean": ("column",), "loadings": ("column", "factor"), "eigenvalues": ("factor",)}
+    nonnegative = ("variance", "eigenvalues")
+    probabilities = ("explained",)
     examples = (
         Example("iris.csv", "four measurements in cm of 150 iris flowers", "Fisher 1936", {"columns": _IRIS}),
         Example(

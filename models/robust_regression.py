@@ -47,6 +47,7 @@ class RobustRegression(LinearModel):
     sigma0: float = positive(1.0, "prior scale of the noise sigma0", units=1)
     s0: float = positive(10.0, "prior sd of the intercept s0", units=1)
 
+    nonnegative = ("sigma",)
     examples = (
         Example(
             "airquality.csv",

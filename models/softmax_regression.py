@@ -49,6 +49,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
     inputs = ClassRegression("y")
     integrated = False  # of two classes logistic_regression has exact answers
     dims: ClassVar[Axes] = {"w": ("equation", "term"), "contrast": ("pair", "term"), "odds_ratio": ("pair", "slope")}
+    nonnegative = ("odds_ratio",)
     examples = (
         Example(
             "alligators.csv",

@@ -52,6 +52,8 @@ class SpikeSlabRegression(SelectionModel):
     a: float = positive(1.0, "prior number of terms in a")
     b: float = positive(1.0, "prior number of terms out b")
     pi: float | None = field(default=None, kw_only=True)
+    nonnegative = ("sigma2", "sigma")
+    probabilities = ("pi", "included")
     examples = (DIABETES,)
     own = ("zellner",)
 

@@ -49,6 +49,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
     nu: float = positive(4.0, "degrees of freedom nu")
 
     inputs = Real("y")
+    nonnegative = ("lam", "sigma")
     examples = (
         Example("newcomb.csv", "passage times of light, deviations from 24,800 ns; two outliers", "Newcomb 1882"),
         Example("cavendish.csv", "density of the Earth relative to water, in 29 measurements", "Cavendish 1798"),

@@ -1,6 +1,7 @@
 """What somebody has written into a fit runs nothing, and ends in an answer or in one line."""
 
 import json
+import math
 import random
 
 import numpy as np
@@ -14,6 +15,7 @@ from bayeszoo.report.provenance import again
 from bayeszoo.results import files
 from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
+from bayeszoo.results.support import ends_of
 from tests import forged_fits as forge
 from tests.refusals import raises
 
@@ -108,6 +110,62 @@ def test_draws_that_are_no_probabilities_end_in_one_line_though_their_digests_ar
     tree = forge.made(forge.states).copy(deep=True)
     tree["posterior"]["emission"][:] = value
     assert ask(tree, value, "decode") is None
+
+
+def support(model):
+    """Return the names of parameters that PyMC's transforms keep above 0, and between 0 and 1."""
+    declared = model.declare(bz.example(model).arrays)
+    transforms = {v.name: getattr(declared.rvs_to_transforms[v], "name", None) for v in declared.free_RVs}
+    above = {name for name, transform in transforms.items() if transform in ("log", "cholesky")}
+    return above, {name for name, transform in transforms.items() if transform in ("logodds", "simplex")}
+
+
+@pytest.mark.parametrize("name", bz.names())
+def test_a_model_names_its_parameters_with_a_support_as_pymc_transforms_them(name):
+    model = bz.find(name).weak(bz.example(bz.find(name)))
+    above, shares = support(model)
+    ends = ends_of(model)
+    assert {each for each in above if ends.get(each) != (0.0, math.inf)} == set()
+    assert {each for each in shares if each not in model.probabilities and ends.get(each) != (0.0, 1.0)} == set()
+
+
+FORGED = {
+    "a precision": ("normal_gamma", "exact", "posterior", "lam"),
+    "a precision's mean": ("normal_gamma", "exact", "exact", "lam"),
+    "its derived sd": ("normal_gamma", "exact", "derived", "sigma"),
+    "a rate": ("gamma_poisson", "exact", "posterior", "rate"),
+    "a mode of a rate": ("gamma_poisson", "map", "posterior", "rate"),
+    "a variance of a matrix": ("normal_inverse_wishart", "exact", "posterior", "Sigma"),
+    "a spread of groups": ("normal_means", "exact", "posterior", "tau"),
+    "a variance of a mixture": ("gaussian_mixture", "map", "posterior", "covariances"),
+    "a probability": ("markov_chain", "exact", "posterior", "P"),
+}
+
+
+@pytest.mark.parametrize(("name", "method", "group", "parameter"), FORGED.values(), ids=FORGED)
+def test_numbers_outside_the_declared_support_are_refused_though_all_digests_are_right(
+    name, method, group, parameter, run, tmp_path
+):
+    model = bz.find(name)
+    data = bz.example(model)
+    tree = bz.fit(model.weak(data), data, method, seed=1, groups=(), **({"draws": 20} if method == "exact" else {}))
+    bz.load(files.save(tree, tmp_path / "right.nc"))
+    tree = tree.copy(deep=True)
+    values = tree[group][parameter].to_numpy()
+    values[(0,) * values.ndim] = -2.0
+    forge.write(tree, tmp_path / "fit.nc")
+    with raises(bz.InputError, "damaged_fit", parameter, "-2"):
+        bz.load(tmp_path / "fit.nc")
+    code, out, err = run("predict", tmp_path / "fit.nc")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_a_negative_covariance_is_in_the_support():
+    model = bz.find("normal_inverse_wishart")
+    data = bz.read(model, {"Y": [[1.0, -1.0], [2.0, -2.5], [3.0, -2.9]], "column": ["a", "b"]})
+    tree = bz.fit(model.weak(data), data, "exact", seed=1, draws=20)
+    assert tree["posterior"]["Sigma"].to_numpy()[..., 0, 1].min() < 0
+    assert Fit(tree.copy(deep=True)).draws()
 
 
 ODD_ARRAYS = {

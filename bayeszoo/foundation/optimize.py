@@ -22,7 +22,7 @@ UNBOUNDED: Bounds = (-math.inf, math.inf)
 MAX_DISTANCE = 1e-5
 """How far from a stationary point an optimizer may stop, in units of the curvature's standard deviation."""
 NEAR = 1e-2
-"""Standard deviations to a maximum from where a Newton step is judged by the distance that it leaves."""
+"""Standard deviations to a maximum from where the gain of a Newton step may drown in the rounding of the value."""
 NOT_FINITE = "the log density is not finite at the start: can the model give these data?"
 MOST_COORDINATES = 2000
 """Coordinates D up to which matrices of D x D are worked with."""
@@ -86,17 +86,28 @@ def polished(gradient: Gradient, mode: Mode, bounds: Bounds = UNBOUNDED, steps: 
 
 
 def _newton_step(gradient: Gradient, mode: Mode, bounds: Bounds, steps: object) -> Mode | None:
-    """Return where a full Newton step leads; None where the curvature is no maximum's, or the step does not help."""
+    """Return where a full Newton step leads; None where the curvature is no maximum's, or the slope gets no smaller."""
     try:
         factor = scipy.linalg.cho_factor(mode.precision)
-        x = np.clip(mode.x + scipy.linalg.cho_solve(factor, gradient(mode.x)[1]), *bounds)
+        step = scipy.linalg.cho_solve(factor, gradient(mode.x)[1])
+        x = np.clip(mode.x + step, *bounds)
         moved = describe(gradient, x, [*mode.trace, gradient(x)[0]], steps)
     except (np.linalg.LinAlgError, NumericalError):
         return None
-    climbed = moved.value >= mode.value - 1e-12 * abs(mode.value)
-    # near the maximum the gain drowns in the rounding of the value, and how far the next step would lead does not
+    fall = mode.value - moved.value
+    if fall <= 1e-12 * abs(mode.value) and moved.gradient_norm < mode.gradient_norm:
+        return moved
     is_nearer = mode.distance < NEAR and moved.distance < mode.distance / 2
-    return moved if (climbed and moved.gradient_norm < mode.gradient_norm) or is_nearer else None
+    return moved if is_nearer and fall <= _rounding(gradient, mode.x, step) else None
+
+
+def _rounding(gradient: Gradient, x: np.ndarray, step: np.ndarray) -> float:
+    """Return by how much a value may fall along a step because it is rounded, as where it is a sum of large numbers.
+
+    It is twice the range of values over the first eighth of the step: if it is no rounding, as along a slope that a
+    kink ends, that is a quarter of the fall.
+    """
+    return 2 * float(np.ptp([gradient(x + share * step)[0] for share in np.linspace(0, 1 / 8, 9)]))
 
 
 def describe(gradient: Gradient, x: np.ndarray, trace: Sequence[float] = (), steps: Any = None) -> Mode:

@@ -63,6 +63,11 @@ class Model(ABC):
     without_moments : tuple of str
         Derived quantities whose mean does not exist, however light the tails of some draws look: a ratio of numbers of
         which the lower may be 0. Their quantiles are shown.
+    nonnegative : tuple of str
+        Parameters and derived quantities that may not be negative; of a covariance matrix its diagonal. A fit that is
+        read back with others is refused.
+    probabilities : tuple of str
+        Those whose entries lie between 0 and 1.
     own : tuple of str
         Public methods that only this model has, and that no engine asks for.
 
@@ -80,6 +85,8 @@ class Model(ABC):
     dims: ClassVar[Axes] = {}
     labels: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     without_moments: ClassVar[tuple[str, ...]] = ()
+    nonnegative: ClassVar[tuple[str, ...]] = ()
+    probabilities: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, family: bool = False, **kwargs: object) -> None:

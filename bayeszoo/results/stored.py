@@ -20,9 +20,11 @@ from bayeszoo.foundation import check_names
 from bayeszoo.model.accumulated import Accumulated, digest_of, like_of, none_of_the_rows, rebuilt, rows_of, stats_of
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
-from bayeszoo.model.find import OwnFile, find_again
+from bayeszoo.model.find import OwnFile, builtin_names, find_again
 from bayeszoo.model.integration import Integrated, integrate
+from bayeszoo.model.over import OVER
 from bayeszoo.results.attributes import check_fit, check_groups, parse
+from bayeszoo.results.support import check_support
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,6 +94,8 @@ class Fit:
         self._memory = _memory_of(tree)
         if "checked" not in self._memory:
             check_fit(tree)
+            if "model_file" not in tree.attrs and tree.attrs["model"].removeprefix(OVER) in builtin_names():
+                _ = self.model  # which checks the draws
             self._memory["checked"] = None, True
 
     def remember(self, **values: object) -> None:
@@ -178,11 +182,13 @@ class Fit:
     def _made_again(self) -> Model:
         kind = self._kind()
         try:
-            return kind(**self.fields)
+            model = kind(**self.fields)
         except TypeError:  # it lacks a field, or has no such one
             raise InputError(
                 f"the fields of the fit are not those of {kind.name}", "fields_differ", hint="fit again"
             ) from None
+        check_support(self.tree, model)
+        return model
 
     def _kind(self) -> type[Model]:
         """Return the class of the model, which may be in a file that the user has named."""

@@ -65,6 +65,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     transition: Any
     known: ClassVar[tuple[str, ...]] = ("initial", "transition")
     """The fields that hold known tables."""
+    probabilities: ClassVar[tuple[str, ...]] = ("initial", "transition")
     emitted: ClassVar[tuple[str, ...]] = ()
     """The fields that hold known parameters of the emissions."""
 
