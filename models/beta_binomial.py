@@ -147,5 +147,4 @@ def _chances(outer: Values) -> Bernoulli:
 
 
 def _trials(data: Values) -> Trials:
-    y = np.asarray(data["successes"])
-    return Trials(y, np.asarray(data["trials"]) - y)
+    return Trials(np.asarray(data["successes"]), np.subtract(data["trials"], data["successes"]))
