@@ -308,3 +308,17 @@ def test_share_explained_and_eigenvalues_are_those_of_the_covariance():
     np.testing.assert_allclose(found["eigenvalues"], values[:2])
     explained = np.trace(params["loadings"] @ params["loadings"].T) / values.sum()
     assert found["explained"] == pytest.approx(explained)
+
+
+def test_the_mode_of_columns_of_very_different_units_is_found_though_steps_along_the_climb_overflow():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(30, 4)) @ rng.normal(size=(4, 4)) * [1e8, 1.0, 1.0, 1.0]
+    data = bz.read(Ppca, data_of(Y))
+    model = Ppca.weak_given(data, {"q": 2})
+    infinite = {**model.start(data, rng), "variance": np.float64(np.inf)}
+    assert not np.isfinite(model.e_step(infinite, data).value)
+    tree = bz.fit(model, data, "map", seed=1, groups=())
+    params = {name: tree["posterior"][name].to_numpy()[0, 0] for name in ("mean", "loadings", "variance")}
+    expected = scipy.stats.multivariate_normal(params["mean"], covariance(params)).logpdf(Y).sum()
+    assert Fit(tree).fact("log_likelihood") == pytest.approx(expected, rel=1e-10)
+    assert tree.attrs["status"] == "ok"

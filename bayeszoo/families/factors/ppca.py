@@ -165,7 +165,7 @@ def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     variance = float(np.mean(values[factors:]))
     if not variance > VANISHED * values.mean():
-        reason = f"{of_factors(factors)} fit the {moments.n:g} row{'s' * (moments.n != 1)} exactly"
+        reason = f"{of_factors(factors)} fit the {moments.n:g} row{'s' * (moments.n != 1)} exactly, up to rounding"
         raise NumericalError(f"no maximum-likelihood estimate: {reason}", "no_maximum")
     W = vectors[:, :factors] * np.sqrt(values[:factors] - variance)
     loadings = loadings_shape.identified(W)

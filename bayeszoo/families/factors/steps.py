@@ -46,9 +46,9 @@ class Coefficients:
 
     @classmethod
     def known(cls, params: Mapping[str, np.ndarray]) -> Coefficients:
-        """Return those of given parameters; NaN where there is no variance."""
+        """Return those of given parameters; NaN where there is no variance, or more than a number holds."""
         mean, variance = np.column_stack([params["mean"], params["loadings"]]), float(params["variance"])
-        precision = 1 / variance if variance > LEAST_VARIANCE else math.nan
+        precision = 1 / variance if LEAST_VARIANCE < variance < math.inf else math.nan
         nothing = np.zeros((*mean.shape, mean.shape[1]))
         return cls(mean, nothing, precision, math.log(precision), np.asarray(params.get("alpha", ())))
 
