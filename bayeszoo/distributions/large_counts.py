@@ -7,6 +7,7 @@ one is not, of the Gamma distribution that -log(1 - x) then has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,18 @@ def beta_cdf(x: Any, a: Any, b: Any) -> np.ndarray:
         return np.where(b > 0, beta_cdf(x, a, np.where(b > 0, b, 1.0)), (x >= 1) * 1.0)
     if not is_large.any():
         return np.asarray(scipy.special.betainc(a, b, within))
-    few_a, few_b = a <= FEW, b <= FEW
-    with np.errstate(all="ignore"):  # branches that `where` does not take
-        parts = [
-            scipy.special.betainc(a, b, within),
-            scipy.special.gammainc(a, -(b + (a - 1) / 2) * np.log1p(-within)),
-            scipy.special.gammaincc(b, -(a + (b - 1) / 2) * np.log(within)),
-        ]
-        both = _both_large(within, a, b)
-    return np.select([~is_large, few_a, few_b], parts, np.where(within <= 0, 0.0, np.where(within >= 1, 1.0, both)))
+    few_a, few_b = is_large & (a <= FEW), is_large & (a > FEW) & (b <= FEW)
+    branches: tuple[tuple[np.ndarray, Callable[..., Any]], ...] = (
+        (~is_large, lambda x, a, b: scipy.special.betainc(a, b, x)),
+        (few_a, lambda x, a, b: scipy.special.gammainc(a, -(b + (a - 1) / 2) * np.log1p(-x))),
+        (few_b, lambda x, a, b: scipy.special.gammaincc(b, -(a + (b - 1) / 2) * np.log(x))),
+        (is_large & ~few_a & ~few_b, _within_both_large),
+    )
+    values = np.empty(within.shape)
+    with np.errstate(all="ignore"):  # of log(0)
+        for which, branch in branches:  # each where it is taken, as SciPy's takes long where counts are large
+            values[which] = branch(within[which], a[which], b[which])
+    return values
 
 
 def beta_ppf(q: Any, a: Any, b: Any) -> np.ndarray:
@@ -56,6 +60,10 @@ def beta_ppf(q: Any, a: Any, b: Any) -> np.ndarray:
         ]
         both = _quantile_of_both_large(q, a, b)
     return np.select([~is_large, a <= FEW, b <= FEW], parts, both)
+
+
+def _within_both_large(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where(x <= 0, 0.0, np.where(x >= 1, 1.0, _both_large(x, a, b)))
 
 
 def _both_large(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -80,6 +80,8 @@ def deviance(x: npt.ArrayLike, mean: npt.ArrayLike, difference: object = None) -
         series += 1 / (2 * j + 1)
         series *= square
     near = difference * v + 2 * x * v * series
+    if is_near.all():
+        return np.asarray(near)
     return np.where(is_near, near, scipy.special.rel_entr(x, mean) - difference)
 
 
