@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -122,7 +121,7 @@ def test_flat_priors_have_no_evidence(flat_fits):
     lines, model = [], bz.find("flat_mean")()
     bz.fit(model, Y, "laplace", seed=1, reporter=Remembering())
     assert lines == [UNDEFINED]
-    with pytest.raises(bz.InputError, match=re.escape(f"{UNDEFINED}; use another method")):
+    with raises(bz.InputError, "undefined_evidence", UNDEFINED):
         bz.fit(model, Y, "smc", seed=1)
     for method in ("laplace", "advi"):
         facts = Fit(flat_fits[method]).facts
