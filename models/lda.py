@@ -147,6 +147,11 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Log density of proportions and topics; leading axes are draws."""
         return np.asarray(self._prior(len(data["word"])).logpdf(params))
 
+    def undetermined(self, params: Values, data: Any, stats: Any, flat: bool) -> str:
+        """Return why other topics are as likely: too few documents or words tell the topics apart."""
+        ranks = [np.linalg.matrix_rank(params[name]) for name in ("proportions", "topics")]
+        return f"the documents tell {min(ranks)} of {self.K} topics apart" if flat and min(ranks) < self.K else ""
+
     def free_parameters(self, stats: Any) -> int:
         """Return D (K - 1) proportions and K (V - 1) probabilities of words."""
         return len(stats["document"]) * (self.K - 1) + self.K * (len(stats["word"]) - 1)

@@ -378,3 +378,11 @@ def test_one_topic_has_its_posterior_in_closed_form_and_vb_finds_it():
     evidence = gammaln(0.3) - gammaln(0.3 + total.sum()) + np.sum(gammaln(0.1 + total) - gammaln(0.1))
     assert bz.facts(tree)["elbo"] == pytest.approx(evidence, abs=1e-9)
     assert (tree["posterior"]["proportions"] == 1).all()
+
+
+def test_there_is_no_mle_of_two_topics_of_one_document():
+    """Any two topics whose average is the document's shares of words have the same likelihood."""
+    data = bz.read(LDA, {"counts": [[3, 1, 2, 0, 3]], "word": list("abcde"), "document": ["x"]})
+    with raises(NumericalError, "no_maximum"):
+        bz.fit(LDA(K=2, alpha=1.5, eta=1.5), data, "mle", seed=1, groups=())
+    assert bz.fit(LDA(K=2, alpha=1.5, eta=1.5), data, "map", seed=1, groups=()).attrs["status"] == "ok"
