@@ -10,6 +10,7 @@ from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 
 AXES = [(), (3,), (2, 3)]
@@ -26,6 +27,13 @@ def codes(rng, axes):
 
 def counts(rng, axes):
     return Categorical(("p",), "x", numbers(rng, (*axes, 3))), {"x": rng.integers(0, 5, (N, 3))}
+
+
+def tables(rng, axes):
+    """Two features, whose levels do not lie next to each other."""
+    places = (0, 3), (1, 2, 4)
+    rows = np.column_stack([rng.choice(own, N) for own in places])
+    return Tables(("p",), "x", numbers(rng, (*axes, 5)), places), {"x": rows}
 
 
 def yes_no(rng, axes):
@@ -78,7 +86,7 @@ def vectors(structure, tied=False):
 
 
 MADE = {
-    **{"codes": codes, "counts": counts, "yes or no": yes_no, "trials": trials, "events": events},
+    **{"codes": codes, "counts": counts, "tables": tables, "yes or no": yes_no, "trials": trials, "events": events},
     **{"mean and variance": both, "mean and precision": mean_and_precision},
     **{"mean known": mean_known, "variance known": variance_known},
     **{"full": vectors(Matrices(2)), "diagonal": vectors(Structure(2)), "spherical": vectors(Scalar(2))},
@@ -149,7 +157,9 @@ def stationary_gap(block, params, log_density):
                 values = np.asarray(values)
                 if name == "p":
                     other = values * np.exp(step * rng.normal(size=values.shape))
-                    moved[name] = other / other.sum(axis=-1, keepdims=True)
+                    for own in getattr(block, "tables", (range(values.shape[-1]),)):
+                        other[..., list(own)] /= other[..., list(own)].sum(axis=-1, keepdims=True)
+                    moved[name] = other
                 elif name == "covariance" and len(block.structure.shape) == 2:
                     turn = np.eye(2) + step * rng.normal(size=values.shape)
                     moved[name] = turn @ values @ turn.mT

@@ -128,7 +128,7 @@ def test_pairs_sum_to_the_permuted_density(kind, axes):
 
 
 MISSING = {
-    **{"codes": -1, "yes or no": -1, "trials": -1, "events": -1, "mean and variance": np.nan},
+    **{"codes": -1, "tables": -1, "yes or no": -1, "trials": -1, "events": -1, "mean and variance": np.nan},
     **{"mean known": np.nan, "variance known": np.nan, "mean and precision": np.nan},
 }
 

@@ -12,6 +12,7 @@ from bayeszoo.distributions.conjugate import categorical
 from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.distributions.dirichlet import divergence, log_dirichlet_ratio
 from bayeszoo.distributions.special import log_beta
 from bayeszoo.distributions.statistics.events import Events
@@ -32,6 +33,8 @@ def rows_given(block, params, rows, rng):
     if isinstance(block, Categorical):
         drawn = rng.multinomial(5 if rows["x"].ndim == 2 else 1, values[0], N)
         return {"x": drawn if rows["x"].ndim == 2 else drawn.argmax(axis=1)}
+    if isinstance(block, Tables):
+        return {"x": np.column_stack([rng.choice(own, N, p=values[0][list(own)]) for own in block.tables])}
     if isinstance(block, Bernoulli):
         return {**rows, "x": rng.binomial(rows.get("trials", np.ones(N, int)), values[0])}
     if isinstance(block, Poisson):

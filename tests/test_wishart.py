@@ -247,7 +247,8 @@ def declared(D, tied, named=True, size=30):
     with pm.Model(coords=coords) as model:
         dims = ("column", "column_2") if tied else ("component", "column", "column_2")
         weights = pm.Dirichlet("weights", pm.Data("alpha", np.full(K, 1.5)), dims="component")
-        sigma = InverseWishart("covariances", nu, psi, None if tied else K, dims if named else None)
+        each = (nu, psi) if tied else (np.full(K, nu), np.tile(psi, (K, 1, 1)))
+        sigma = InverseWishart("covariances", *each, dims if named else None)
         own = {"dims": ("component", "column")} if named else {"count": K}
         means = ScaledNormal("means", centre, KAPPA, sigma, **own)
         each = sigma + np.zeros((K, 1, 1)) if tied else sigma

@@ -214,10 +214,35 @@ class LogitCategorical(Categorical):
 
     def logpmf(self, codes: Any) -> np.ndarray:
         """Log probability of the categories ``codes``, integers of shape (rows,); of shape (..., rows)."""
-        codes = np.asarray(codes)
-        inside = (codes >= 0) & (codes < self.log_p.shape[-1])
-        rows = np.arange(self.log_p.shape[-2])
-        return np.where(inside, self.log_p[..., rows, np.where(inside, codes, 0).astype(np.int64)], -np.inf)
+        return _at_codes(self.log_p, codes)
+
+
+class ClassWithFeatures(LogitCategorical):
+    """The class of each row together with its features, by the log of their joint density, (..., rows, K).
+
+    Moments, draws and quantiles are of the class given the features; `logpmf` is the joint log density.
+    """
+
+    def __init__(self, log_joint: npt.ArrayLike) -> None:
+        self.log_joint = np.asarray(log_joint, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # of a row that is impossible in every class: NaN
+            super().__init__(self.log_joint)
+
+    @property
+    def log_features(self) -> np.ndarray:
+        """Log density of the features of each row, whatever its class, (..., rows)."""
+        return np.asarray(np.logaddexp.reduce(self.log_joint, axis=-1))
+
+    def logpmf(self, codes: Any) -> np.ndarray:
+        """Log joint density of the classes ``codes`` (rows,) and the features; of shape (..., rows)."""
+        return _at_codes(self.log_joint, codes)
+
+
+def _at_codes(values: np.ndarray, codes: Any) -> np.ndarray:
+    """Return values (..., rows, K) at codes of categories (rows,); -inf at a code that is none."""
+    codes = np.asarray(codes)
+    inside = (codes >= 0) & (codes < values.shape[-1])
+    return np.where(inside, values[..., np.arange(values.shape[-2]), np.where(inside, codes, 0)], -np.inf)
 
 
 class Multinomial(ByMarginals):

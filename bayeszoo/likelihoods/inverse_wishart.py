@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 import scipy
@@ -16,40 +17,38 @@ from bayeszoo.likelihoods.ops.covariances import GaussianTerms
 _HALF_LOG_2_PI = math.log(2 * math.pi) / 2
 
 
-def InverseWishart(name: str, nu: float, psi: np.ndarray, count: int | None = None, dims: Any = None) -> Any:
+def InverseWishart(name: str, nu: npt.ArrayLike, psi: np.ndarray, dims: Any = None) -> Any:
     """Declare Sigma ~ InvWishart(nu, Psi), or several that are independent, sampled on their Cholesky factors.
 
     Parameters
     ----------
     name : str
         The variable.
-    nu : float
+    nu : float, or ndarray of shape (K,)
         Degrees of freedom, > D - 1.
-    psi : ndarray of shape (D, D)
-        Scale matrix; the mean is Psi / (nu - D - 1).
-    count : int, optional
-        Makes it ``count`` matrices, of shape (count, D, D).
+    psi : ndarray of shape (D, D) or (K, D, D)
+        Scale matrix of each; the mean is Psi / (nu - D - 1).
     dims : tuple of str, optional
         Names of the axes.
     """
-    start = psi / (nu + len(psi) + 1)
-    start = start if count is None else np.broadcast_to(start, (count, *psi.shape))
+    nu = np.asarray(nu, dtype=np.float64)
+    start = psi / (nu[..., None, None] + psi.shape[-1] + 1)
     return pm.CustomDist(
         name,
-        *_as_data(name, nu=np.float64(nu), scale=psi, log_constant=_log_constant(nu, psi)),
+        *as_data(name, nu=nu, scale=psi, log_constant=_log_constant(nu, psi)),
         logp=_log_density,
         random=_draw_covariance,
         signature="(),(d,d),()->(d,d)",
         class_name="InverseWishart",
         shape=start.shape,
         dims=dims,
-        transform=Cholesky(len(psi)),
+        transform=Cholesky(psi.shape[-1]),
         initval=start,
     )
 
 
 def ScaledNormal(
-    name: str, mean: np.ndarray, kappa: float, sigma: Any, count: int | None = None, dims: Any = None
+    name: str, mean: np.ndarray, kappa: npt.ArrayLike, sigma: Any, count: int | None = None, dims: Any = None
 ) -> Any:
     """Declare mu ~ N(mean, Sigma / kappa), or one for each of several, in a tenth of ``pm.MvNormal``'s time to compile.
 
@@ -57,9 +56,9 @@ def ScaledNormal(
     ----------
     name : str
         The variable.
-    mean : ndarray of shape (D,)
+    mean : ndarray of shape (D,) or (K, D)
         The mean of each.
-    kappa : float
+    kappa : float, or ndarray of shape (K,)
         What the covariance is divided by.
     sigma : variable of shape (D, D) or (K, D, D)
         The covariance, or that of each.
@@ -70,26 +69,26 @@ def ScaledNormal(
     """
     return pm.CustomDist(
         name,
-        *_as_data(name, mean=mean, kappa=np.float64(kappa)),
+        *as_data(name, mean=mean, kappa=np.asarray(kappa, dtype=np.float64)),
         sigma,
         logp=_log_density_of_normal,
         random=_draw_normal,
         signature="(d),(),(d,d)->(d)",
-        shape=None if count is None else (count, len(mean)),
+        shape=None if count is None else (count, mean.shape[-1]),
         dims=dims,
     )
 
 
-def _as_data(name: str, **values: Any) -> list[Any]:
+def as_data(name: str, **values: Any) -> list[Any]:
     """Pass a prior's numbers in as data: code compiled for one prior then serves all."""
     return [pm.Data(f"{name}_{key}", value) for key, value in values.items()]
 
 
 def gaussian_log_likelihood(mu: Any, sigma: Any, n: Any, mean: Any, scatter: Any) -> Any:
-    """Log density of n rows N(mu, Sigma), given only their mean and the scatter about it."""
+    """Log density of n rows N(mu, Sigma), given only their mean and the scatter about it; or of each of K sets (K,)."""
     n, shift = pt.as_tensor_variable(n), mean - mu
-    about_mu = scatter + n * shift[:, None] * shift[None, :]
-    return _gaussian_terms(sigma, about_mu, n) - n * mean.shape[0] * _HALF_LOG_2_PI
+    about_mu = scatter + n[..., None, None] * shift[..., :, None] * shift[..., None, :]
+    return _gaussian_terms(sigma, about_mu, n) - n * mean.shape[-1] * _HALF_LOG_2_PI
 
 
 def _gaussian_terms(sigma: Any, scatter: Any, n: Any) -> Any:
@@ -99,9 +98,9 @@ def _gaussian_terms(sigma: Any, scatter: Any, n: Any) -> Any:
     return GaussianTerms()(sigma, scatter, pt.atleast_1d(n))[0]
 
 
-def _log_constant(nu: float, psi: np.ndarray) -> np.float64:
-    size, log_det = len(psi), np.linalg.slogdet(psi)[1]
-    return np.float64(nu / 2 * (log_det - size * math.log(2)) - scipy.special.multigammaln(nu / 2, size))
+def _log_constant(nu: np.ndarray, psi: np.ndarray) -> np.ndarray:
+    size, log_det = psi.shape[-1], np.linalg.slogdet(psi)[1]
+    return np.asarray(nu / 2 * (log_det - size * math.log(2)) - scipy.special.multigammaln(nu / 2, size))
 
 
 def _log_density(sigma: Any, nu: Any, psi: Any, constant: Any) -> Any:
@@ -113,14 +112,16 @@ def _log_density_of_normal(value: Any, mean: Any, kappa: Any, sigma: Any) -> Any
     if value.type.ndim == 2 and sigma.type.shape[0] == 1:
         sigma = pt.broadcast_to(sigma, (value.shape[0], *sigma.shape[1:]))
     shift, size = value - mean, value.shape[-1]
-    terms = _gaussian_terms(sigma, kappa * shift[..., :, None] * shift[..., None, :], np.float64(1))
+    scaled = kappa[..., None, None] * shift[..., :, None] * shift[..., None, :]
+    terms = _gaussian_terms(sigma, scaled, np.float64(1))
     return terms + size * (pt.log(kappa) / 2 - _HALF_LOG_2_PI)
 
 
 def _draw_covariance(nu: Any, psi: Any, constant: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
-    nu, psi = np.reshape(nu, ()), np.reshape(psi, np.shape(psi)[-2:])  # PyMC gives them the leading axes of the draws
-    drawn = scipy.stats.invwishart.rvs(float(nu), psi, size=math.prod(size or ()), random_state=rng)
-    return np.reshape(drawn, (*(size or ()), *psi.shape))
+    shape, own = size or np.shape(nu), np.shape(psi)[-2:]
+    each = zip(np.broadcast_to(nu, shape).ravel(), np.broadcast_to(psi, (*shape, *own)).reshape(-1, *own), strict=True)
+    drawn = [scipy.stats.invwishart.rvs(float(freedom), scale, random_state=rng) for freedom, scale in each]
+    return np.reshape(drawn, (*shape, *own))
 
 
 def _draw_normal(mean: Any, kappa: Any, sigma: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:

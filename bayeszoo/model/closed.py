@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -116,6 +116,33 @@ class PointEstimates[S: Stats](ClosedForm[S], family=True):
         return []
 
 
+class ConjugatePrior[S: Stats](Protocol):
+    """A prior of all parameters whose posterior is of the same kind: a block, or several of them."""
+
+    @property
+    def free_parameters(self) -> int:
+        """How many numbers the likelihood is maximized over."""
+
+    @property
+    def moments_below(self) -> float:
+        """The order below which moments of a new row exist, parameters integrated out."""
+
+    def updated(self, stats: S) -> Self:
+        """Return the posterior given statistics."""
+
+    def log_evidence(self, stats: S) -> np.ndarray:
+        """Log density of the ordered rows, parameters integrated out: terms that add up to it."""
+
+    def posterior(self) -> Posterior:
+        """Return the distribution of all parameters."""
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return where the density is highest."""
+
+    def mle(self, stats: S) -> dict[str, np.ndarray]:
+        """Return the maximum of the likelihood."""
+
+
 class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=True):
     """A model whose prior is a conjugate block: a subclass says which, and what fields a block stands for."""
 
@@ -130,7 +157,7 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
         return model
 
     @abstractmethod
-    def block(self, stats: S) -> Block[S]:
+    def block(self, stats: S) -> ConjugatePrior[S]:
         """Return the prior of data with these statistics, whose sizes it needs."""
 
     @abstractmethod
@@ -140,7 +167,7 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
     def posterior(self, stats: S) -> Posterior:
         """Return the posterior, of the prior's family."""
         block = self.block(stats).updated(stats)
-        return block.at_points() if self._is_at_points else block.posterior()
+        return block.at_points() if self._is_at_points and isinstance(block, Block) else block.posterior()
 
     def log_evidence(self, stats: S) -> float:
         """Return the log marginal likelihood of the ordered data, with every constant."""

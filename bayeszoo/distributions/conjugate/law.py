@@ -35,6 +35,11 @@ class Law[S: Stats](ABC):
     def axes(self) -> tuple[int, ...]:
         """The shape of the laws that stand side by side."""
 
+    @property
+    @abstractmethod
+    def blocks(self) -> tuple[Block[Any], ...]:
+        """The priors of its parameters; none of a known law."""
+
     @abstractmethod
     def at(self, params: Values) -> Values:
         """Return the values of its own parameters: those given, or the known ones."""
@@ -64,6 +69,14 @@ class Law[S: Stats](ABC):
         """Return the posterior given statistics; a known law stays as it is."""
 
     @abstractmethod
+    def mle(self, stats: S) -> dict[str, np.ndarray]:
+        """Return the parameters that maximize the likelihood; `NumericalError` where there is no maximum."""
+
+    def statistics_by(self, codes: np.ndarray, rows: Values) -> S:
+        """Return the statistics of rows of known places (n,) along the one axis, -1 where a row counts for nothing."""
+        return self.statistics(rows, np.eye(self.axes[0] + 1)[codes + 1][:, 1:])
+
+    @abstractmethod
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the mean of a row, (..., *axes) or (..., *axes, D); of a category the probabilities."""
 
@@ -86,6 +99,11 @@ class Known[S: Stats](Law[LogLikelihood]):
     def axes(self) -> tuple[int, ...]:
         """The shape of the laws that stand side by side."""
         return self.law.axes
+
+    @property
+    def blocks(self) -> tuple[Block[Any], ...]:
+        """None: nothing has a prior."""
+        return ()
 
     def at(self, params: Values) -> Values:
         """Return the known parameters."""
@@ -116,6 +134,10 @@ class Known[S: Stats](Law[LogLikelihood]):
     def updated(self, stats: LogLikelihood) -> Self:
         """Return the law as it is."""
         return self
+
+    def mle(self, stats: LogLikelihood) -> dict[str, np.ndarray]:
+        """Return no parameters."""
+        return {}
 
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the mean of a row at the known parameters."""
@@ -150,6 +172,11 @@ class Block[S: Stats](Law[S]):
         return shape[: len(shape) - self.own[0]]
 
     @property
+    def blocks(self) -> tuple[Block[Any], ...]:
+        """Itself."""
+        return (self,)
+
+    @property
     def free_parameters(self) -> int:
         """How many numbers the likelihood is maximized over: by default one for each law."""
         return math.prod(self.axes)
@@ -166,10 +193,6 @@ class Block[S: Stats](Law[S]):
     @abstractmethod
     def mode(self) -> dict[str, np.ndarray]:
         """Return where the density is highest, in the constrained space; `NumericalError` where it has no maximum."""
-
-    @abstractmethod
-    def mle(self, stats: S) -> dict[str, np.ndarray]:
-        """Return the maximum of the likelihood; `NumericalError` where it has none."""
 
     @abstractmethod
     def typical(self) -> dict[str, np.ndarray]:

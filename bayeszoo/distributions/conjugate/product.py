@@ -43,8 +43,8 @@ class Product:
 
     @cached_property
     def blocks(self) -> tuple[Block[Any], ...]:
-        """The laws whose parameters are not known."""
-        return tuple(law for law in self.laws if isinstance(law, Block))
+        """The priors of all parameters that are not known."""
+        return tuple(block for law in self.laws for block in law.blocks)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,8 +77,7 @@ class Product:
 
     def mle(self, stats: Several) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood."""
-        pairs = zip(self.laws, stats.parts, strict=True)
-        each = (law.mle(own) for law, own in pairs if isinstance(law, Block))
+        each = (law.mle(own) for law, own in zip(self.laws, stats.parts, strict=True))
         return {name: value for part in each for name, value in part.items()}
 
     def typical(self) -> dict[str, np.ndarray]:
@@ -145,6 +144,10 @@ class Features(Product, Law[Several]):
     def statistics(self, rows: Values, weights: np.ndarray) -> Several:
         """Return the statistics of each column."""
         return Several(tuple(law.statistics(rows, weights) for law in self.laws))
+
+    def statistics_by(self, codes: np.ndarray, rows: Values) -> Several:
+        """Return the statistics of each column, of rows of known places (n,) along the one axis."""
+        return Several(tuple(law.statistics_by(codes, rows) for law in self.laws))
 
     def log_density(self, params: Values, rows: Values) -> np.ndarray:
         """Log density of each row, (..., n, *axes)."""

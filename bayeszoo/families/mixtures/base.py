@@ -13,7 +13,8 @@ import scipy
 
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Block
-from bayeszoo.distributions.conjugate.product import Expected, Factors, Product, Several
+from bayeszoo.distributions.conjugate.mixture import MixturePrior
+from bayeszoo.distributions.conjugate.product import Expected, Factors
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.counts import Counts
@@ -26,36 +27,6 @@ from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.permanents", suppress_warning=True)
-
-
-class MixturePrior(Product):
-    """The prior, or q(theta), of a mixture: of the weights of K components, and of the law of a row in each."""
-
-    @property
-    def weights(self) -> Categorical:
-        """Prior of the weights, (K,)."""
-        weights = self.laws[0]
-        assert isinstance(weights, Categorical)
-        return weights
-
-    @property
-    def law(self) -> Any:
-        """Prior of the components, one for each of K."""
-        return self.laws[1]
-
-    def log_terms(self, params: Values, rows: Values) -> np.ndarray:
-        """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
-        with np.errstate(divide="ignore"):  # of a weight of 0
-            log_weights = np.log(np.asarray(params["weights"], dtype=np.float64))
-        return np.asarray(log_weights[..., None, :] + self.law.log_density(params, rows))
-
-    def expected_log_terms(self, rows: Values) -> np.ndarray:
-        """Return the expectation of `log_terms` under this distribution, of shape (rows, K)."""
-        return np.asarray(self.weights.expected_log + self.law.expected_log_density(rows))
-
-    def moments(self, each: np.ndarray, rows: Values) -> Expected[MixturePrior]:
-        """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
-        return Expected(Several((Counts(each.sum(axis=0)), self.law.statistics(rows, each))), self)
 
 
 MOST_AVERAGED = 10

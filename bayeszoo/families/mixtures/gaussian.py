@@ -12,10 +12,11 @@ import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions.bases import ByVariance
+from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Expected, Factors, Several
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.families.mixtures.base import MixtureModel, MixturePrior, clusters, symmetrized
+from bayeszoo.families.mixtures.base import MixtureModel, clusters, symmetrized
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from bayeszoo.families.mixtures.local_coordinates import MixtureChart
 from bayeszoo.model.base import Axes, Values

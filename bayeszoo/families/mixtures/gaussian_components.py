@@ -32,7 +32,7 @@ SMALLEST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class GaussianComponents(MultivariateNormal):
-    """The prior, posterior or q of the ``means`` and ``covariances`` of K Gaussian components, of rows ``Y``.
+    """The prior, posterior or q of the ``means`` and ``covariances`` of K Gaussian components or classes.
 
     Means have shape (..., K, D). Covariances have shape (..., K, D, D) if full, (..., D, D) if tied, (..., K, D) if
     diagonal (variances), (..., K) if spherical; leading axes are draws. It adds to the block a compiled E-step,
@@ -40,21 +40,32 @@ class GaussianComponents(MultivariateNormal):
     """
 
     @classmethod
-    def of(cls, kind: str, count: int, m: np.ndarray, kappa: float, nu: float, psi: np.ndarray) -> Self:
-        """Return the same prior of each component; of psi (D, D) diagonal covariances use the diagonal.
+    def of(
+        cls,
+        kind: str,
+        count: int,
+        m: np.ndarray,
+        kappa: float | np.ndarray,
+        nu: float | np.ndarray,
+        psi: np.ndarray,
+        column: str = "Y",
+    ) -> Self:
+        """Return the prior of each component of rows in ``column``: the same, or one for each of K.
 
-        Spherical ones use the mean of that.
+        Of psi (D, D) or (K, D, D) diagonal covariances use the diagonal, spherical ones the mean of that. Centres are
+        (D,) or (K, D).
         """
-        structure = STRUCTURES[kind](len(m))
-        if nu <= (least := structure.block - 1):
+        columns = m.shape[-1]
+        structure = STRUCTURES[kind](columns)
+        if (smallest := np.min(nu)) <= (least := structure.block - 1):
             raise InputError(
-                f"prior degrees of freedom nu0 must be > D - 1 = {least} of {len(m)} columns, got {nu:g}",
+                f"prior degrees of freedom nu0 must be > D - 1 = {least} of {columns} columns, got {smallest:g}",
                 "out_of_range",
             )
         of_all = () if kind == "tied" else (count,)
         each = np.broadcast_to(structure.reduced(psi), of_all + structure.shape)
-        means, kappas = np.tile(m, (count, 1)), np.full(count, float(kappa))
-        return cls(("means", "covariances"), "Y", means, kappas, np.full(of_all, float(nu)), each, structure)
+        means, kappas, freedom = m + np.zeros((count, columns)), kappa + np.zeros(count), nu + np.zeros(of_all)
+        return cls(("means", "covariances"), column, means, kappas, freedom, each, structure)
 
     @property
     def count(self) -> int:
@@ -63,14 +74,13 @@ class GaussianComponents(MultivariateNormal):
 
     def declared(self, dims: Any = None) -> Any:
         """Declare ``covariances`` by their prior in PyMC; return the K matrices (K, D, D) that they stand for."""
-        K, nu, psi = self.count, np.float64(np.ravel(self.nu)[0]), self.psi if self.tied else self.psi[0]
-        if self.tied:
-            return priors.InverseWishart("covariances", nu, psi, dims=dims) + np.zeros((K, 1, 1))
         if len(self.structure.shape) == 2:
-            return priors.InverseWishart("covariances", nu, psi, K, dims=dims)
-        shape, scale = pm.Data("covariances_shape", nu / 2), pm.Data("covariances_scale", psi / 2)
-        variances = pm.InverseGamma("covariances", alpha=shape, beta=scale, shape=(K, *psi.shape), dims=dims)
-        return (variances[:, :, None] if psi.ndim else variances[:, None, None]) * np.eye(self.columns)
+            matrices = priors.InverseWishart("covariances", self.nu, self.psi, dims=dims)
+            return matrices + np.zeros((self.count, 1, 1)) if self.tied else matrices
+        shape = pm.Data("covariances_shape", along(self.nu, self.psi) / 2 + np.zeros(self.psi.shape))
+        scale = pm.Data("covariances_scale", self.psi / 2)
+        variances = pm.InverseGamma("covariances", alpha=shape, beta=scale, shape=self.psi.shape, dims=dims)
+        return (variances[:, :, None] if self.psi.ndim == 2 else variances[:, None, None]) * np.eye(self.columns)
 
     def to_vector(self, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> np.ndarray:
         """Return free coordinates of positive weights, means and covariances."""

@@ -1,0 +1,84 @@
+"""Columns of one kind that are independent given the parameters, as one law of rows of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+
+from bayeszoo.distributions.conjugate.law import Block, Law, Values
+from bayeszoo.distributions.statistics.base import Stats
+
+
+@dataclass(frozen=True, eq=False)
+class Columns[S: Stats](Law[S]):
+    """Rows (n, C) of independent numbers: the last axis of ``block`` is that of the columns, each a law of its own."""
+
+    block: Block[S]
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The shape of the laws of a whole row that stand side by side."""
+        return self.block.axes[:-1]
+
+    @property
+    def blocks(self) -> tuple[Block[Any], ...]:
+        """The prior of the parameters of all columns."""
+        return (self.block,)
+
+    def at(self, params: Values) -> Values:
+        """Return its parameters among those given."""
+        return self.block.at(params)
+
+    def _each(self, rows: Values) -> Iterator[tuple[int, Block[S], Values]]:
+        """Yield the place of each column, its prior, and its numbers (n,)."""
+        values, before = np.asarray(rows[self.block.column]), (slice(None),) * len(self.axes)
+        return ((c, self.block[(*before, c)], {self.block.column: values[:, c]}) for c in range(values.shape[1]))
+
+    def _at(self, params: Values, column: int) -> Values:
+        """Return the parameters of a column, which have no axes of their own after that of the columns."""
+        return {name: np.asarray(params[name])[..., column] for name in self.block.names}
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> S:
+        """Return the statistics of each column, (*axes, C)."""
+        return _stacked([block.statistics(own, weights) for _, block, own in self._each(rows)])
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log density of each row, (..., n, *axes)."""
+        each = (block.log_density(self._at(params, c), own) for c, block, own in self._each(rows))
+        return np.asarray(reduce(add, each))
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return its mean over the parameters, (n, *axes)."""
+        return np.asarray(reduce(add, (block.expected_log_density(own) for _, block, own in self._each(rows))))
+
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log density of each row by itself, parameters integrated out, (n, *axes)."""
+        return np.asarray(reduce(add, (block.log_predictive(own) for _, block, own in self._each(rows))))
+
+    def log_evidence(self, stats: S) -> np.ndarray:
+        """Log density of the ordered rows, parameters integrated out, (..., *axes)."""
+        return self.block.log_evidence(stats).sum(axis=-1)
+
+    def updated(self, stats: S) -> Self:
+        """Return the posterior given statistics."""
+        return replace(self, block=self.block.updated(stats))
+
+    def mle(self, stats: S) -> dict[str, np.ndarray]:
+        """Return the maximum of the likelihood."""
+        return self.block.mle(stats)
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the mean of a row, (..., *axes, C)."""
+        return self.block.row_mean(params)
+
+
+def _stacked[S: Stats](each: list[S]) -> S:
+    """Return statistics of columns as those of all of them, along a last axis."""
+    names = [f.name for f in fields(each[0]) if f.name != "log_coefficient"]
+    arrays: dict[str, Any] = {name: np.stack([getattr(own, name) for own in each], axis=-1) for name in names}
+    return type(each[0])(**arrays)

@@ -1,0 +1,158 @@
+"""Several features, each of a few levels, with a Dirichlet prior of each: their probabilities lie on one axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayeszoo.distributions import dirichlet, frozen
+from bayeszoo.distributions.conjugate.categorical import Categorical, counts_by, log_of_codes
+from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.posterior import Marginal
+from bayeszoo.distributions.special import sum_of_others
+from bayeszoo.distributions.statistics.counts import Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Tables(Block[Counts]):
+    """Levels (n, features) as places on one axis of L, -1 where missing; each table ~ Dirichlet(its alpha), (*axes, L).
+
+    ``tables`` has the places of each feature's levels: they are disjoint, and together all of the axis. Features are
+    independent. The posterior is Dirichlet(alpha + counts) of each table.
+    """
+
+    alpha: np.ndarray
+    tables: tuple[tuple[int, ...], ...]
+    own: ClassVar[Any] = (1,)
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[list[int], Categorical], ...]:
+        """The places of each table, and its prior."""
+        of_each = (list(places) for places in self.tables)
+        return tuple((at, Categorical(self.names, self.column, self.alpha[..., at])) for at in of_each)
+
+    def _of_tables(self, values: Callable[[Categorical], Any]) -> np.ndarray:
+        """Return values (..., *axes, V) of each table, in their places, (..., *axes, L)."""
+        each = [np.asarray(values(part)) for _, part in self._parts]
+        together = np.empty((*each[0].shape[:-1], self.alpha.shape[-1]))
+        for (at, _), own in zip(self._parts, each, strict=True):
+            together[..., at] = own
+        return together
+
+    def _split(self, params: Values) -> Iterator[tuple[Categorical, Values]]:
+        """Yield the prior of each table, and its probabilities."""
+        p = np.asarray(params[self.names[0]], dtype=np.float64)
+        return ((part, {self.names[0]: p[..., at]}) for at, part in self._parts)
+
+    @property
+    def free_parameters(self) -> int:
+        """One less than the levels of each table: probabilities add up to 1."""
+        return sum(part.free_parameters for _, part in self._parts)
+
+    @property
+    def unbounded(self) -> str:
+        """Say so where a concentration is below 1."""
+        return next((part.unbounded for _, part in self._parts if part.unbounded), "")
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
+        """Count each level."""
+        levels, L, axes = np.asarray(rows[self.column]), self.alpha.shape[-1], weights.shape[1:]
+        flat = weights.reshape(len(weights), math.prod(axes)).T
+        counts = [np.sum([np.bincount(codes + 1, own, L + 1)[1:] for codes in levels.T], axis=0) for own in flat]
+        return Counts(np.reshape(counts, (*axes, L)))
+
+    def statistics_by(self, codes: np.ndarray, rows: Values) -> Counts:
+        """Count each level in each place along the one axis, -1 where a row counts for nothing."""
+        levels = np.asarray(rows[self.column])
+        return Counts(np.sum([counts_by(codes, own, *self.alpha.shape) for own in levels.T], axis=0))
+
+    def each(self, rows: Values) -> Counts:
+        """Return a count of 1 of each level of a row."""
+        levels, L = np.asarray(rows[self.column]), self.alpha.shape[-1]
+        counts = np.zeros((len(levels), L + 1))
+        np.put_along_axis(counts, levels + 1, 1.0, axis=1)
+        return Counts(counts[:, 1:].reshape(len(levels), *(1,) * len(self.axes), L))
+
+    def _of_rows(self, log_p: np.ndarray, rows: Values) -> np.ndarray:
+        """Return the sums of log probabilities (..., *axes, L) over the levels of each row, (..., n, *axes)."""
+        levels = np.asarray(rows[self.column])
+        total = np.zeros((*log_p.shape[:-1], len(levels)))
+        for codes in levels.T:
+            total += log_of_codes(log_p, codes)
+        return np.moveaxis(total, -1, -1 - len(self.axes))
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log probability of the levels of each row, (..., n, *axes)."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # no probabilities: NaN, and refused
+            return self._of_rows(np.log(np.asarray(params[self.names[0]], dtype=np.float64)), rows)
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return the sum of expected log probabilities of each row, (n, *axes)."""
+        return self._of_rows(self._of_tables(lambda part: part.expected_log), rows)
+
+    def updated(self, stats: Counts) -> Self:
+        """Return Dirichlet(alpha + counts)."""
+        return replace(self, alpha=self.alpha + stats.counts)
+
+    def log_evidence(self, stats: Counts) -> np.ndarray:
+        """Return the sum over tables of log B(alpha + counts) - log B(alpha), (..., *axes)."""
+        terms = (part.log_evidence(Counts(stats.counts[..., at])) for at, part in self._parts)
+        return np.sum(list(terms), axis=0)
+
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log probability of each row by itself, (n, *axes): that of the mean probabilities, one for each table."""
+        return self._of_rows(np.log(self.typical()[self.names[0]]), rows)
+
+    def row_mean(self, params: Values) -> np.ndarray:
+        """Return the probabilities, (..., *axes, L)."""
+        return np.asarray(params[self.names[0]])
+
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return the means, which are nowhere 0."""
+        return {self.names[0]: self._of_tables(lambda part: part.typical()[self.names[0]])}
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return (alpha - 1) / sum(alpha - 1) of each table, which may lie on the edge."""
+        return {self.names[0]: self._of_tables(lambda part: part.mode()[self.names[0]])}
+
+    def mle(self, stats: Counts) -> dict[str, np.ndarray]:
+        """Return the observed shares."""
+        together = np.empty(stats.counts.shape)
+        for at, part in self._parts:
+            together[..., at] = part.mle(Counts(stats.counts[..., at]))[self.names[0]]
+        return {self.names[0]: together}
+
+    def log_each(self, params: Values) -> np.ndarray:
+        """Log density of all tables, (..., *axes)."""
+        return np.sum([part.log_each(own) for part, own in self._split(params)], axis=0)
+
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats."""
+        pairs = zip(self._parts, prior._parts, strict=True)
+        return sum(own.divergence(before) for (_, own), (_, before) in pairs)
+
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw probabilities, (*size, *axes, L)."""
+        return {self.names[0]: self._of_tables(lambda part: part.rvs(size, rng)[self.names[0]])}
+
+    def marginals(self) -> dict[str, Marginal]:
+        """Return the Beta distribution of each entry."""
+        others = self._of_tables(lambda part: sum_of_others(part.alpha, -1))
+        return {self.names[0]: frozen.beta(self.alpha, others)}
+
+    def within(self) -> dict[str, Callable[[], np.ndarray]]:
+        """Return the covariance matrix of all entries: tables are independent."""
+        return {self.names[0]: self._covariance}
+
+    def _covariance(self) -> np.ndarray:
+        places = np.arange(self.alpha.size).reshape(self.alpha.shape)
+        matrix = np.zeros((self.alpha.size, self.alpha.size))
+        for at, part in self._parts:
+            own = places[..., at].ravel()
+            matrix[np.ix_(own, own)] = dirichlet.covariance(part.alpha)
+        return matrix

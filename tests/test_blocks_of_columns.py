@@ -1,0 +1,127 @@
+"""Columns of one kind as one law, side by side with others; places known by codes; what adds up over classes."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.columns import Columns
+from bayeszoo.distributions.conjugate.law import Known
+from bayeszoo.distributions.conjugate.mixture import MixturePrior
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.conjugate.product import Features, Several
+from bayeszoo.distributions.conjugate.tables import Tables
+
+RNG = np.random.default_rng(11)
+N, K, C = 15, 3, 2
+PLACES = (0, 3), (1, 2, 4)
+
+
+def part(low=0.5, high=2.0, shape=(K, C)):
+    return RNG.uniform(low, high, shape)
+
+
+NUMBERS = Columns(Normal(("mean", "variance"), "reals", part(), part(), part(1.0, 3.0), part()))
+EVENTS = Columns(Poisson(("rate",), "counts", part(), part()))
+LEVELS = Tables(("p",), "levels", part(shape=(K, 5)), PLACES)
+LAWS = {"numbers": NUMBERS, "events": EVENTS, "levels": LEVELS, "all": Features((LEVELS, EVENTS, NUMBERS))}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    data = {"reals": RNG.normal(size=(N, C)), "counts": RNG.poisson(3.0, (N, C)) * 1.0}
+    data["levels"] = np.column_stack([RNG.choice(own, N) for own in PLACES])
+    data["reals"][2, 0], data["counts"][3, 1], data["levels"][4, 0] = np.nan, np.nan, -1
+    return data
+
+
+def draws(law, size=(4,)):
+    return {name: value for block in law.blocks for name, value in block.rvs(size, RNG).items()}
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_candidate_identity_with_cells_missing(law, rows):
+    """Log evidence is log prior and likelihood less the log density of the posterior, at any parameters."""
+    weights = np.ones((N, K))
+    sums, params = law.statistics(rows, weights), draws(law)
+    later = law.updated(sums)
+    prior, posterior = (sum(block.logpdf(params) for block in each.blocks) for each in (law, later))
+    likelihood = law.log_density(params, rows).sum(axis=(-1, -2))
+    np.testing.assert_allclose(prior + likelihood - posterior, law.log_evidence(sums).sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_codes_are_weights_of_0_and_1(law, rows):
+    codes = RNG.integers(-1, K, N)
+    by_codes = law.statistics_by(codes, rows)
+    by_weights = law.statistics(rows, (codes[:, None] == np.arange(K)) * 1.0)
+    np.testing.assert_allclose(law.log_evidence(by_codes), law.log_evidence(by_weights), rtol=1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_predictive_is_the_evidence_of_a_row_and_the_mean_of_its_density(law, rows):
+    each = law.log_predictive(rows)
+    for i in range(N):
+        row = {name: values[[i]] for name, values in rows.items()}
+        np.testing.assert_allclose(each[i], law.log_evidence(law.statistics(row, np.ones((1, K)))), atol=1e-12)
+    density = np.exp(law.log_density(draws(law, (20_000,)), rows))
+    gap = np.abs(density.mean(axis=0) - np.exp(each)) / (density.std(axis=0) / np.sqrt(len(density)) + 1e-12)
+    assert np.quantile(gap, 0.9) < 4
+
+
+def test_densities_are_scipys(rows):
+    params = draws(LAWS["all"], ())
+    codes = rows["levels"]
+    expected = np.where(codes[:, :, None] >= 0, np.log(params["p"].T[codes]), 0.0).sum(axis=1)
+    mass = stats.poisson(params["rate"]).logpmf(np.nan_to_num(rows["counts"])[:, None])
+    expected += np.where(np.isnan(rows["counts"])[:, None], 0.0, mass).sum(axis=-1)
+    normal = stats.norm(params["mean"], np.sqrt(params["variance"])).logpdf(rows["reals"][:, None])
+    expected += np.nan_to_num(normal).sum(axis=-1)
+    np.testing.assert_allclose(LAWS["all"].log_density(params, rows), expected, rtol=1e-10)
+
+
+def test_expected_density_is_that_of_draws(rows):
+    law = LAWS["all"].updated(LAWS["all"].statistics(rows, np.ones((N, K))))
+    density = law.log_density(draws(law, (4000,)), rows)
+    gap = np.abs(density.mean(axis=0) - law.expected_log_density(rows)) / (density.std(axis=0) / np.sqrt(4000))
+    assert np.max(gap) < 5
+
+
+def test_classes_and_rows_are_the_chain_of_predictives(rows):
+    """The evidence of classes and rows is the product of each row's terms given the rows before."""
+    codes = RNG.integers(0, K, N)
+    prior = MixturePrior((Categorical(("shares",), "class", np.full(K, 0.7)), LAWS["all"]))
+
+    def sums(index):
+        some = {name: values[index] for name, values in rows.items()}
+        shares, law = prior.laws
+        own = shares.statistics({"class": codes[index]}, np.ones(len(codes[index])))
+        return Several((own, law.statistics_by(codes[index], some)))
+
+    terms = [
+        prior.updated(sums(slice(i))).log_predictive_terms({n: v[[i]] for n, v in rows.items()})[0, codes[i]]
+        for i in range(N)
+    ]
+    assert np.sum(terms) == pytest.approx(prior.log_evidence(sums(slice(N))), rel=1e-11)
+
+
+def test_maximum_of_the_likelihood_is_of_each_column(rows):
+    codes = np.arange(N) % K
+    law = LAWS["all"]
+    at = law.mle(law.statistics_by(codes, rows))
+    for k in range(K):
+        own = {name: values[codes == k] for name, values in rows.items()}
+        np.testing.assert_allclose(at["mean"][k], np.nanmean(own["reals"], axis=0), rtol=1e-12)
+        np.testing.assert_allclose(at["variance"][k], np.nanvar(own["reals"], axis=0), rtol=1e-11)
+        np.testing.assert_allclose(at["rate"][k], np.nanmean(own["counts"], axis=0), rtol=1e-12)
+        for j, places in enumerate(PLACES):
+            seen = own["levels"][own["levels"][:, j] >= 0, j]
+            np.testing.assert_allclose(at["p"][k, list(places)], [np.mean(seen == v) for v in places], atol=1e-12)
+
+
+def test_a_known_law_has_no_prior_in_features(rows):
+    params = draws(NUMBERS, ())
+    both = Features((LEVELS, Known(NUMBERS, params)))
+    assert both.names == ("p",)
+    assert both.mle(both.statistics(rows, np.ones((N, K)))).keys() == {"p"}
