@@ -98,15 +98,20 @@ class TableOptions:
         None
     )
     target: Annotated[
-        str | None, _help("Column of the outcome of a regression, or of the symbol that a transition ends in.")
+        str | None, _help("Column of the outcome of a regression, of the class, or of the symbol a transition ends in.")
     ] = None
     features: Annotated[str | None, _help("Comma-separated feature columns; by default all other columns.")] = None
     levels: Annotated[
         list[str] | None,
         Parameter(
-            negative=(), consume_multiple=False, help="Levels of a feature, the reference first: colour=red,blue."
+            negative=(),
+            consume_multiple=False,
+            help="Levels of a feature, the reference first: colour=red,blue. Where features have kinds, also the names "
+            "alone of columns of numbers that stand for levels.",
         ),
     ] = None
+    counts: Annotated[str | None, _help("Comma-separated feature columns that hold counts.")] = None
+    reals: Annotated[str | None, _help("Comma-separated feature columns that hold real numbers.")] = None
     interactions: Annotated[str | None, _help("Comma-separated products of features: age:sex,age:colour.")] = None
     formula: Annotated[str | None, _help("Outcome and terms of a regression, as formulaic reads them: 'y ~ a*b'.")] = (
         None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Series, Transitions
+from bayeszoo.data.inputs import Arrays, Binary, Categories, Inputs, Labelled, Series, Transitions
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.inputs.matrix import Matrix, scales_by
 from bayeszoo.data.inputs.regression import WithFeatures
@@ -211,7 +211,7 @@ _OF_ALL_ROWS: dict[type[Inputs], frozenset[str]] = {
     WithFeatures: frozenset({"formula"}),
 }
 """Options that need all rows together: their result for a part of the rows is not a part of their result."""
-_LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symbols"}
+_LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symbols", Labelled: "classes"}
 """The option that gives the labels, which are otherwise found in the rows."""
 
 

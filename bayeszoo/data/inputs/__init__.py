@@ -8,7 +8,10 @@ from bayeszoo.data.inputs.counts import Binary, Counts
 from bayeszoo.data.inputs.groups.kinds import GroupEvents, GroupMeans, Groups, GroupTrials
 from bayeszoo.data.inputs.groups.lines import GroupRows
 from bayeszoo.data.inputs.groups.rows import places_of
+from bayeszoo.data.inputs.labelled import Labelled
 from bayeszoo.data.inputs.matrix import Matrix, Real, RealWithError
+from bayeszoo.data.inputs.mixed import Mixed
+from bayeszoo.data.inputs.mixed_arrays import levels_by_feature, tables_of
 from bayeszoo.data.inputs.regression import Regression
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts, times_of
 from bayeszoo.data.inputs.sequences.transitions import Transitions
@@ -31,8 +34,10 @@ __all__ = [
     "GroupTrials",
     "Groups",
     "Inputs",
+    "Labelled",
     "Matrix",
     "Measured",
+    "Mixed",
     "Parsed",
     "Real",
     "RealSeries",
@@ -41,7 +46,9 @@ __all__ = [
     "Series",
     "SymbolSeries",
     "Transitions",
+    "levels_by_feature",
     "places_of",
     "starts",
+    "tables_of",
     "times_of",
 ]

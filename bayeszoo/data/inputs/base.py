@@ -145,7 +145,7 @@ class Inputs(ABC):
             )
         if not table.rows:
             raise InputError(f"no data rows in {table.name}" if table.name else "no data rows", "no_data")
-        return {name: (_names if name in self.lists else _one)(name, value) for name, value in chosen.items()}
+        return {name: (names_in if name in self.lists else _one)(name, value) for name, value in chosen.items()}
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read a Python object that only this kind of input understands; None leaves it to `read_table`."""
@@ -209,9 +209,13 @@ class Inputs(ABC):
         return {name: values if name in self.coords else values[permutation] for name, values in arrays.items()}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
-        """Put the labels of the coordinate `axis` in the order of `permutation`: the same data in other codes."""
+        """Put the labels of the coordinate `axis` in the order of `permutation`: the same data in other codes.
+
+        The code -1 of a missing label stays.
+        """
         place = np.argsort(permutation)
-        moved = {name: place[values] if self.coded.get(name) == axis else values for name, values in arrays.items()}
+        codes = (name for name in arrays if self.coded.get(name) == axis)
+        moved = {**arrays, **{name: np.where(arrays[name] < 0, -1, place[arrays[name]]) for name in codes}}
         for name in arrays.keys() & self.dims.keys():
             if axis in self.dims[name]:
                 moved[name] = np.take(moved[name], permutation, axis=1 + self.dims[name].index(axis))
@@ -263,7 +267,7 @@ def _one(name: str, value: object) -> str:
     return text_of(value)
 
 
-def _names(name: str, value: object) -> list[str]:
+def names_in(name: str, value: object) -> list[str]:
     """Read a list of names: a Python list, or text as it comes from the command line."""
     if isinstance(value, str):
         value = next(csv.reader([value], skipinitialspace=True), [])

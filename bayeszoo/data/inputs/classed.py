@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,16 +55,12 @@ class ClassRegression(WithFeatures):
 
     def _asked(self, table: Table, options: Mapping[str, Any]) -> tuple[str, Coding]:
         target, coding = super()._asked(table, options)
-        counts = next((name for name in coding.features if name.lower() in _COUNTS), None)
-        if counts is not None and not {"features", "formula"} & options.keys():
-            hint = "repeat each row as often as it occurs, or if it is a feature name all with --features"
-            raise table[counts].error(
-                "may say how often each row occurs, which would be lost", "unclear_counts", hint=hint
-            )
+        if not {"features", "formula"} & options.keys():
+            refuse_unclear_counts(table, coding.features, "repeat each row as often as it occurs")
         return target, coding
 
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
-        return Outcomes(_alphabet(options, like).coded(_trimmed(column)).codes)
+        return Outcomes(alphabet_of(options, like).coded(trimmed(column)).codes)
 
     def _arrays(
         self,
@@ -77,18 +73,12 @@ class ClassRegression(WithFeatures):
         options: Mapping[str, Any],
     ) -> Parsed:
         parsed = super()._arrays(outcome, beside, features, coding, missing, like, options)
-        alphabet = _alphabet(options, like)
+        alphabet = alphabet_of(options, like)
         if not outcome:
             known = {} if alphabet.labels is None else {CLASS: label_array(alphabet.labels)}
             return replace(parsed, arrays={**parsed.arrays, **known})
-        labels = alphabet.labels or coded_of(_trimmed(outcome[0])).labels
-        coded, notes = alphabet.finished(str(outcome[0]), Coded(labels, parsed.arrays[self.name].astype(np.float64)))
-        counts = np.bincount(coded.codes.astype(np.int64), minlength=len(coded.labels))
-        if alphabet.labels is None:
-            _refuse_numbers(outcome[0], len(coded.labels), len(coded.codes))
+        coded, notes = classes_of(outcome[0], parsed.arrays[self.name], alphabet)
         arrays = {self.name: coded.codes.astype(np.int64), CLASS: label_array(coded.labels)}
-        single = [] if like is not None else [coded.labels[k] for k in np.flatnonzero(counts == 1)]
-        notes = (*notes, *[f"{outcome[0]}: one row is of class {label}" for label in single[:5]])
         return replace(
             parsed,
             arrays={**arrays, **{k: v for k, v in parsed.arrays.items() if k != self.name}, **{CLASS: arrays[CLASS]}},
@@ -120,16 +110,38 @@ class ClassRegression(WithFeatures):
         return named if labels == occur else {**named, CLASSES: labels}
 
 
-def _alphabet(options: Mapping[str, Any], like: Arrays | None) -> Alphabet:
+def alphabet_of(options: Mapping[str, Any], like: Arrays | None) -> Alphabet:
+    """Return the classes of the fit, of the option ``classes``, or else those that will be found."""
     return Alphabet.of("class", CLASSES, options.get(CLASSES), (like or {}).get(CLASS))
 
 
-def _trimmed(column: Column) -> Column:
+def trimmed(column: Column) -> Column:
     """Return the labels of the column without the spaces around them; those left empty are missing."""
-    return replace(column, cells=[text.strip() for text in texts_of(column)])
+    texts = texts_of(column)
+    labels = {text: text.strip() for text in set(texts)}  # of a million cells a few are distinct
+    return replace(column, cells=[labels[text] for text in texts])
 
 
-def _refuse_numbers(column: Column, classes: int, rows: int) -> None:
+def classes_of(column: Column, codes: np.ndarray, alphabet: Alphabet) -> tuple[Coded, tuple[str, ...]]:
+    """Return the codes of the rows that were kept, among the classes that these have or the alphabet, and notes."""
+    labels = alphabet.labels or coded_of(trimmed(column)).labels
+    coded, notes = alphabet.finished(str(column), Coded(labels, codes.astype(np.float64)))
+    counts = np.bincount(coded.codes.astype(np.int64), minlength=len(coded.labels))
+    if alphabet.labels is None:
+        refuse_measurements(column, len(coded.labels), len(coded.codes))
+    single = [] if alphabet.fitted else [coded.labels[k] for k in np.flatnonzero(counts == 1)]
+    return coded, (*notes, *[f"{column}: one row is of class {label}" for label in single[:5]])
+
+
+def refuse_unclear_counts(table: Table, features: Iterable[str], remedy: str) -> None:
+    """Refuse a column that by its name says how often each row occurs, where no option says what it is."""
+    counts = next((name for name in features if name.lower() in _COUNTS), None)
+    if counts is not None:
+        hint = f"{remedy}, or if it is a feature name all with --features"
+        raise table[counts].error("may say how often each row occurs, which would be lost", "unclear_counts", hint=hint)
+
+
+def refuse_measurements(column: Column, classes: int, rows: int) -> None:
     """Refuse a column that measures, or names rows: with as many classes as rows, or nearly so."""
     if classes > 2 and 2 * classes > rows:
         hint = "a number goes to linear_regression; if these are classes, name them with --classes"

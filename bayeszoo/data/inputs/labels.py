@@ -70,7 +70,9 @@ def texts_of(column: Column) -> list[str]:
     if isinstance(column.values, list):
         return column.values
     if column.values.dtype.kind in "biuf":
-        return ["" if cell != cell else text_of(cell) for cell in column.values.tolist()]
+        distinct, places = np.unique(column.values, return_inverse=True)
+        texts = ["" if cell != cell else text_of(cell) for cell in distinct.tolist()]
+        return [texts[place] for place in places.tolist()]
     cells = column.values.tolist()
     kinds = {type(cell) for cell in cells if cell is not None}
     if column.values.dtype.kind in "mM" or any(issubclass(kind, DATES) for kind in kinds):

@@ -244,14 +244,20 @@ class Feature:
         levels = asked.levels.get(column.name)
         if levels is None and not is_text(column):
             return cls(column, to_reals(column))
+        feature = cls.of_levels(column, levels)
+        if levels is None:
+            refuse_identifier(feature, asked.features, is_named)
+        return feature
+
+    @classmethod
+    def of_levels(cls, column: Column, levels: list[str] | None) -> Self:
+        """Read a column as codes of the levels, or of those that occur."""
         if levels is None and column.before is not None:
             hint = f"name them with --levels {escaped(column.name)}=..."
             raise InputError(
                 f"the levels of {column} must be known before the first chunk", "labels_must_be_given", hint=hint
             )
         feature = cls._coded(column, Alphabet.of("level", "levels", levels, None))
-        if levels is None:
-            _refuse_identifier(feature, [name for name in asked.features if name != column.name], is_named)
         return replace(feature, fixed=levels is not None)
 
     @classmethod
@@ -264,9 +270,10 @@ class Feature:
     @classmethod
     def _coded(cls, column: Column, alphabet: Alphabet) -> Self:
         """Code a column; what stands for a missing number stands for a missing level, unless it is known as one."""
-        texts, known = map(str.strip, texts_of(column)), set(alphabet.labels or ())
-        cells = ["" if text.lower() in MISSING and text not in known else text for text in texts]
-        coded = alphabet.coded(replace(column, cells=cells))
+        texts, known = texts_of(column), set(alphabet.labels or ())
+        trimmed = {text: text.strip() for text in set(texts)}  # of a million cells a few are distinct
+        labels = {own: "" if text.lower() in MISSING and text not in known else text for own, text in trimmed.items()}
+        coded = alphabet.coded(replace(column, cells=[labels[text] for text in texts]))
         return cls(column, coded.codes, coded.labels, fixed=True)
 
     def of_rows(self, values: np.ndarray) -> Self:
@@ -290,10 +297,14 @@ class Feature:
         return notes + spelled_alike(self.column, self.levels, "levels")
 
 
-def _refuse_identifier(feature: Feature, others: list[str], is_named: bool) -> None:
-    """Refuse a column that names rows rather than kinds of them: with as many levels as rows, or nearly so."""
-    levels, rows = len(feature.levels or ()), len(feature.column)
+def refuse_identifier(feature: Feature, features: Sequence[str], is_named: bool, rows: int | None = None) -> None:
+    """Refuse a column that names rows rather than kinds of them: with as many levels as rows, or nearly so.
+
+    A table of counts has more rows than lines.
+    """
+    levels, rows = len(feature.levels or ()), len(feature.column) if rows is None else rows
     if rows > 1 and (levels == rows or (2 * levels > rows and not is_named)):
+        others = [name for name in features if name != feature.column.name]
         hint = f"leave it out: --features {listing(others)}" if others else "name other features"
         raise feature.column.error(
             f"has {levels} levels in {rows} rows, as names of the rows have", "names_of_rows", hint=hint

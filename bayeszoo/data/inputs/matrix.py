@@ -271,16 +271,22 @@ def _with_holes(columns: list[Column], new: bool) -> tuple[np.ndarray, tuple[str
     if empty and before is None and not new:
         raise InputError(f"{empty[0]} has no values", "no_data", column=empty[0].name)
     values[holes] = np.nan  # always the same one
-    return values, _masked(holes, before or 0)
+    return values, about_holes(holes, before or 0)
 
 
-def _masked(holes: np.ndarray, before: int) -> tuple[str, ...]:
-    """Say how many values are missing, and which rows have none at all."""
+def about_holes(
+    holes: np.ndarray,
+    before: int = 0,
+    treated: str = "integrated out, none imputed",
+    rows_without: str = "without values were ignored",
+    row_without: str = "without values was ignored",
+) -> tuple[str, ...]:
+    """Say how many values are missing and how they are treated, and which rows have none at all."""
     if not holes.any():
         return ()
     count, rows, none = int(holes.sum()), int(holes.any(axis=1).sum()), np.flatnonzero(holes.all(axis=1))
-    notes = [f"{count} missing value{'s' * (count > 1)} in {rows} row{'s' * (rows > 1)} integrated out, none imputed"]
+    notes = [f"{count} missing value{'s' * (count > 1)} in {rows} row{'s' * (rows > 1)} {treated}"]
     if len(none):
         several, places = len(none) > 1, listed(none, before=before)
-        notes.append(f"{len(none)} row{'s' * several} ({places}) without values {'were' if several else 'was'} ignored")
+        notes.append(f"{len(none)} row{'s' * several} ({places}) {rows_without if several else row_without}")
     return tuple(notes)

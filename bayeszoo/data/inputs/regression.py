@@ -108,7 +108,7 @@ class WithFeatures(Inputs):
         the model's own name for it gets a note.
         """
         fitted = [] if like is None else like[self.axis].tolist()
-        usual = getattr(like, "columns", {}).get(self.name, _free(self.name, fitted))
+        usual = getattr(like, "columns", {}).get(self.name, free_name(self.name, fitted))
         target = options.get("target", usual if usual in table.columns else None)
         if self.beside in (like or {}) and self.beside not in options:
             # its name in the fit's table, or the model's own for it in rows that have been read before
@@ -289,13 +289,13 @@ class WithFeatures(Inputs):
         """Return the columns under their names; the outcome, if there is one, under the model's or a number with it."""
         features = dict(zip(arrays[self.axis].tolist(), arrays[self.features].T, strict=True))
         if self.beside in arrays:
-            features = {_free(self.beside, features): arrays[self.beside], **features}
-        return {_free(self.name, features): arrays[self.name], **features} if self.has_outcome(arrays) else features
+            features = {free_name(self.beside, features): arrays[self.beside], **features}
+        return {free_name(self.name, features): arrays[self.name], **features} if self.has_outcome(arrays) else features
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
         """Name the outcome where a feature is called as it usually is."""
         features = arrays[self.axis].tolist()
-        target, beside = _free(self.name, features), _free(self.beside, features)
+        target, beside = free_name(self.name, features), free_name(self.beside, features)
         named = {} if target == self.name or not self.has_outcome(arrays) else {"target": target}
         return named | ({self.beside: beside} if self.beside in arrays and beside != self.beside else {})
 
@@ -348,7 +348,7 @@ def _features_of(table: Table, target: str | None, options: Mapping[str, Any], b
     return features
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
+def free_name(name: str, taken: Iterable[str]) -> str:
     """Return the name, or where it is taken the first of ``y_2``, ``y_3``, ... that is not."""
     taken = set(taken)
     return next(free for free in (name, *(f"{name}_{i + 2}" for i in range(len(taken)))) if free not in taken)

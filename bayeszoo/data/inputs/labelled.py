@@ -1,0 +1,124 @@
+"""Rows that belong to classes, and their features of mixed kinds: both have a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Layout, Parsed
+from bayeszoo.data.inputs.classed import CLASS, CLASSES, alphabet_of, classes_of, trimmed
+from bayeszoo.data.inputs.labels import checked_codes, checked_labels, in_order, label_array
+from bayeszoo.data.inputs.mixed import Mixed
+from bayeszoo.data.inputs.mixed_arrays import AXES, LEVELS, levels_by_feature
+from bayeszoo.data.inputs.regression import free_name
+from bayeszoo.data.table.table import Column, Table, quoted, shown
+from bayeszoo.errors import InputError
+
+
+@dataclass(frozen=True)
+class Labelled(Mixed):
+    """One column of labels, the class of each row, and columns of features of mixed kinds, as of `Mixed`.
+
+    The class is in the column called as `name`, or in the one that the option ``target`` names. The option ``classes``
+    says which there are, in which order, also those that no row has; by default the occurring ones, in order. Rows to
+    be predicted may lack the class. The canonical arrays are codes, `name`, and the coordinate ``class`` of their
+    labels besides those of `Mixed`.
+    """
+
+    name: str = "y"
+    lists = Mixed.lists | {CLASSES}
+    own_options: ClassVar[frozenset[str]] = Mixed.own_options | {"target", CLASSES}
+    holds = f"one column of labels ({{0.name}}, or say which with --target), the class of each row, and {Mixed.holds}"
+    _simplest: ClassVar[dict[str, np.ndarray]] = {CLASS: np.array(["a", "b", "c"])}
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Codes of the classes, and features."""
+        features = super().layout
+        unknown = {*features.forms[0], CLASS}
+        coded = {self.name: CLASS, **features.coded}
+        return Layout((*features.coords, CLASS), features.dims, coded, (unknown | {self.name}, unknown))
+
+    # Tables
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        target = options.get("target", self.name)
+        if target not in table.columns and "target" not in options:
+            problem = f"{table.name or 'the table'} has columns {quoted(table.columns)} and none called {shown(target)}"
+            raise InputError(problem, "missing_column", hint="say with --target which holds the class")
+        table[target]  # or there is no such column
+        return self._from_columns(table, self._kinds(table, options, target), missing, like, options, target)
+
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        """Parse rows with the features of the fit, and perhaps the class, called as in the fit or by an option."""
+        fitted = [name for kind in self.kinds for name in (like or {}).get(AXES[kind], np.array([])).tolist()]
+        usual = getattr(like, "columns", {}).get(self.name, free_name(self.name, fitted))
+        target = options.get("target", usual if usual in table.columns else None)
+        kinds = self._kinds(table, options, target) if like is None else self._as_in(like, table, options)
+        parsed = self._from_columns(table, kinds, missing, like, options, target)
+        labels = alphabet_of(options, like).labels
+        known = {} if labels is None else {CLASS: label_array(labels)}
+        is_unused = target is None and self.name in table.columns and self.name not in kinds
+        note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
+        return replace(parsed, arrays={**parsed.arrays, **known}, notes=(*parsed.notes, *[note] * is_unused))
+
+    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> np.ndarray:
+        return alphabet_of(options, like).coded(trimmed(column)).codes
+
+    def _with_outcome(
+        self, parsed: Parsed, column: Column, codes: np.ndarray, options: Mapping[str, Any], like: Arrays | None
+    ) -> Parsed:
+        coded, notes = classes_of(column, codes, alphabet_of(options, like))
+        arrays = {self.name: coded.codes.astype(np.int64), **parsed.arrays, CLASS: label_array(coded.labels)}
+        if like is None and column.before is None:
+            self._refuse_copies(column, arrays)
+        return Parsed(arrays, {self.name: column.name, **parsed.columns}, (*notes, *parsed.notes))
+
+    def _refuse_copies(self, column: Column, arrays: Arrays) -> None:
+        """Refuse a feature that holds the class itself: all rows of one class have its name as their level."""
+        for j, (name, codes) in enumerate(levels_by_feature(arrays).items()):
+            places = np.array([codes.get(label, -2) for label in arrays[CLASS].tolist()])
+            if self.size(arrays) > 1 and np.array_equal(places[arrays[self.name]], arrays[LEVELS][:, j]):
+                problem = f"column {shown(name)} holds the class of each row, as {column} does"
+                raise InputError(problem, "duplicate_columns", column=name, hint="leave one of them out")
+
+    # Canonical arrays
+
+    def _checked_outcome(
+        self, arrays: Mapping[str, Any]
+    ) -> tuple[list[Column], list[np.ndarray], dict[str, np.ndarray]]:
+        labels = {CLASS: checked_labels(CLASS, arrays[CLASS], least=2)}
+        if self.name not in arrays:
+            return [], [], labels
+        column, codes = checked_codes(self.name, arrays[self.name], labels[CLASS])
+        return [column], [codes], labels
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the columns under their names, classes and levels as text."""
+        features = super().table(arrays)
+        if not self.has_outcome(arrays):
+            return features
+        return {free_name(self.name, features): arrays[CLASS][arrays[self.name]], **features}
+
+    def _named(self, arrays: Arrays) -> dict[str, Any]:
+        if not self.has_outcome(arrays):
+            return super()._named(arrays)
+        target = free_name(self.name, [name for kind in self.kinds for name in arrays[AXES[kind]].tolist()])
+        labels = arrays[CLASS].tolist()
+        occur = in_order(arrays[CLASS][np.unique(arrays[self.name])].tolist())
+        named = {"target": target} if target != self.name else {}
+        return named | ({CLASSES: labels} if labels != occur else {}) | super()._named(arrays)
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether the rows hold their class."""
+        return self.name in arrays
+
+    def _every_row(self, arrays: Arrays, times: int = 1) -> dict[str, np.ndarray]:
+        classes = len(arrays[CLASS])
+        rows = super()._every_row(arrays, times * classes)
+        size = self.size(rows)
+        every = self.reordered(rows, np.tile(np.arange(size), classes))
+        return {self.name: np.repeat(np.arange(classes), size), **every}

@@ -1,0 +1,351 @@
+"""Rows of features of mixed kinds: levels (yes/no, text), counts and real numbers; cells may be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed, every_code, listing
+from bayeszoo.data.inputs.classed import refuse_unclear_counts
+from bayeszoo.data.inputs.labels import repeated
+from bayeszoo.data.inputs.levels import Feature, refuse_identifier
+from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
+from bayeszoo.data.inputs.mixed_arrays import (
+    AXES,
+    COUNTS,
+    FEATURE,
+    KINDS,
+    LEVEL,
+    LEVELS,
+    REALS,
+    checked_cells,
+    coordinates,
+    levels_by_feature,
+    stack,
+    tables_of,
+)
+from bayeszoo.data.inputs.mixed_columns import (
+    Cell,
+    about_levels,
+    are_whole,
+    arrays_of_cells,
+    kept_rows,
+    named_levels,
+    of_kind,
+    read_feature,
+    refuse_feature,
+    unplaced,
+)
+from bayeszoo.data.table.read import read_table
+from bayeszoo.data.table.table import Column, Table, is_text, quoted, repeats, shown, to_counts
+from bayeszoo.errors import InputError
+
+COUNT, FEATURES = "count", "features"
+_MOST_ROWS = 70
+"""Combinations of levels of which every two rows are gone through."""
+
+
+@dataclass(frozen=True)
+class Mixed(Inputs):
+    """Columns of features, each of levels, of counts or of real numbers.
+
+    Text and true/false are levels. Numbers are real numbers, but for those that the options ``levels`` and ``counts``
+    name. ``levels`` may also list them, ``stage=1,2,3``. The option ``features`` says which columns are used, ``count``
+    names a column of how often each row occurs.
+
+    The canonical arrays are ``levels``, ``counts`` and ``reals``, shape (rows, features of the kind). The first holds
+    places along the coordinate ``level``, which has a label ``feature=level`` for each level of each feature, -1 where
+    a cell is missing; the others are float64, NaN where a cell is missing. The coordinates ``feature`` (of levels),
+    ``count`` and ``real`` name the features. A model takes some ``kinds`` only; one that is not `maskable` no missing
+    cells. `name` is the array that is taken for the outcome.
+    """
+
+    name: str = LEVELS
+    kinds: tuple[str, ...] = KINDS
+    maskable: bool = True
+    lists = frozenset({FEATURES, *KINDS})
+    own_options: ClassVar[frozenset[str]] = frozenset({FEATURES, COUNT})
+    holds = "columns of features, all others or some of them (--features): {0._kinds_of_features}"
+
+    @property
+    def options(self) -> frozenset[str]:  # type: ignore[override]
+        """The names of the options."""
+        return self.own_options | {*self.kinds}
+
+    @property
+    def treatments(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What may be done about missing values."""
+        return ("refuse", "drop", "mask") if self.maskable else ("refuse", "drop")
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Features of each kind have names, and levels have labels."""
+        coords = coordinates(self.kinds)
+        dims = {kind: (AXES[kind],) for kind in self.kinds}
+        return Layout(coords, dims, {LEVELS: LEVEL} if LEVELS in self.kinds else {}, ({*self.kinds, *coords},))
+
+    @property
+    def _kinds_of_features(self) -> str:
+        how = {LEVELS: "levels (text, or --levels)", COUNTS: "counts (--counts)", REALS: "real numbers"}
+        how |= {COUNTS: "counts"} if self._of_numbers == COUNTS else {}
+        return ", ".join(how[kind] for kind in self.kinds)
+
+    @property
+    def _of_numbers(self) -> str:
+        """The kind of a column of numbers that no option names."""
+        return next(kind for kind in (REALS, COUNTS, LEVELS) if kind in self.kinds)
+
+    # Tables
+
+    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if LEVELS not in self.kinds or options.get(LEVELS) is None:
+            return super()._given(table, missing, options)
+        return {**super()._given(table, missing, {**options, LEVELS: None}), LEVELS: named_levels(options[LEVELS])}
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        return self._from_columns(table, self._kinds(table, options), missing, like, options)
+
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        kinds = self._kinds(table, options) if like is None else self._as_in(like, table, options)
+        return self._from_columns(table, kinds, missing, like, options)
+
+    def _kinds(self, table: Table, options: Mapping[str, Any], target: str | None = None) -> dict[str, str]:
+        """Return the kind of each feature, by its name."""
+        taken = {name for name in (target, options.get(COUNT)) if name is not None}
+        asked = self._asked(options)
+        features: list[str] = options.get(FEATURES, [name for name in table.columns if name not in taken])
+        if not features:
+            raise InputError(
+                f"there is no feature: {quoted(table.columns)} is all", "no_data", hint="give feature columns"
+            )
+        if both := next((name for name in (*features, *asked) if name in taken), None):
+            role = "the outcome" if both == target else "how often rows occur"
+            hint = "leave it out of the features"
+            raise InputError(
+                f"column {shown(both)} is both a feature and {role}", "duplicate_name", column=both, hint=hint
+            )
+        if other := next(iter(asked.keys() - {*features}), None):
+            of_table = table[other]  # or there is no such column
+            problem = f"{of_table} is named by --{asked[other]}, and is no feature"
+            raise InputError(problem, "unknown_label", column=other, hint="add it to --features")
+        if FEATURES not in options:
+            unclear = [name for name in features if name not in asked]
+            refuse_unclear_counts(table, unclear, "name it with --count")
+        return {name: asked.get(name) or self._kind_of(table[name]) for name in features}
+
+    def _asked(self, options: Mapping[str, Any]) -> dict[str, str]:
+        pairs = [(name, kind) for kind in self.kinds for name in options.get(kind, ())]
+        if twice := repeated([name for name, _ in pairs]):
+            kinds = " and ".join(f"--{kind}" for name, kind in pairs if name == twice)
+            raise InputError(f"column {shown(twice)} is named by {kinds}", "conflicting_options", column=twice)
+        return dict(pairs)
+
+    def _kind_of(self, column: Column) -> str:
+        return LEVELS if LEVELS in self.kinds and is_text(column) else self._of_numbers
+
+    def _as_in(self, like: Arrays, table: Table, options: Mapping[str, Any]) -> dict[str, str]:
+        """Return the features of the fit and their kinds; options must say the same."""
+        fitted = {name: kind for kind in self.kinds for name in like[AXES[kind]].tolist()}
+        known = {name: list(codes) for name, codes in levels_by_feature(like).items()}
+        differ = {name for name, kind in self._asked(options).items() if fitted.get(name) != kind}
+        differ |= {name for name, levels in options.get(LEVELS, {}).items() if levels not in (None, known.get(name))}
+        if differ:
+            problem = f"{quoted(sorted(differ))}: kinds and levels of features must be those of the fit"
+            raise InputError(problem, "labels_differ", hint="leave out --levels, --counts and --reals")
+        names = options.get(FEATURES, [name for name in fitted if name in table.columns])
+        return {name: fitted[name] for name in in_order_of([*fitted], names, FEATURES)}
+
+    def _from_columns(
+        self,
+        table: Table,
+        kinds: Mapping[str, str],
+        missing: str,
+        like: Arrays | None,
+        options: Mapping[str, Any],
+        target: str | None = None,
+    ) -> Parsed:
+        """Convert columns, leave out or repeat the same rows of all of them, and add notes."""
+        cells = self._cells(table, kinds, like, options, target)
+        outcome = [] if target is None else [table[target]]
+        counted = [table[options[COUNT]]] if COUNT in options else []
+        own = [*(self._outcome(column, options, like) for column in outcome), *map(to_counts, counted)]
+        own, values, notes = kept_rows([*outcome, *counted], own, cells, missing, like is not None, self.maskable)
+        if counted:
+            rows = np.repeat(np.arange(len(own[-1])), repeats(counted[0], own[-1]))
+            own, values = [each[rows] for each in own], [each[rows] for each in values]
+            notes = (f"{counted[0]}: {len(table[counted[0].name])} lines for {len(rows)} rows", *map(unplaced, notes))
+        cells = [cell._replace(feature=cell.feature.of_rows(v)) for cell, v in zip(cells, values, strict=True)]
+        if like is None:
+            notes = (*self._about(cells, options, len(values[0])), *notes)
+        roles = {kind: ", ".join(cell.column.name for cell in cells if cell.kind == kind) for kind in self.kinds}
+        roles |= {COUNT: options[COUNT]} if counted else {}
+        arrays = arrays_of_cells(self.kinds, cells, like, len(values[0]))
+        parsed = Parsed(arrays, {role: names for role, names in roles.items() if names}, notes)
+        return self._with_outcome(parsed, outcome[0], own[0], options, like) if outcome else parsed
+
+    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> np.ndarray:
+        """Convert the column of the outcome, of kinds that have any."""
+        raise NotImplementedError
+
+    def _with_outcome(
+        self, parsed: Parsed, column: Column, codes: np.ndarray, options: Mapping[str, Any], like: Arrays | None
+    ) -> Parsed:
+        """Add the outcome of the rows that were kept."""
+        raise NotImplementedError
+
+    def _cells(
+        self,
+        table: Table,
+        kinds: Mapping[str, str],
+        like: Arrays | None,
+        options: Mapping[str, Any],
+        target: str | None,
+    ) -> list[Cell]:
+        known = None if like is None else {name: list(codes) for name, codes in levels_by_feature(like).items()}
+        asked: Mapping[str, list[str] | None] = options.get(LEVELS, {})
+        try:
+            return [Cell(kind, read_feature(table[name], kind, asked, known)) for name, kind in kinds.items()]
+        except InputError as error:
+            if error.hint or error.code != "not_a_number":
+                raise
+            if LEVELS not in self.kinds:
+                refuse_text(Table("", {name: table[name] for name in kinds}), FEATURES)
+                raise
+            name = error.column or ""
+            is_named = name in self._asked(options)
+            hint = f"leave it out of --{kinds[name]}" if is_named else f"of labels use --levels {listing([name])}"
+            raise InputError(error.message, error.code, column=error.column, rows=error.rows, hint=hint) from None
+
+    def _about(self, cells: Sequence[Cell], options: Mapping[str, Any], rows: int) -> tuple[str, ...]:
+        """Refuse features of a whole table that tell nothing, or the same as others; and say how columns were read."""
+        is_whole, is_named, notes = cells[0].column.before is None, FEATURES in options, list[str]()
+        features, seen = [cell.column.name for cell in cells], dict[object, Column]()
+        for cell in cells if is_whole and rows > 1 else ():
+            column, levels = cell.column, options.get(LEVELS, {})
+            if cell.kind == LEVELS and not cell.feature.fixed:
+                lines = rows if COUNT in options else len(column)
+                refuse_identifier(cell.feature, features, is_named or column.name in levels, lines)
+            if cell.is_constant:
+                notes += refuse_feature(column, "is constant, and tells nothing", "constant", features, is_named)
+            if (first := seen.setdefault(cell.key, column)) is not column:
+                problem = f"holds the values of {first}"
+                notes += refuse_feature(column, problem, "duplicate_columns", features, is_named)
+        of_levels = [note for cell in cells if cell.kind == LEVELS for note in about_levels(cell.feature)]
+        named = {name for kind in self.kinds for name in options.get(kind, ())}
+        return (*of_levels, *notes, *(self._about_numbers(cells, named) if is_whole else ()))
+
+    def _about_numbers(self, cells: Sequence[Cell], named: Collection[str]) -> list[str]:
+        """Say which real numbers may be counts or codes of levels, where no option says what they are."""
+        others = [kind for kind in (COUNTS, LEVELS) if kind in self.kinds]
+        cells = [cell for cell in cells if cell.kind == REALS and cell.column.name not in named]
+        whole = [cell.column.name for cell in cells if are_whole(cell.feature.values)]
+        if not whole or not others:
+            return []
+        how = ", ".join(f"--{kind} {listing(whole)}" for kind in others)
+        return [f"whole numbers are read as real numbers: {quoted(whole)}; otherwise name them with {how}"]
+
+    # Canonical arrays
+
+    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+        outcome, codes, labels = self._checked_outcome(arrays)
+        cells, coords = checked_cells(arrays, self.kinds)
+        columns = [Cell(kind, Feature(column, values)) for kind, column, values in cells]
+        rows = {len(column) for column in (*outcome, *(cell.column for cell in columns))}
+        rows |= {len(arrays[kind]) for kind in self.kinds}
+        if len(rows) != 1 or rows == {0}:
+            problem = "no data rows" if rows <= {0} else "the arrays have different numbers of rows"
+            raise InputError(problem, "no_data" if rows <= {0} else "wrong_shape")
+        own, values, notes = kept_rows(outcome, codes, columns, missing, False, self.maskable)
+        size = len([*own, *values, np.empty(rows.pop())][0])
+        known = {self.name: own[0].astype(np.int64)} if outcome else {}
+        stacked = {kind: stack(kind, of_kind(columns, values, kind), size) for kind in self.kinds}
+        return Parsed({**known, **stacked, **coords, **labels}, {}, notes)
+
+    def _checked_outcome(
+        self, arrays: Mapping[str, Any]
+    ) -> tuple[list[Column], list[np.ndarray], dict[str, np.ndarray]]:
+        """Check the outcome and its labels, of kinds that have any."""
+        return [], [], {}
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the columns under their names, levels as text."""
+        columns = dict[str, np.ndarray]()
+        by_code = {code: level for codes in levels_by_feature(arrays).values() for level, code in codes.items()}
+        labels = np.array([*(by_code[code] for code in range(len(by_code))), ""], dtype=str)  # the last of code -1
+        for kind in self.kinds:
+            values = labels[arrays[kind]] if kind == LEVELS else arrays[kind]
+            columns |= dict(zip(arrays[AXES[kind]].tolist(), values.T, strict=True))
+        return columns
+
+    def reading(self, arrays: Arrays) -> dict[str, Any]:
+        """Name what the table does not tell; all features and levels, where it would be refused or read otherwise."""
+        named = self._named(arrays)
+        return named if self._reads_back(arrays, named) else {**named, **self._kinds_in(arrays)}
+
+    def _named(self, arrays: Arrays) -> dict[str, Any]:
+        counts = arrays[AXES[COUNTS]].tolist() if COUNTS in self.kinds and self._of_numbers != COUNTS else []
+        named = {COUNTS: counts} if counts else {}
+        return named | ({"missing": "mask"} if self._holes(arrays).any() else {})
+
+    def _kinds_in(self, arrays: Arrays) -> dict[str, Any]:
+        names = {kind: arrays[AXES[kind]].tolist() for kind in self.kinds}
+        levels = {name: list(codes) for name, codes in levels_by_feature(arrays).items()}
+        features = {FEATURES: [name for kind in self.kinds for name in names[kind]]}
+        reals = {REALS: names[REALS]} if names.get(REALS) else {}
+        return features | ({LEVELS: levels} if levels else {}) | reals
+
+    def _reads_back(self, arrays: Arrays, options: Mapping[str, Any]) -> bool:
+        try:
+            back = self.parse(read_table(self.table(arrays)), **options).arrays
+        except InputError:
+            return False
+        return all(np.array_equal(back[name], arrays[name], equal_nan=name in (COUNTS, REALS)) for name in arrays)
+
+    def _holes(self, arrays: Arrays) -> np.ndarray:
+        """Mark the missing cells, shape (rows, features)."""
+        each = [arrays[kind] < 0 if kind == LEVELS else np.isnan(arrays[kind]) for kind in self.kinds]
+        return np.concatenate(each, axis=1)
+
+    def size(self, arrays: Arrays) -> int:
+        """Return the number of rows."""
+        return len(arrays[self.kinds[0]])
+
+    def blank(self, coords: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Return rows without any value, and all coordinates; an axis that is not among them has no label."""
+        axes = {axis: coords.get(axis, np.array([], dtype=str)) for axis in self.coords}
+        empty = {kind: [np.full(rows, np.nan)] * len(axes[AXES[kind]]) for kind in self.kinds}
+        return {kind: stack(kind, values, rows) for kind, values in empty.items()} | axes
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Return rows without any value; refuse where a model takes no missing cells."""
+        if self.maskable:
+            return self.blank(arrays, rows)
+        hint = "give a table with its features"
+        raise InputError("the features of further rows are not known", "new_rows_unknown", hint=hint)
+
+    def possible(self, arrays: Arrays | None = None) -> Iterator[dict[str, np.ndarray]] | None:
+        """Go through every few rows of levels, of features that have few combinations; all other cells are missing."""
+        if not self.maskable:
+            return None
+        simplest = {FEATURE: np.array(["x"]), LEVEL: np.array(["x=a", "x=b"])} if LEVELS in self.kinds else {}
+        rows = self._every_row(arrays or {**simplest, **self._simplest})
+        return (self.reordered(rows, codes) for codes in every_code(self.size(rows)))
+
+    _simplest: ClassVar[dict[str, np.ndarray]] = {}
+
+    def _every_row(self, arrays: Arrays, times: int = 1) -> dict[str, np.ndarray]:
+        """Return a row for each combination of levels, of as many features as make few rows, ``times`` as many."""
+        chosen = list[tuple[int, ...]]()
+        for table in tables_of(arrays):
+            if times * len(table) <= _MOST_ROWS:
+                times, chosen = times * len(table), [*chosen, table]
+        combinations = [*product(*chosen)]
+        rows = self.blank(arrays, len(combinations))
+        if chosen:
+            places = [j for j, table in enumerate(tables_of(arrays)) if table in chosen]
+            rows[LEVELS][:, places] = combinations
+        return rows

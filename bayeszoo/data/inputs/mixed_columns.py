@@ -1,0 +1,168 @@
+"""Columns of features of mixed kinds: how each is read, which rows are kept, and what is refused or said of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, listing, names_in
+from bayeszoo.data.inputs.labels import joined, repeated, spelled_alike
+from bayeszoo.data.inputs.levels import Feature, asked_levels
+from bayeszoo.data.inputs.matrix import about_holes
+from bayeszoo.data.inputs.mixed_arrays import AXES, COUNTS, LEVELS, coordinates, level_labels, levels_by_feature, stack
+from bayeszoo.data.table.table import (
+    DROP,
+    Column,
+    Dropped,
+    complete,
+    refuse_large_sum,
+    shown,
+    to_counts,
+    to_reals,
+)
+from bayeszoo.errors import InputError
+
+_LEFT_OUT = "left out of the likelihood, none imputed"
+_MASK = "use --missing mask, which leaves out the cell and keeps the row, or drop"
+
+
+class Cell(NamedTuple):
+    """A feature, and its kind."""
+
+    kind: str
+    feature: Feature
+
+    @property
+    def column(self) -> Column:
+        """The column of the table."""
+        return self.feature.column
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows that have a value have the same; levels that were declared may occur elsewhere."""
+        if self.kind == LEVELS:
+            return len(self.feature.levels or ()) == 1
+        present = self.feature.values[~np.isnan(self.feature.values)]
+        return bool(len(present)) and not np.ptp(present)
+
+    @property
+    def key(self) -> object:
+        """What two columns of the same values have in common."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.feature.values)).digest()  # the values would fill the memory
+        return self.kind, tuple(self.feature.levels or ()), digest
+
+
+def named_levels(value: object) -> dict[str, list[str] | None]:
+    """Read which columns hold levels, ``"a,b"``, and which levels of those that list them, ``"colour=red,green"``."""
+    if isinstance(value, Mapping) or not isinstance(value, str | list | tuple | np.ndarray):
+        return dict(asked_levels(value))
+    items = [value] if isinstance(value, str) else [*value]
+    plain = [item for item in items if isinstance(item, str) and "=" not in item]
+    names = [name for item in plain for name in names_in(LEVELS, item)]
+    asked = asked_levels([item for item in items if item not in plain])
+    if twice := repeated([*names, *asked]):
+        raise InputError(f"levels of {shown(twice)} are given twice", "duplicate_name", column=twice)
+    return {**dict.fromkeys(names), **asked}
+
+
+def read_feature(
+    column: Column, kind: str, asked: Mapping[str, list[str] | None], known: Mapping[str, list[str]] | None
+) -> Feature:
+    """Read a column as a feature of its kind, with the levels of the fit where they are known."""
+    if kind == LEVELS:
+        return Feature.of_levels(column, asked.get(column.name)) if known is None else Feature.read_new(column, known)
+    values = to_counts(column) if kind == COUNTS else to_reals(column)
+    if kind == COUNTS:
+        refuse_large_sum(column, values[~np.isnan(values)])
+    return Feature(column, values)
+
+
+def kept_rows(
+    own: list[Column], numbers: list[np.ndarray], cells: Sequence[Cell], missing: str, new: bool, maskable: bool
+) -> tuple[list[np.ndarray], list[np.ndarray], tuple[str, ...]]:
+    """Refuse, drop or keep rows that lack a value: the own columns', the features', and notes."""
+    columns, values = [cell.column for cell in cells], [cell.feature.values for cell in cells]
+    if missing != "mask":
+        every = [*own, *columns]
+        if new and missing == "refuse" and maskable:
+            _refuse_holes(cells)
+        kept, notes = complete(every, [*numbers, *values], missing, _MASK if maskable else DROP) if every else ([], ())
+        return kept[: len(own)], kept[len(own) :], notes
+    kept, _ = complete(own, numbers, "refuse") if own else ([], ())
+    holes, before = np.isnan(values).T, columns[0].before if columns else None
+    empty = [column for column, hole in zip(columns, holes.T, strict=True) if hole.all()]
+    if empty and before is None and not new:
+        raise InputError(f"{empty[0]} has no values", "no_data", column=empty[0].name, hint="leave it out")
+    rows, row = (
+        "without any value tell nothing about the features",
+        "without any value tells nothing about the features",
+    )
+    return kept, values, about_holes(holes, before or 0, _LEFT_OUT, rows, row) if values else ()
+
+
+def _refuse_holes(cells: Sequence[Cell]) -> None:
+    """Refuse missing cells of new rows, also where a column has no value at all: there may be one row."""
+    for cell in cells:
+        if len(rows := np.flatnonzero(np.isnan(cell.feature.values))):
+            raise cell.column.lacks(rows, _MASK)
+
+
+def unplaced(note: str) -> str:
+    """Return the note on rows that were dropped, of rows that are then repeated."""
+    if isinstance(note, Dropped):
+        note.kept = None
+    return note
+
+
+def arrays_of_cells(
+    kinds: Sequence[str], cells: Sequence[Cell], like: Arrays | None, rows: int
+) -> dict[str, np.ndarray]:
+    """Stack features of each kind, levels as places along their axis, which is that of the fit if there is one."""
+    levels = [cell.feature for cell in cells if cell.kind == LEVELS]
+    coords = {axis: like[axis] for axis in coordinates(kinds)} if like is not None else {}
+    if like is None:
+        names = {AXES[kind]: np.array([c.column.name for c in cells if c.kind == kind], str) for kind in kinds}
+        coords = names | level_labels({each.column.name: each.levels or [] for each in levels}, kinds)
+        coords = {axis: coords[axis] for axis in coordinates(kinds)}
+    codes = levels_by_feature(coords)
+    values = [_placed(cell.feature, codes) if cell.kind == LEVELS else cell.feature.values for cell in cells]
+    return {kind: stack(kind, of_kind(cells, values, kind), rows) for kind in kinds} | coords
+
+
+def _placed(feature: Feature, codes: Mapping[str, Mapping[str, int]]) -> np.ndarray:
+    """Return the places of the levels of a feature, NaN where one is missing."""
+    own = codes[feature.column.name]
+    places = np.array([*(own[level] for level in feature.levels or ()), np.nan])
+    return places[np.where(np.isnan(feature.values), -1, feature.values).astype(np.int64)]
+
+
+def of_kind(cells: Sequence[Cell], values: Sequence[np.ndarray], kind: str) -> list[np.ndarray]:
+    """Return the values of the features of one kind."""
+    return [each for cell, each in zip(cells, values, strict=True) if cell.kind == kind]
+
+
+def refuse_feature(column: Column, problem: str, code: str, features: list[str], is_named: bool) -> list[str]:
+    """Refuse a feature that the user did not name; of one that was, return a note."""
+    if not is_named:
+        others = [name for name in features if name != column.name]
+        raise column.error(problem, code, hint=f"leave it out: --features {listing(others)}" if others else None)
+    return [f"{column} {problem}"]
+
+
+def about_levels(feature: Feature) -> list[str]:
+    """Say which levels a feature has, and which of them no row has."""
+    column, levels = feature.column, feature.levels or []
+    present, is_part = set(np.unique(feature.values).tolist()), column.before is not None
+    never = [level for code, level in enumerate(levels) if code not in present and not is_part]
+    notes = [f"{column}: levels {joined(levels)}"]
+    notes += [f"{column}: {joined(never)} never occur{'s' * (len(never) == 1)}"] if never else []
+    return notes + spelled_alike(column, levels, "levels")
+
+
+def are_whole(values: np.ndarray) -> bool:
+    """Say whether all values are whole numbers >= 0."""
+    present = values[~np.isnan(values)]
+    return len(present) > 0 and bool(np.all(present == np.floor(present)) and present.min() >= 0)
