@@ -24,6 +24,7 @@ from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.results.stored import Fit
 
 PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
+CLOSED_FORM = "leave-one-out, closed form"
 WEIGHED_PSIS = f"{PSIS} of draws weighed to the posterior"
 APPROXIMATE_PSIS = f"{PSIS} of draws of the approximation, whose own error no figure here contains"
 """What predictions of rows that are left out rest on.

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.answers.averages import log_means
+from bayeszoo.answers.averages import averaging, log_means
 from bayeszoo.data.inputs import Groups, places_of
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
-from bayeszoo.distributions.discrete import LogMeanPoisson
+from bayeszoo.distributions.discrete import Categorical, ClassWithFeatures, LogMeanPoisson
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE
@@ -30,6 +30,7 @@ from bayeszoo.results.stored import Fit
 FAR_OUT = "decided by parameters so far out that the quadrature does not reach them"
 MOST_FAR = 100
 """Rows whose moments have a quadrature of their own, of some tenths of a second each."""
+TOO_FEW = "too few draws carry the weight of the features of this row"
 TOO_MANY = f"a quadrature of its own is needed, which {MOST_FAR} different rows have: ask for fewer rows at a time"
 LOG_LARGEST = math.log(LARGEST)
 LARGEST_DRAWN = 1e15
@@ -109,12 +110,30 @@ def _over_draws(
     fit: Fit, law: Any, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator
 ) -> Predicted:
     """Average over draws."""
+    if isinstance(law, ClassWithFeatures):
+        return _by_bayes(fit, law, observed)
     means, variances = np.asarray(law.mean()), np.asarray(law.var())  # (chain, draw, row, ...)
     known = moments(means, np.broadcast_to(variances, means.shape), independent=fit.has_independent_draws)
     if isinstance(fit.observed, Data):
         known = existing(known, fit.model.moments_below(fit.observed))
     scores = _unscored(means.shape[2]) if observed is None else log_means(log_density(law, observed))
     return Predicted(known, _drawn(fit, law, data, seed), *scores)
+
+
+def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> Predicted:
+    """Predict the classes of rows, of draws weighed by what they give each row's features."""
+    average = averaging(fit)[0].without(-law.log_features)
+    p, each = average.mean(law.mean()), law.mean()
+    sd = np.sqrt(p * (1 - p))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = average.error(each), np.where(sd > 0, np.abs(1 - 2 * p) / (2 * sd), 0.0) * average.error(each)
+    is_known = average.is_known[:, None]
+    withheld = np.where(is_known, np.full(p.shape, "", dtype=object), TOO_FEW)
+    mean, sd, mcse_mean, mcse_sd = (np.where(is_known, values, np.nan) for values in (p, sd, *errors))
+    known = Moments(mean, sd, mcse_mean, mcse_sd, withheld)
+    quantiles = [np.where(is_known, each, np.nan) for each in _quantiles(Categorical(p))]
+    scores = _unscored(len(p)) if observed is None else log_means(log_density(law, observed))
+    return Predicted(known, quantiles, *scores)
 
 
 def _drawn(fit: Fit, law: Any, data: Data, seed: int | np.random.Generator) -> list[np.ndarray]:

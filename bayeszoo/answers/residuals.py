@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.assign import by_row
-from bayeszoo.answers.averages import Average, LeftOut, averaging, given_the_others
+from bayeszoo.answers.averages import CLOSED_FORM, Average, LeftOut, averaging, given_the_others
 from bayeszoo.answers.columns import with_reasons
 from bayeszoo.answers.law import FAR_OUT
 from bayeszoo.answers.leave_out import MAX_DISTINCT
@@ -37,7 +37,7 @@ from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Predictive
 from bayeszoo.model.density import log_density
-from bayeszoo.model.others import all_but_one
+from bayeszoo.model.others import all_but_one, equal_rows
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-LEFT_OUT, WITHHELD = "leave-one-out, closed form", "withheld: k-hat"
+WITHHELD = "withheld: k-hat"
 IN_SAMPLE, PLUG_IN = "in sample", "in sample, plug-in"
 """What standardized residuals and PITs rest on, as the column ``basis`` says."""
 
@@ -194,13 +194,16 @@ def _without(fit: Fit, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
     model, data = fit.model, fit.data
     if fit.kind == "point estimate":
         return None, np.full(len(y), PLUG_IN, dtype=object)
-    rows, place = _distinct(model, data)
+    groups = equal_rows(model, data)
+    rows, place = np.array([group[0] for group in groups]), np.empty(len(y), dtype=np.int64)
+    for i, group in enumerate(groups):
+        place[group] = i
     if len(rows) > MAX_DISTINCT:
         return None, np.full(len(y), IN_SAMPLE, dtype=object)
     if fit.kind == "exact" and isinstance(model, Predictive):
         with suppress(NumericalError):  # the closed form does not hold without some row
-            without = _joined(_closed_forms(model, data, y, place), place)
-            return without, np.full(len(y), LEFT_OUT, dtype=object)
+            without = _joined(_closed_forms(model, data, y, groups), place)
+            return without, np.full(len(y), CLOSED_FORM, dtype=object)
     average, params = averaging(fit)
     without = _joined(_averaged(fit, average, params, y, rows, leave_out=True), place)
     if average.mass is not None:
@@ -209,18 +212,9 @@ def _without(fit: Fit, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
     return without, np.where(without.k_hat <= GOOD_K_HAT, average.basis, WITHHELD).astype(object)
 
 
-def _distinct(model: Model, data: Data) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first of each group of equal rows, and the group of every row."""
-    arrays = (values for name, values in data.items() if name not in model.inputs.coords)
-    columns = [np.reshape(values, (len(values), -1)) for values in arrays]
-    _, first, place = np.unique(np.hstack(columns), axis=0, return_index=True, return_inverse=True)
-    return first, np.ravel(place)
-
-
-def _closed_forms(model: Predictive[Any], data: Data, y: np.ndarray, place: np.ndarray) -> Iterator[Predicted]:
+def _closed_forms(model: Predictive[Any], data: Data, y: np.ndarray, groups: list[np.ndarray]) -> Iterator[Predicted]:
     """Predict a row of each group given all other rows."""
     nothing, _ = model.inputs.split(data, 0)
-    groups = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
     with one_thread():
         for i, rest in all_but_one(model, data, groups, model.statistics(nothing)):
             yield _of(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])

@@ -229,7 +229,7 @@ def case_of(model: Model | type[Model], data: object = None, seed: int = 0) -> C
     data, kind = read(model, data), model() if isinstance(model, type) else model
     if kind.cost(data) > MOST_COST:  # so much that every number of the declaration can be differentiated
         data = replace(read(model, kind.excerpt(data)), source=data.source)
-    return Case(off_default(model, data) if isinstance(model, type) else model, data, seed)
+    return Case(off_default(model, data) if isinstance(model, type) else model.labelled(data), data, seed)
 
 
 def cases_of(model: Model | type[Model], data: object = None, seed: int = 0) -> list[Case]:
@@ -276,7 +276,8 @@ def off_default(model: type[Model], data: Data | None = None, by_label: bool = F
     base = model() if data is None else model.weak(data)
     arrays = base.simulate(np.random.default_rng(0), 1)[1] if data is None else data
     alike = None if by_label else exchangeable_axis(base)
-    return moved(base, {axis: size for axis, size in base.sizes(arrays).items() if axis != alike})
+    off = moved(base, {axis: size for axis, size in base.sizes(arrays).items() if axis != alike})
+    return off if data is None else off.labelled(data)  # whose shapes it can simulate
 
 
 def closed_case(model: Model | type[Model], seed: int) -> Case:

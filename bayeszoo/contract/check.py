@@ -52,7 +52,7 @@ PLAIN = ("ClosedForm", "Hidden")  # without either, a model is held to its decla
 
 
 def _countable(inputs: Inputs) -> bool:
-    return type(inputs).possible is not Inputs.possible
+    return type(inputs).possible is not Inputs.possible and inputs.possible() is not None
 
 
 def _plain(function: str, *needs: str, when: Callable[[Inputs], bool] = lambda inputs: True) -> Identity:

@@ -29,6 +29,7 @@ from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.labels.align import permute
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
+from bayeszoo.inference.starts import SIMPLEXES
 from bayeszoo.model import fields
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import EM, Variational, rows_have_parameters
@@ -118,7 +119,8 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
         return at_most(name, 0.0 if flat else None, MAX_DISTANCE)
     declared = case.declared
     target, transforms = declared.likelihood if flat else declared.constrained_joint, declared.model.rvs_to_transforms
-    simplexes = {v.name for v in declared.model.free_RVs if getattr(transforms[v], "name", "") == "simplex"}
+    names = {v.name: getattr(transforms[v], "name", "") for v in declared.model.free_RVs}
+    simplexes = {name for name, transform in names.items() if transform in SIMPLEXES}
     inside = {key: np.maximum(values, EDGE) if key in simplexes else values for key, values in state.items()}
     if all(np.array_equal(inside[key], state[key]) for key in state):
         return at_most(name, describe(target, case.declared.unconstrain(state)).distance, MAX_DISTANCE)

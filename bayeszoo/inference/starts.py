@@ -33,6 +33,7 @@ SHARE = math.log(1000)
 """A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
 SAME = 1e-4  # nats by which places differ if they are not one: a hundredth of a standard deviation apart
 EDGE = 1e-6  # least probability to begin from
+SIMPLEXES = ("simplex", "simplexes")  # names of transforms of probabilities
 VISITS = 2000  # draws by which it is judged whether a fit covers the known modes
 LEAST_SHARE = 0.005  # modes with less of the mass may be missed by so few draws
 MOST_COORDINATES = 1000  # coordinates from which the curvature is not computed; then modes are judged by their heights
@@ -200,7 +201,7 @@ def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:
     """Move probabilities and rates of 0, where a constrained mode may be, to where they have a logarithm."""
     transforms = {v.name: getattr(density.model.rvs_to_transforms[v], "name", "") for v in density.model.free_RVs}
     return {
-        name: np.maximum(values, EDGE) if transforms.get(name) == "simplex" else np.where(values == 0, EDGE, values)
+        name: np.maximum(values, EDGE) if transforms.get(name) in SIMPLEXES else np.where(values == 0, EDGE, values)
         for name, values in state.items()
     }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from bayeszoo.data.inputs.labels import refuse_other_labels
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.conjugate.product import Several
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, fields_of
@@ -89,9 +90,15 @@ def stats_of(model: Model, data: Data | Accumulated) -> Any:
 
 
 def arrays_of(stats: Stats | None) -> dict[str, np.ndarray]:
-    """Return the fields of statistics as arrays; raise `InputError` when one is not numbers, which cannot be stored."""
+    """Return the fields of statistics as arrays, those of the parts of several as ``0.counts``, ``1.0.counts``.
+
+    Raises `InputError` when one is not numbers, which cannot be stored.
+    """
     if stats is None:
         return {}
+    if isinstance(stats, Several):
+        each = ((i, arrays_of(part)) for i, part in enumerate(stats.parts))
+        return {f"{i}.{name}": values for i, arrays in each for name, values in arrays.items()}
     arrays = {f.name: np.asarray(getattr(stats, f.name)) for f in fields(stats)}
     for name, values in arrays.items():
         if values.dtype.kind not in "biuf":
@@ -100,6 +107,17 @@ def arrays_of(stats: Stats | None) -> dict[str, np.ndarray]:
                 "wrong_statistics",
             )
     return arrays
+
+
+def _filled(empty: Stats, arrays: Mapping[str, Any]) -> Stats:
+    """Return statistics of the type of ``empty`` with the fields that `arrays_of` returned."""
+    if not isinstance(empty, Several):
+        return type(empty)(**arrays)
+    of_parts = list[dict[str, Any]]({} for _ in empty.parts)
+    for name, values in arrays.items():
+        place, rest = name.split(".", 1)
+        of_parts[int(place)][rest] = values
+    return replace(empty, parts=tuple(map(_filled, empty.parts, of_parts)))
 
 
 def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
@@ -117,7 +135,7 @@ def rebuilt(model: Model, like: Data, arrays: Mapping[str, np.ndarray]) -> Any:
         raise InputError(problem, "no_capability", hint="fit again, or ask who made the file")
     # a single float as NumPy's, which PyTensor reads as 64 bits; a whole number as Python's, which has no end
     single = {name: int(a) if a.dtype.kind in "biu" else np.float64(a) for name, a in arrays.items() if not a.ndim}
-    return type(empty)(**{**arrays, **single})
+    return _filled(empty, {**arrays, **single})
 
 
 def digest_of(stats: Any) -> str:

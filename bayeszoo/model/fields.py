@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import takewhile
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -31,7 +32,7 @@ class Hyperparameter:
     label: str  # names it in messages
     positive: bool = False  # whether its entries must be > 0
     axes: tuple[str, ...] = ()  # the data's axes along which it has entries; one number may stand for all
-    matrix: bool = False  # whether it is a symmetric positive definite matrix along ``axes``
+    matrix: bool = False  # whether it is a symmetric positive definite matrix along the last two of ``axes``
     multiple: bool = False  # whether a number may stand for that multiple of the identity matrix
     units: int = 0  # the power of the outcome's unit in it: 1 for a standard deviation, 2 for a variance
     whole: bool = False  # whether it counts, as components, from 1: it is not of the prior, and never moved
@@ -42,9 +43,16 @@ class Hyperparameter:
         if self.whole:
             return _whole(value, self.label)
         if self.matrix:
-            number = self.multiple and not isinstance(value, list | tuple | np.ndarray)
-            return _number(value, self.label, True) if number else _covariance(value, self.label)
+            return self._matrix(value)
         return self._entries(value, self.label, len(self.axes))
+
+    def _matrix(self, value: Any) -> Any:
+        """Check a matrix, a list of one for each label of an axis before its own, or a multiple of the identity."""
+        if self.multiple and not isinstance(value, list | tuple | np.ndarray):
+            return _number(value, self.label, True)
+        if len(self.axes) == 3 and all(_is_list(own) and len(own) and _is_list(own[0]) for own in value):
+            return tuple(_covariance(own, f"{self.label}[{k}]") for k, own in enumerate(value))
+        return _covariance(value, self.label)
 
     def _entries(self, value: Any, label: str, depth: int) -> Any:
         """Check a number, or a list nested one level less deep."""
@@ -61,14 +69,16 @@ class Hyperparameter:
     def moved(self, value: Any, i: int, sizes: Mapping[str, int]) -> Any:
         """Return another valid value; of the i-th field of a model, no two entries of any two fields alike.
 
-        Along an axis that has no size all entries stay alike.
+        Along an axis that has no size, and those before it, all entries stay alike.
         """
-        shape = tuple(sizes[axis] for axis in self.axes if axis in sizes)
+        known = takewhile(sizes.__contains__, reversed(self.axes))
+        shape = tuple(sizes[axis] for axis in known)[::-1]
         if self.matrix:
-            values = np.asarray(value) if np.ndim(value) else value * np.eye(shape[0])
+            values = np.asarray(value) if np.ndim(value) else value * np.eye(shape[-1])
             signed = np.sqrt(np.diag(values)) * (-1.0) ** np.arange(len(values))
             stretch = 1.5 + 0.4 * i + 0.3 * np.arange(len(values))
-            return plain((values + 0.3 * np.outer(signed, signed)) * np.outer(stretch, stretch))
+            moved = (values + 0.3 * np.outer(signed, signed)) * np.outer(stretch, stretch)
+            return plain([moved * (1 + 0.2 * k) for k in range(shape[0])] if len(self.axes) == 3 else moved)
         values = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
         steps = np.arange(values.size).reshape(shape)
         if self.positive:
@@ -106,8 +116,11 @@ def real(
     return _declared(default, Hyperparameter(label, axes=axes, units=units, location=location), kw_only)
 
 
-def covariance(default: Any, label: str, *, axes: tuple[str, str], units: int = 2) -> Any:
-    """Declare a symmetric positive definite matrix; where the default is a number, multiples of the identity too."""
+def covariance(default: Any, label: str, *, axes: tuple[str, ...], units: int = 2) -> Any:
+    """Declare a symmetric positive definite matrix; where the default is a number, multiples of the identity too.
+
+    Of three axes it may be a list of matrices, one for each label of the first.
+    """
     multiple = not isinstance(default, tuple)
     return _declared(default, Hyperparameter(label, axes=axes, matrix=True, multiple=multiple, units=units))
 
@@ -188,6 +201,10 @@ def _number(value: object, label: str, must_be_positive: bool) -> np.float64:
     if must_be_positive and value <= 0:
         raise InputError(f"{label} must be > 0, got {value:g}", "out_of_range")
     return np.float64(value)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple | np.ndarray) and np.ndim(cast(Any, value)) > 0
 
 
 def _covariance(value: object, label: str) -> tuple[tuple[np.float64, ...], ...]:

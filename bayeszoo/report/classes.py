@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from bayeszoo.data.table.table import listed
 from bayeszoo.report.tables import number
 
 if TYPE_CHECKING:
@@ -17,6 +18,22 @@ ABOUT_WITHHELD = (
     "with them the means over all: fit by nuts with more draws, of one or two weights by exact, or score rows that "
     "were not fitted."
 )
+ABOUT_UNSETTLED = (
+    "{rows_withheld} of the {rows} rows are withheld, as too few draws carry the weight of their features (k-hat), and "
+    "with them the means over all: fit by exact where the model has it, or by nuts with more draws."
+)
+ABOUT_IMPOSSIBLE = (
+    "{rows_impossible} of the {rows} rows are withheld, as the estimate gives their features no density in any class: "
+    "fit by map or exact, whose prior keeps all levels possible."
+)
+ABOUT_VETOED = (
+    "In {rows_vetoed} of the {rows} rows the estimate gives some class no probability, as its training rows lack "
+    "one of the levels: a prior (map, exact) does not rule it out."
+)
+ABOUT_UNLIKE = (
+    "Unlike the training rows: {listed}. The density of their features, whatever the class, is below that of 99.9% of "
+    "these."
+)
 ABOUT_PLUGGED_IN = "Parameter uncertainty is ignored (point estimate)."
 
 
@@ -25,7 +42,17 @@ def about_rows(whole: Mapping[str, object], rows: int) -> list[str]:
     if whole["rows_are"] == "left out":
         said = [ABOUT_WITHHELD.format(**whole, rows=rows)] * bool(whole["rows_withheld"])
         return [ABOUT_LEFT_OUT.format(**whole), *said]
-    return [ABOUT_FITTED] if whole["rows_are"] == "fitted" else []
+    return [*_about_features(whole, rows), *[ABOUT_FITTED] * (whole["rows_are"] == "fitted")]
+
+
+def _about_features(whole: Mapping[str, Any], rows: int) -> list[str]:
+    """Say what the distribution of the features tells of rows."""
+    withheld = whole.get("rows_withheld", 0) - whole.get("rows_impossible", 0)
+    unlike = listed([row - 1 for row in whole.get("unlike", [])])
+    known = {**whole, "rows": rows, "rows_withheld": withheld, "listed": unlike}
+    lines = {ABOUT_UNSETTLED: withheld, ABOUT_IMPOSSIBLE: "rows_impossible" in whole}
+    lines |= {ABOUT_VETOED: "rows_vetoed" in whole, ABOUT_UNLIKE: bool(whole.get("unlike"))}
+    return [line.format(**known) for line, is_said in lines.items() if is_said]
 
 
 def confusion_rows(table: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:

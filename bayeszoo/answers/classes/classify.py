@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.answers.assign import by_row, labelled
-from bayeszoo.answers.averages import QUADRATURE, Average, LeftOut, averaging, given_the_others
+from bayeszoo.answers.averages import CLOSED_FORM, QUADRATURE, Average, LeftOut, given_the_others
+from bayeszoo.answers.classes.likeness import share_as_low
+from bayeszoo.answers.classes.probabilities import Part, basis_of, class_probabilities, is_closed
 from bayeszoo.answers.classes.scores import scored
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.data.read import Data, read
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Classifies
+from bayeszoo.model.others import equal_rows
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -28,8 +31,8 @@ REJECT = "reject"
 """The decision not to decide."""
 WITHHELD = "withheld"
 """In place of a decision on a row without which the fit says too little."""
-_CELLS = 2**22
-"""Draws times rows times classes that are computed at a time."""
+RARE = 0.001
+"""Share of the training rows whose density is as low, below which a new row is unlike them."""
 _ERRORS = 2.0
 """Monte Carlo errors by which another decision must be worse, or the decision is not settled."""
 
@@ -39,7 +42,8 @@ class Decisions:
     """Classes of some rows, in order: probabilities (rows, K), and one number a row.
 
     ``log_p`` and ``log_p_mcse`` are the log of each probability and its error, NaN where no trial had that class, or so
-    few draws carry the mean that it says nothing. ``k_hat`` and ``is_known`` are as of `LeftOut`.
+    few draws carry the mean that it says nothing. ``k_hat`` and ``is_known`` are as of `LeftOut`; ``log_features`` and
+    ``is_possible`` as of `Part`, and ``is_vetoed`` marks rows of which some class has no probability at all.
     """
 
     p: np.ndarray
@@ -52,6 +56,9 @@ class Decisions:
     log_p_mcse: np.ndarray
     k_hat: np.ndarray
     is_known: np.ndarray
+    log_features: np.ndarray
+    is_possible: np.ndarray
+    is_vetoed: np.ndarray
 
 
 def classify(
@@ -61,6 +68,7 @@ def classify(
     loss: Any = None,
     reject: float | None = None,
     leave_one_out: bool = False,
+    density: bool = False,
     **options: Any,
 ) -> pd.DataFrame:
     """Decide which class each row is of, by the class probabilities of a fit and what wrong decisions cost.
@@ -78,8 +86,11 @@ def classify(
         What it costs not to decide. Rows whose least expected loss is larger are rejected.
     leave_one_out : bool
         Decide on each row of the fit by what all the others say of it: by Pareto-smoothed importance sampling of the
-        draws, or of an exact fit of one or two weights by its quadrature. A row of several trials is left out as a
-        whole.
+        draws, in closed form, or of an exact fit of one or two weights by its quadrature. A row of several trials is
+        left out as a whole.
+    density : bool
+        Also return the log density of the features of each row, whatever its class: is it like the training rows at
+        all? Of models whose features have a distribution, such as ``naive_bayes``.
     **options
         Of `read`.
 
@@ -97,16 +108,22 @@ def classify(
         ``attrs`` has the ``classes``, the ``loss`` and, where outcomes are known, the means of one trial
         ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
         ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others.
-        Of rows left out also ``k_hat``, the Pareto shape of the weights of draws. Above `k_hat_limit` the draws do not
-        estimate it without the row: its decision is ``withheld``, its numbers are NaN, and so are the means over
-        all trials and the areas; tables and pictures leave it out. ``attrs`` has the ``basis``, and how many
-        rows are withheld, ``rows_withheld``.
+        Of rows left out, and by draws of models whose features have a distribution, also ``k_hat``, the Pareto shape of
+        the weights of draws. Above `k_hat_limit` the draws do not estimate the row: its decision is ``withheld``, its
+        numbers are NaN, and so are the means over all trials and the areas; tables and pictures leave it out. So it is
+        with rows whose features are impossible in every class, by a point estimate. ``attrs`` has the ``basis``, how
+        many rows are withheld, ``rows_withheld``, and of these ``rows_impossible``; ``rows_vetoed``, of how many an
+        estimate gives some class no probability at all. Of new rows, by a model whose features have a distribution,
+        ``attrs["unlike"]`` has the numbers of those whose density is below that of 99.9% of the training rows; rows
+        with missing cells are not judged.
 
     Notes
     -----
-    The probability is of one trial, also where a row has several. It is the average over the draws; of an exact fit of
-    one or two weights the integral by quadrature, with what halving its grid changes in place of Monte Carlo errors; a
-    point estimate is plugged in, so that its probabilities do not know how uncertain the parameters are. Scores are as
+    The probability is of one trial, also where a row has several. It is the average over the draws, which are weighed
+    by what they give the row's features where these have a distribution; in closed form a ratio of evidences; of an
+    exact fit of one or two weights the integral by quadrature, with what halving its grid changes in place of Monte
+    Carlo errors; a point estimate is plugged in, so that its probabilities do not know how uncertain the parameters
+    are. Scores are as
     of scikit-learn's ``log_loss``, with the other sign, ``brier_score_loss`` and ``roc_auc_score`` of the same
     probabilities.
 
@@ -132,19 +149,45 @@ def classify(
     if leave_one_out:
         _refuse_left_out(fit, new_data, classes)
     counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
-    average, draws = averaging(fit)
-    parts = list[Decisions]()
-    for some, log_p in _probabilities(model, draws, data, len(classes)):
-        seen = None if counts is None else counts[some]
-        mean = average.without(_of_rows(log_p, seen)) if leave_one_out and seen is not None else average
-        parts.append(decided(log_p, losses, seen, mean))
-    known, basis = _together(parts), average.basis if leave_one_out else ""
-    if basis == QUADRATURE and counts is not None:
-        _integrate_again(known, fit, losses, counts)
+    known, basis = _decisions(fit, data, losses, counts, leave_one_out), basis_of(fit, leave_one_out)
     frame = _framed(known, actions, classes, data, basis)
+    if density:
+        frame["log_density"] = _densities(model, known)
     rows = "new" if new_data is not None else "left out" if leave_one_out else "fitted"
     frame.attrs |= {"classes": classes, "loss": losses.tolist(), "rows_are": rows}
+    if new_data is not None and model.has_law_of_features():
+        frame.attrs["unlike"] = frame.index[share_as_low(fit, data, known.log_features) < RARE].tolist()
     return frame if counts is None else scored(frame, counts, (known.log_p, known.log_p_mcse), "trials" in data)
+
+
+def _densities(model: Classifies, known: Decisions) -> np.ndarray:
+    """Return the log densities of the features, or refuse them of a model that has none."""
+    if not model.has_law_of_features():
+        hint = "leave density out, or fit a model of class and features, such as naive_bayes"
+        raise InputError(f"features have no distribution in {model.name}", "no_capability", hint=hint)
+    return known.log_features
+
+
+def _decisions(fit: Fit, data: Data, losses: np.ndarray, counts: np.ndarray | None, leave_one_out: bool) -> Decisions:
+    """Return the decisions on all rows, in their order."""
+    parts, places = list[Decisions](), list[np.ndarray]()
+    for part in class_probabilities(fit, data, counts, leave_one_out):
+        seen = None if counts is None else counts[part.rows]
+        decisions = decided(part.log_p, losses, seen, part.mean)
+        parts.append(_with_features(decisions, part))
+        places.append(part.rows)
+    known = _together(parts, np.argsort(np.concatenate(places)))
+    if leave_one_out and basis_of(fit, True) == QUADRATURE and counts is not None:
+        _integrate_again(known, fit, losses, counts)
+    return known
+
+
+def _with_features(known: Decisions, part: Part) -> Decisions:
+    """Add what is known of the features; rows that no class can have are withheld."""
+    log_p, is_point = part.log_p, part.mean.kind == "point estimate"
+    vetoed = np.isneginf(log_p).any(axis=(0, 1, 3)) & is_point & np.isfinite(part.log_features)
+    known = replace(known, log_features=part.log_features, is_possible=part.is_possible, is_vetoed=vetoed)
+    return known if part.is_possible.all() else _withheld(known, known.k_hat, part.is_possible)
 
 
 def _integrate_again(known: Decisions, fit: Fit, losses: np.ndarray, counts: np.ndarray) -> None:
@@ -164,9 +207,13 @@ def _framed(known: Decisions, actions: Sequence[str], classes: Sequence[str], da
     columns = {"decision": decision, "expected_loss": known.expected_loss}
     columns |= {"mcse_expected_loss": known.mcse_expected_loss, "settled": known.settled}
     columns |= labelled("p", classes, known.p) | labelled("mcse", classes, known.mcse)
-    frame = by_row(columns | ({"k_hat": known.k_hat} if basis not in ("", QUADRATURE) else {}), data)
-    if basis:
+    is_by_draws = basis not in ("", QUADRATURE, CLOSED_FORM)
+    frame = by_row(columns | ({"k_hat": known.k_hat} if is_by_draws else {}), data)
+    impossible, vetoed = int(np.sum(~known.is_possible)), int(np.sum(known.is_vetoed))
+    if basis or impossible:
         frame.attrs |= {"basis": basis, "rows_withheld": int(np.sum(~known.is_known))}
+    frame.attrs |= {"rows_impossible": impossible} if impossible else {}
+    frame.attrs |= {"rows_vetoed": vetoed} if vetoed else {}
     return frame
 
 
@@ -178,10 +225,11 @@ def _refuse_left_out(fit: Fit, new_data: object, classes: Sequence[str]) -> None
     if fit.kind == "point estimate":
         problem = f"a point estimate is not refitted without each row, and this one is by {fit.method}"
         raise InputError(
-            problem, "leave_one_out_unavailable", hint="fit by nuts or laplace, or of one or two weights by exact"
+            problem, "leave_one_out_unavailable", hint="fit by exact where the model has it, else by nuts or laplace"
         )
-    if fit.data.rows > MAX_DISTINCT:
-        raise InputError(f"{fit.data.rows} rows are to be left out one by one, {MAX_DISTINCT} is the most", "too_large")
+    rows = len(equal_rows(fit.model, fit.data)) if is_closed(fit) else fit.data.rows
+    if rows > MAX_DISTINCT:
+        raise InputError(f"{rows} rows are to be left out one by one, {MAX_DISTINCT} is the most", "too_large")
     if WITHHELD in classes:
         raise InputError(f"a class is called {WITHHELD}", "duplicate_name", hint="rename it to leave rows out")
 
@@ -239,27 +287,6 @@ def _counts(model: Classifies, data: Values, classes: int) -> np.ndarray:
     return (outcome[:, None] == np.arange(classes)).astype(np.int64)
 
 
-def _probabilities(
-    model: Classifies, draws: Mapping[str, np.ndarray], data: Data, classes: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield some rows at a time, and their log probabilities (chain, draw, rows, K)."""
-    total = model.inputs.size(data)
-    step = max(1, _CELLS // (math.prod(next(iter(draws.values())).shape[:2]) * classes))
-    for some in np.split(np.arange(total), range(step, total, step)):
-        log_p = model.log_class_probabilities(draws, model.inputs.reordered(data, some))
-        if np.isnan(log_p).any() or (log_p > 1e-9).any():
-            raise NumericalError(
-                f"{model.name}.likelihood gives probabilities that are no numbers from 0 to 1", "bad_model_step"
-            )
-        yield some, log_p
-
-
-def _of_rows(log_p: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the log probability of each row as a whole, (chain, draw, rows): a row may have several trials."""
-    with np.errstate(invalid="ignore"):  # 0 * -inf, of a class that did not occur
-        return np.asarray(np.sum(np.where(counts > 0, counts * log_p, 0.0), axis=-1))
-
-
 def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, average: Average | LeftOut) -> Decisions:
     """Average probabilities, take the decision of least expected loss, and ask whether it is settled."""
     p = np.exp(log_p)
@@ -272,6 +299,8 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
     error = np.nan_to_num(average.error(risks - best), nan=-1.0 if average.kind == "point estimate" else np.inf)
     far = risk - least[:, None] > _ERRORS * error
     unknown = np.full(p.shape[2:], np.nan)
+    rows = len(p[0, 0])
+    yes, no = np.ones(rows, dtype=bool), np.zeros(rows, dtype=bool)
     known = Decisions(
         average.mean(p),
         average.error(p),
@@ -281,21 +310,23 @@ def decided(log_p: np.ndarray, losses: np.ndarray, counts: np.ndarray | None, av
         np.all(far | ~is_other, axis=-1),
         *((unknown, unknown) if counts is None else average.log_means(log_p, counts > 0)),
         unknown[:, 0],
-        np.ones(len(p[0, 0]), dtype=bool),
+        yes,
+        unknown[:, 0],
+        yes,
+        no,
     )
-    return known if isinstance(average, Average) else _withheld(known, average)
+    return known if isinstance(average, Average) else _withheld(known, average.k_hat, average.is_known)
 
 
-def _withheld(known: Decisions, average: LeftOut) -> Decisions:
-    """Return the decisions with NaN in place of numbers that the average over draws cannot estimate."""
+def _withheld(known: Decisions, k_hat: np.ndarray, is_known: np.ndarray) -> Decisions:
+    """Return the decisions with NaN in place of numbers that are not known."""
     names = ("p", "mcse", "expected_loss", "mcse_expected_loss", "log_p", "log_p_mcse")
     values = {name: getattr(known, name).copy() for name in names}
     for each in values.values():
-        each[~average.is_known] = np.nan
-    settled = known.settled & average.is_known
-    return replace(known, **values, settled=settled, k_hat=average.k_hat, is_known=average.is_known)
+        each[~is_known] = np.nan
+    return replace(known, **values, settled=known.settled & is_known, k_hat=k_hat, is_known=is_known)
 
 
-def _together(parts: Sequence[Decisions]) -> Decisions:
+def _together(parts: Sequence[Decisions], order: np.ndarray) -> Decisions:
     names = Decisions.__dataclass_fields__
-    return Decisions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Decisions(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))

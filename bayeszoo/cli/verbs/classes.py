@@ -39,6 +39,7 @@ def classify_command(
     loss: str | None = None,
     reject: float | None = None,
     leave_one_out: opt.Flag = False,
+    density: opt.Flag = False,
     plot: Path | None = None,
     append: opt.Flag = False,
     shown: AnswerOptions = ANSWER,
@@ -56,6 +57,8 @@ def classify_command(
         Loss of not deciding; rows whose least expected loss is larger are rejected.
     leave_one_out
         Classify each row of the fit given all other rows; rows whose k-hat is too high are withheld.
+    density
+        Also print the log density of each row's features, whatever its class (naive_bayes and its kin).
     plot
         Where outcomes are known, draw calibration and the ROC curve here (.png, .svg or .pdf).
     append
@@ -68,7 +71,7 @@ def classify_command(
     shown.probe(plot)
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
-    frame = classify(tree, new, loss=_matrix(loss), reject=reject, leave_one_out=leave_one_out)
+    frame = classify(tree, new, loss=_matrix(loss), reject=reject, leave_one_out=leave_one_out, density=density)
     in_full = frame
     if append and data is not None and new is not None and shown.output is not None:
         in_full = saved.appended(frame, data, table, [new], shown.output)

@@ -1,0 +1,37 @@
+"""Whether new rows are like the training rows at all: the density of their features, whatever their class."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayeszoo.answers.classes.probabilities import class_probabilities
+from bayeszoo.data.read import Data
+from bayeszoo.model.accumulated import Accumulated
+from bayeszoo.model.base import Model, Values
+from bayeszoo.results.stored import Fit
+
+
+def share_as_low(fit: Fit, data: Data, log_features: np.ndarray) -> np.ndarray:
+    """Return for each new row the share of training rows whose features have as low a density.
+
+    NaN where cells of the row are missing, whose density is of fewer features, and where the training rows were not
+    kept.
+    """
+    if isinstance(fit.observed, Accumulated):
+        return np.full(len(log_features), np.nan)
+    parts = list(class_probabilities(fit, fit.data, None, False))
+    whole = np.concatenate([part.log_features for part in parts])
+    training = np.sort(whole[~_has_holes(fit.model, fit.data)[np.concatenate([part.rows for part in parts])]])
+    share = np.searchsorted(training, log_features, side="right") / max(len(training), 1)
+    return np.where(_has_holes(fit.model, data), np.nan, share)
+
+
+def _has_holes(model: Model, data: Values) -> np.ndarray:
+    """Mark the rows with a missing cell."""
+    places = model.inputs.coded  # codes, which are -1 where a cell is missing
+    holes = np.zeros(model.inputs.size(data), dtype=bool)
+    for name, values in data.items():
+        if name not in model.inputs.coords and name != model.inputs.name:
+            missing = values < 0 if name in places else np.isnan(values)
+            holes |= missing.reshape(len(holes), -1).any(axis=1)
+    return holes

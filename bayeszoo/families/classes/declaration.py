@@ -1,0 +1,46 @@
+"""Declarations in PyMC of rows by class: their density from sufficient statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+
+from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.distributions.statistics.events import Events
+from bayeszoo.distributions.statistics.moments import Moments
+
+
+def log_likelihood(stats: Counts | Events | Moments, *params: Any) -> Any:
+    """Return the log density of ordered rows, given their statistics and the parameters of their law.
+
+    Of counts these are probabilities, of events rates, of moments means and variances; shapes as those of the
+    statistics.
+    """
+    if isinstance(stats, Counts):
+        return _of_counts(stats, *params)
+    return _of_events(stats, *params) if isinstance(stats, Events) else _of_moments(stats, *params)
+
+
+def _of_counts(stats: Counts, p: Any) -> Any:
+    at = np.nonzero(stats.counts)  # 0 * log(0) would be NaN
+    places = tuple(pm.Data(f"{p.name}_axis_{i}", axis) for i, axis in enumerate(at))
+    return pm.math.sum(pm.Data(f"{p.name}_counts", stats.counts[at]) * pm.math.log(p[places]))
+
+
+def _of_events(stats: Events, rate: Any) -> Any:
+    names = ("events", "exposure", "pivot", "log_likelihood")
+    events, exposure, pivot, height = (pm.Data(f"{rate.name}_{name}", _array(getattr(stats, name))) for name in names)
+    return pm.math.sum(height + events * pm.math.log(rate / pivot) - exposure * (rate - pivot))
+
+
+def _of_moments(stats: Moments, mean: Any, variance: Any) -> Any:
+    names = ("n", "mean", "scatter", "rest")
+    n, centre, scatter, rest = (pm.Data(f"{mean.name}_{name}", _array(getattr(stats, name))) for name in names)
+    squares = scatter + n * pm.math.sqr((centre - mean) + rest)
+    return -pm.math.sum(n * pm.math.log(2 * np.pi * variance) + squares / variance) / 2
+
+
+def _array(values: Any) -> np.ndarray:
+    return np.asarray(values, dtype=np.float64)

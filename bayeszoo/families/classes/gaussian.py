@@ -1,0 +1,91 @@
+"""Gaussian features in each of K classes, with a covariance of each class or of all, and their conjugate prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.errors import InputError
+from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
+from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.model.fields import covariance as scale_matrix
+from bayeszoo.model.fields import plain, positive, real
+
+AXES: dict[str, tuple[str, ...]] = {
+    **{"full": ("class", "real", "real_2"), "tied": ("real", "real_2")},
+    **{"diagonal": ("class", "real"), "spherical": ("class",)},
+}
+"""The axes of covariances."""
+
+
+@dataclass(frozen=True)
+class GaussianFeatures(Model, family=True):
+    """The conjugate prior of the means and covariances of rows of D numbers in each of K classes.
+
+    Parameters
+    ----------
+    m0, kappa0 : float or list of float
+        Mean of the prior of each mean, and how many rows it is worth, > 0.
+    nu0, Psi0 : float, float or list of lists of float
+        Degrees of freedom of the prior of a covariance, of matrices > D - 1, and its scale matrix, symmetric and
+        positive definite; a number stands for that multiple of the identity, a list of matrices for one each class.
+    covariance : str
+        ``"full"``, ``"tied"``, ``"diagonal"`` or ``"spherical"``.
+    """
+
+    m0: float = real(0.0, "prior mean m0", axes=("class", "real"))
+    kappa0: float = positive(1.0, "prior kappa0", axes=("class",))
+    nu0: float = positive(4.0, "prior degrees of freedom nu0", axes=("class",))
+    Psi0: float = scale_matrix(1.0, "Psi0", axes=("class", "real", "real"))
+    covariance: str = "full"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.covariance, str) or self.covariance not in STRUCTURES:
+            problem = f"there is no covariance {self.covariance!r}"
+            raise InputError(problem, "unknown_method", hint=f"use one of {', '.join(STRUCTURES)}")
+
+    @property
+    def dims(self) -> Axes:  # type: ignore[override]
+        """The axes of the parameters."""
+        return {"shares": ("class",), "means": ("class", "real"), "covariances": AXES[self.covariance]}
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the names of classes and features, the latter for both axes of a matrix."""
+        return {**super().coords(data), "real_2": data["real"]}
+
+    @staticmethod
+    def weak_features(data: Values) -> dict[str, Any]:
+        """Return fields by the columns: a mean worth a hundredth of a row, covariances of their scales and D + 2."""
+        stats = Moments.of(data["reals"])
+        freedom, psi = len(stats.mean) + 2.0, plain(np.diag(stats.sd**2))
+        return {"m0": plain(stats.mean), "kappa0": 0.01, "nu0": freedom, "Psi0": psi}
+
+    def features_law(self, labels: Values) -> GaussianComponents:
+        """Return the prior of means and covariances, which the fields must suit."""
+        K, D = len(labels["class"]), len(labels["real"])
+        psi = np.asarray(self.Psi0, dtype=np.float64) if np.ndim(self.Psi0) else self.Psi0 * np.eye(D)
+        is_tied = self.covariance == "tied"
+        if psi.shape != (D, D) and (is_tied or psi.shape != (K, D, D)):
+            shape = " x ".join(map(str, psi.shape))
+            raise InputError(f"Psi0 is {shape}, for {D} features in {K} classes", "wrong_shape")
+        if is_tied and np.ndim(self.nu0):
+            raise InputError("nu0 has an entry for each class, which share one covariance", "wrong_shape")
+        nu = self.nu0 if is_tied else self.entries("nu0", K)
+        m0, kappa = self.entries("m0", (K, D)), self.entries("kappa0", K)
+        return GaussianComponents.of(self.covariance, K, m0, kappa, nu, psi, "reals")
+
+    def fields_of_features(self, law: GaussianComponents) -> dict[str, Any]:
+        """Return the fields that stand for a prior of means and covariances."""
+        psi = law.structure.matrix(law.psi)
+        return {"m0": plain(law.m), "kappa0": plain(law.kappa), "nu0": plain(law.nu), "Psi0": plain(psi)}
+
+    @staticmethod
+    def draw_features(params: Values, classes: np.ndarray, law: Any, rng: np.random.Generator) -> np.ndarray:
+        """Draw the rows (n, D) of known classes (n,)."""
+        factors = np.linalg.cholesky(law.matrices(params["covariances"]))[classes]
+        noise = rng.standard_normal((len(classes), law.columns, 1))
+        return np.asarray(params["means"][classes] + (factors @ noise)[..., 0])

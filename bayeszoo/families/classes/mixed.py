@@ -1,0 +1,125 @@
+"""Features of mixed kinds that are independent given the class: levels, counts and real numbers, and their priors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayeszoo.data.inputs import tables_of
+from bayeszoo.distributions.conjugate.columns import Columns
+from bayeszoo.distributions.conjugate.law import Law
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.conjugate.product import Features
+from bayeszoo.distributions.conjugate.tables import Tables
+from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.model.fields import plain, positive, real
+
+FIELDS: dict[type, dict[str, str]] = {
+    Tables: {"eta": "alpha"},
+    Poisson: {"a": "a", "b": "b"},
+    Normal: {"mu0": "m", "kappa0": "kappa", "a0": "a", "b0": "b"},
+}
+"""The fields of a model, and the arrays of a block that they stand for."""
+
+
+@dataclass(frozen=True)
+class MixedFeatures(Model, family=True):
+    """The conjugate priors of features in each of K classes; a kind that the data lack has no parameters.
+
+    Parameters
+    ----------
+    eta : float, list of float, or list of lists
+        Concentration of the prior of the levels of each feature, > 0: for all, for each level, or for each class and
+        level.
+    a, b : float, list of float, or list of lists
+        Shape and rate of the Gamma prior of the rate of a count, > 0.
+    mu0, kappa0 : float, list of float, or list of lists
+        Mean of the prior of the mean of a real number, and how many rows it is worth, > 0.
+    a0, b0 : float, list of float, or list of lists
+        Shape and scale of the inverse-gamma prior of its variance, > 0.
+    """
+
+    eta: float = positive(1.0, "prior eta", axes=("class", "level"))
+    a: float = positive(1.0, "prior shape a", axes=("class", "count"))
+    b: float = positive(1.0, "prior rate b", axes=("class", "count"))
+    mu0: float = real(0.0, "prior mean mu0", axes=("class", "real"))
+    kappa0: float = positive(0.01, "prior kappa0", axes=("class", "real"))
+    a0: float = positive(1.0, "prior shape a0", axes=("class", "real"))
+    b0: float = positive(1.0, "prior scale b0", axes=("class", "real"))
+
+    dims: ClassVar[Axes] = {
+        **{"shares": ("class",), "theta": ("class", "level"), "rates": ("class", "count")},
+        **{"means": ("class", "real"), "variances": ("class", "real")},
+    }
+
+    @staticmethod
+    def weak_features(data: Values) -> dict[str, Any]:
+        """Return fields by the columns: a rate worth one event, a mean a hundredth of a row, a variance three rows."""
+        values = dict[str, Any]()
+        if len(data["count"]):
+            values |= {"a": 1.0, "b": plain(1 / np.maximum(_means(data["counts"]), 0.5 / len(data["counts"])))}
+        if len(data["real"]):
+            centre = _means(data["reals"])
+            spread = _means(np.square(data["reals"] - centre))
+            scale = plain(np.where(spread > 0, spread, 1.0) / 2)
+            values |= {"mu0": plain(centre), "kappa0": 0.01, "a0": 1.5, "b0": scale}
+        return values
+
+    def sizes(self, data: Values) -> dict[str, int]:
+        """Return the lengths of the axes of the kinds of features that there are."""
+        return {name: size for name, size in super().sizes(data).items() if size}
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the labels along the axes of the kinds of features that there are."""
+        return {name: labels for name, labels in super().coords(data).items() if len(labels)}
+
+    def laws(self, labels: Values) -> dict[str, Law[Any]]:
+        """Return the law of each kind of features that there is, in each of K classes, by the labels of the axes."""
+        laws = dict[str, Law[Any]]()
+        levels, counts, reals = (partial(self._entries, labels, axis) for axis in ("level", "count", "real"))
+        if len(labels["level"]):
+            laws["levels"] = Tables(("theta",), "levels", levels("eta"), tables_of(labels))
+        if len(labels["count"]):
+            laws["counts"] = Columns(Poisson(("rates",), "counts", counts("a"), counts("b")))
+        if len(labels["real"]):
+            m, kappa, a, b = map(reals, ("mu0", "kappa0", "a0", "b0"))
+            laws["reals"] = Columns(Normal(("means", "variances"), "reals", m, kappa, a, b))
+        return laws
+
+    def _entries(self, labels: Values, axis: str, name: str) -> np.ndarray:
+        """Return a field with an entry for each class and label of another axis."""
+        return self.entries(name, (len(labels["class"]), len(labels[axis])))
+
+    def features_law(self, labels: Values) -> Features:
+        """Return the features side by side."""
+        return Features(tuple(self.laws(labels).values()))
+
+    def fields_of_features(self, law: Features) -> dict[str, Any]:
+        """Return the fields that stand for the priors of the features."""
+        pairs = ((block, name, array) for block in law.blocks for name, array in FIELDS[type(block)].items())
+        return {name: plain(getattr(block, array)) for block, name, array in pairs}
+
+    @staticmethod
+    def draw_features(
+        params: Values, classes: np.ndarray, labels: Values, rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Draw the features of rows of known classes (n,)."""
+        N = len(classes)
+        levels = np.empty((N, len(labels["feature"])), dtype=np.int64)
+        for j, places in enumerate(map(list, tables_of(labels))):
+            ends = params["theta"][classes][:, places].cumsum(axis=1)[:, :-1]
+            levels[:, j] = np.array(places)[(rng.random((N, 1)) > ends).sum(axis=1)]
+        rates, means, variances = (
+            params[name][classes] if name in params else np.empty((N, 0)) for name in ("rates", "means", "variances")
+        )
+        return {"levels": levels, "counts": rng.poisson(rates) * 1.0, "reals": rng.normal(means, np.sqrt(variances))}
+
+
+def _means(values: np.ndarray) -> np.ndarray:
+    """Return the mean of each column over the cells that are seen; 0 where none is."""
+    seen = ~np.isnan(values)
+    return np.asarray(np.nansum(values, axis=0) / np.maximum(seen.sum(axis=0), 1))

@@ -1,0 +1,93 @@
+"""Steps that all class-conditional models share: the joint law of class and features, and classes by Bayes' theorem."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.law import Law
+from bayeszoo.distributions.conjugate.mixture import MixturePrior
+from bayeszoo.distributions.conjugate.product import Several
+from bayeszoo.distributions.discrete import ClassWithFeatures
+from bayeszoo.errors import NumericalError
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Classifies
+from bayeszoo.model.closed import BlockModel
+from bayeszoo.model.fields import plain
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStats(Several):
+    """The statistics of the classes, and those of the features by class; ``labels`` are those of the data's axes."""
+
+    labels: Values = field(default_factory=lambda: MappingProxyType({}))
+
+
+class ClassConditional(BlockModel[ClassStats], Classifies, family=True):
+    """Classes with shares ~ Dirichlet(alpha), and features that have a conjugate law of their own in each class.
+
+    A subclass gives the law. Parameters are ``shares`` (K,) and those of the law. The exact class probabilities of a
+    row are ratios of evidences: parameters are integrated out.
+    """
+
+    alpha: Any
+
+    @abstractmethod
+    def features_law(self, labels: Values) -> Law[Any]:
+        """Return the law of the features of a row in each of K classes, with its prior, by the labels of the axes."""
+
+    @abstractmethod
+    def fields_of_features(self, law: Any) -> dict[str, Any]:
+        """Return the fields that stand for a law of the features."""
+
+    def prior(self, labels: Values) -> MixturePrior:
+        """Return the prior of all parameters."""
+        alpha = self.entries("alpha", len(labels["class"]))
+        return MixturePrior((Categorical(("shares",), self.inputs.name, alpha), self.features_law(labels)))
+
+    def block(self, stats: ClassStats) -> MixturePrior:
+        """Return the prior of data with these statistics."""
+        return self.prior(stats.labels)
+
+    def from_block(self, block: MixturePrior) -> Self:
+        """Return the model whose prior is a block."""
+        return self.replaced(alpha=plain(block.weights.alpha), **self.fields_of_features(block.law))
+
+    def statistics(self, data: Values) -> ClassStats:
+        """Return the counts of the classes, and the statistics of the features in each."""
+        shares, features = self.prior(data).laws
+        codes = np.asarray(data[self.inputs.name])
+        counts = shares.statistics(data, np.ones(len(codes)))
+        labels = {name: data[name] for name in self.inputs.coords}
+        return ClassStats((counts, features.statistics_by(codes, data)), labels=labels)
+
+    def mle(self, stats: ClassStats) -> dict[str, Any]:
+        """Return the maximum of the likelihood; `NumericalError` where some class has no rows."""
+        labels, counts = stats.labels["class"], stats.parts[0].counts
+        if (counts == 0).any():
+            raise NumericalError(
+                f"no maximum-likelihood estimate: there are no rows of class {labels[np.argmin(counts)]}", "no_data"
+            )
+        return super().mle(stats)
+
+    def moments_below(self, data: Values) -> float:
+        """Return infinity: the outcome is one of K classes."""
+        return math.inf
+
+    def log_joint_classes(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log joint density of each class and the row's features, (..., rows, K)."""
+        return self.prior(data).log_terms(params, data)
+
+    def likelihood(self, params: Values, data: Values) -> ClassWithFeatures:
+        """Return the law of each row's class and features; parameters may carry leading axes of draws."""
+        return ClassWithFeatures(self.log_joint_classes(params, data))
+
+    def predictive(self, stats: ClassStats, data: Values) -> ClassWithFeatures:
+        """Return the law of each row's class and features, parameters integrated out."""
+        return ClassWithFeatures(self.block(stats).updated(stats).log_predictive_terms(data))
