@@ -20,19 +20,22 @@ def _by_loops(sigma: Any, scatter: Any, n: Any) -> Any:
     size = sigma.shape[1]
     if scatter.shape != sigma.shape:
         raise ValueError("covariances and scatter matrices differ in K or D")
+    if len(n) != 1 and len(n) != len(sigma):
+        raise ValueError("there are other numbers n than covariances")
     values, of_sigma, of_scatter = np.empty(len(sigma)), np.empty(sigma.shape), np.empty(sigma.shape)
     for k in range(len(sigma)):
+        own = n[k] if len(n) > 1 else n[0]
         factor, inverse = np.zeros((size, size)), np.zeros((size, size))
         log_det = 2 * inverse_factor(sigma[k], factor, inverse)
         P = inverse.T @ inverse + (0.0 if log_det == log_det else np.nan)
         both = P @ np.ascontiguousarray(scatter[k])
-        values[k] = -0.5 * (n[0] * log_det + np.trace(both))
-        of_sigma[k], of_scatter[k] = 0.5 * (both @ P - n[0] * P), -0.5 * P
+        values[k] = -0.5 * (own * log_det + np.trace(both))
+        of_sigma[k], of_scatter[k] = 0.5 * (both @ P - own * P), -0.5 * P
     return values, of_sigma, of_scatter
 
 
 class GaussianTerms(LogDensity):
-    """Sigma and S, both (K, D, D), and n (1,) to -(n log|Sigma| + tr(Sigma^-1 S)) / 2 of each, and its two gradients.
+    """Sigma, S (K, D, D) and n (1,) or (K,) to -(n log|Sigma| + tr(Sigma^-1 S)) / 2 of each, and its two gradients.
 
     Of n Gaussian rows with scatter S about the mean it is the log density but for a constant, and so it is of Sigma
     under an inverse-Wishart distribution with scale matrix S and n - D - 1 degrees of freedom.

@@ -1,0 +1,97 @@
+"""Rows of levels of several features, each row of one latent class: densities, moments, and what is not identified."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayeszoo.data.inputs import tables_of
+from bayeszoo.distributions.bases import ByVariance
+from bayeszoo.distributions.conjugate.tables import Tables
+from bayeszoo.families.mixtures.base import MixtureModel
+from bayeszoo.model.base import Values
+from bayeszoo.model.capabilities import Observable
+
+
+class LevelMixtureModel(MixtureModel, Observable, family=True):
+    """Rows of levels that are each of one component, features independent given it; a subclass declares it.
+
+    Parameters are ``weights`` (K,) and ``theta`` (K, levels), the probabilities of the levels of each feature.
+    """
+
+    eta: Any
+
+    def component_law(self, data: Values) -> Tables:
+        """Return the law of the levels of a row in each component, with a Dirichlet prior of each feature."""
+        eta = self.entries("eta", (self.K, len(data["level"])))
+        return Tables(("theta",), self.inputs.name, eta, tables_of(data))
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the levels, and the numbers of the components."""
+        return {"level": data["level"], "component": np.arange(1, self.K + 1)}
+
+    def unbounded(self, data: Values) -> str:
+        """Say why the posterior density has no maximum; nothing where it has one."""
+        of_levels = "eta < 1: it grows without bound as the probability of a level goes to 0"
+        return of_levels if (why := super().unbounded(data)) and np.min(self.eta) < 1 <= self.alpha else why
+
+    def undetermined(self, params: Values, data: Any, stats: Any, flat: bool) -> str:
+        """Say so where the likelihood has more parameters than the table of all features has free cells."""
+        cells = math.prod(len(places) for places in tables_of(data)) - 1
+        free = self.free_parameters(data)
+        if not flat or free <= cells:
+            return ""
+        return f"the likelihood has {free} free parameters, and the table of the features has {cells} free cells"
+
+    def likelihood(self, params: Values, data: Values) -> LevelRows:
+        """Return the law of the levels of each row; parameters may carry leading axes of draws."""
+        return LevelRows(params["weights"], params["theta"], tables_of(data), self.inputs.size(data))
+
+
+class LevelRows(ByVariance):
+    """Levels of rows, each of one component which is not known: moments are of an indicator of each level.
+
+    Weights (..., K) and probabilities (..., K, L) have draws as leading axes; rows are places (rows, features).
+    """
+
+    def __init__(self, weights: npt.ArrayLike, theta: npt.ArrayLike, tables: Any, rows: int) -> None:
+        self._weights, self._theta = np.asarray(weights, dtype=np.float64), np.asarray(theta, dtype=np.float64)
+        self._tables, self._rows = tables, rows
+
+    def mean(self) -> np.ndarray:
+        """Return the probability of each level, (..., rows, L)."""
+        p = np.sum(self._weights[..., None] * self._theta, axis=-2)
+        return np.repeat(p[..., None, :], self._rows, axis=-2)
+
+    def var(self) -> np.ndarray:
+        """Return the variance of each indicator, (..., rows, L)."""
+        p = self.mean()
+        return np.asarray(p * (1 - p))
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantile of each indicator, 0 or 1."""
+        return np.where(1 - self.mean() >= q, 0.0, 1.0)
+
+    def logpmf(self, levels: npt.ArrayLike) -> np.ndarray:
+        """Log probability of the levels of each row, (..., rows); a missing level, -1, is left out."""
+        law = Tables(("theta",), "levels", np.ones(self._theta.shape[-2:]), self._tables)
+        with np.errstate(divide="ignore"):  # of a weight of 0
+            log_weights = np.log(self._weights)[..., None, :]
+        terms = log_weights + law.log_density({"theta": self._theta}, {"levels": np.asarray(levels)})
+        return np.asarray(np.logaddexp.reduce(terms, axis=-1))
+
+    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+        """Draw indicators of shape ``size``, which ends in (rows, L): of each feature 1 at its level."""
+        rng = np.random.default_rng(random_state)
+        ends = np.cumsum(self._weights, axis=-1)[..., None, :-1]
+        which = np.sum(rng.random(size[:-1])[..., None] > ends, axis=-1)
+        theta = np.broadcast_to(self._theta[..., None, :, :], (*size[:-1], *self._theta.shape[-2:]))
+        p, drawn = np.take_along_axis(theta, which[..., None, None], axis=-2)[..., 0, :], np.zeros(size)
+        for places in map(list, self._tables):
+            below = np.cumsum(p[..., places], axis=-1)[..., :-1]
+            level = np.sum(rng.random(size[:-1])[..., None] > below, axis=-1)
+            drawn[..., places] = level[..., None] == np.arange(len(places))
+        return drawn
