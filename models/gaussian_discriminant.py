@@ -51,6 +51,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
     alpha: float = positive(1.0, "prior alpha", axes=("class",))
 
     inputs = Labelled("y", kinds=("reals",), maskable=False)
+    nonnegative, probabilities = ("covariances", "distance"), ("shares", "least_error")
     examples = (Example("iris.csv", "150 flowers of three species, cm", "Fisher 1936", {"target": "species"}),)
 
     @property

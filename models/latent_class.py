@@ -48,6 +48,7 @@ class LatentClass(LevelMixtureModel):
 
     inputs = Mixed("levels", kinds=("levels",))
     dims: ClassVar[Axes] = {"weights": ("component",), "theta": ("component", "level")}
+    probabilities = ("weights", "theta")
     examples = (
         Example(
             "cancer_knowledge.csv",

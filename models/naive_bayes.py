@@ -51,6 +51,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
     alpha: float = positive(1.0, "prior alpha", axes=("class",))
 
     inputs = Labelled("y")
+    nonnegative, probabilities = ("rates", "variances"), ("shares", "theta")
     examples = (
         Example(
             "spam.csv",

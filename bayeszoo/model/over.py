@@ -293,13 +293,13 @@ def kind_over(of: type[ClosedForm[Any]]) -> type[Over]:
     return dataclass(frozen=True)(type(f"Over{of.__name__}", (Over,), {**steps, "__module__": of.__module__}))
 
 
-def over(model: ClosedForm[Any], priors: Mapping[str, Prior | str]) -> Over:
+def over(model: Model, priors: Mapping[str, Prior | str]) -> Over:
     """Make fields of a closed-form model parameters, each with a prior; of a vector each entry has it.
 
     Parameters
     ----------
-    model : ClosedForm
-        The model; its other fields stay.
+    model : Model
+        With a closed form; its other fields stay.
     priors : mapping of str to Prior or text
         ``{"tau": LogUniform(0.1, 100)}``, or as text.
 
@@ -322,8 +322,8 @@ def over(model: ClosedForm[Any], priors: Mapping[str, Prior | str]) -> Over:
     79.6
     """
     chosen = Priors(priors)
-    require_closed_form(model, tuple(chosen))
-    return kind_over(type(model))(model, priors=chosen)
+    closed = require_closed_form(model, tuple(chosen))
+    return kind_over(type(closed))(closed, priors=chosen)
 
 
 def over_flat(model: ClosedForm[Any], names: Sequence[str]) -> Over:
