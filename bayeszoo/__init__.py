@@ -13,6 +13,7 @@ import bayeszoo.foundation.starting  # noqa: F401 (before all others)
 from bayeszoo import plots
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.classes.classify import classify
+from bayeszoo.answers.classes.explain import explain
 from bayeszoo.answers.classes.scores import calibration, confusion, roc
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
@@ -84,7 +85,7 @@ __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "su
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]
 __all__ += ["facts", "joint_covariance", "view"]
 # What a fit is asked.
-__all__ += ["calibration", "classify", "confusion", "roc"]
+__all__ += ["calibration", "classify", "confusion", "explain", "roc"]
 __all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates", "predict", "predictive_check"]
 __all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.

@@ -193,6 +193,29 @@ def test_rows_unlike_the_training_rows_are_remarked(exact):
     assert bz.classify(exact, new, missing="mask").attrs["unlike"] == []
 
 
+def test_log_odds_of_a_row_are_the_sum_of_those_of_its_features(exact):
+    table, frame = bz.explain(exact, row=7), bz.classify(exact)
+    row = frame.loc[7]
+    assert table.index[0] == "(shares)"
+    assert set(table.index[1:]) == {"flag", "other", "grade", "visits", "size", "weight"}
+    p = row[[f"p[{label}]" for label in "abc"]].to_numpy(dtype=float)
+    first, second = np.sort(p)[::-1][:2]
+    assert table.attrs["decision"] == "abc"[np.argmax(p)]
+    assert table["log_odds"].sum() == pytest.approx(np.log(first / second), rel=1e-10)
+    missing = table["value"] == "missing"
+    assert missing.any()
+    assert (table.loc[missing, "log_odds"] == 0).all()
+
+
+def test_explanations_are_of_exact_fits_of_features(exact):
+    with raises(bz.InputError, "no_closed_form"):
+        bz.explain(vetoed(), row=1)
+    with raises(bz.InputError, "unknown_label"):
+        bz.explain(exact, row=61)
+    with raises(bz.InputError, "no_closed_form"):
+        bz.explain(bz.fit(bz.find("logistic_regression")(), None, "map"), row=1)
+
+
 # Point estimates
 
 

@@ -257,6 +257,18 @@ class Structure:
         log_growth = np.sum(np.log1p(relative), axis=-1)
         return np.asarray(gammas - (more * self.log_det(factor) + (nu + more) * log_growth) / 2)
 
+    def log_ratio_of_rows(self, nu: Any, psi: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+        """Return `log_ratio` of single rows, whose growth is the scatter of a vector (..., n, D), in shape (..., n).
+
+        The scatter has one eigenvalue in each block: the squared length of the vector in units of psi.
+        """
+        factor, nu = self.factor(psi), np.asarray(nu, dtype=np.float64)[..., None]
+        right = np.moveaxis(self._parts(shifts), -4, -1)
+        squares = (solve_lower(factor[..., None, :, :, :], right) ** 2).sum(axis=(-4, -2))
+        gammas = self.blocks * log_multigamma_ratio((nu + self.repeat) / 2, nu / 2, self.block)
+        log_growth = np.log1p(squares).sum(axis=-2)
+        return gammas - (self.repeat * self.log_det(factor)[..., None] + (nu + self.repeat) * log_growth) / 2
+
 
 def Scalar(columns: int) -> Structure:
     """One variance for all columns, of shape ()."""

@@ -56,6 +56,10 @@ class Classifies(Observable, family=True):
         """
         return None
 
+    def log_terms_of_rows(self, stats: Any, data: Values) -> dict[str, np.ndarray] | None:
+        """Return terms (rows, K) that add up to the log density of class and features; None where there are none."""
+        return None
+
     @classmethod
     def has_law_of_features(cls) -> bool:
         """Say whether features have a distribution, and the density of a row is a joint one of class and features."""

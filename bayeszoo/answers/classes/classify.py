@@ -142,10 +142,10 @@ def classify(
     >>> bz.classify(tree, {"temperature": [31.0]}, loss=[[0, 1], [5, 0]])  # doctest: +SKIP
     """
     fit = require_shown(tree, "decisions by it")
-    model = _classifier(fit.model)
+    model = classifier(fit.model)
     classes = model.classes(fit.like)
     losses, actions = losses_of(loss, reject, classes), [*classes, *([] if reject is None else [REJECT])]
-    data = _rows(fit, new_data, options)
+    data = rows_asked(fit, new_data, options)
     if leave_one_out:
         _refuse_left_out(fit, new_data, classes)
     counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
@@ -234,7 +234,8 @@ def _refuse_left_out(fit: Fit, new_data: object, classes: Sequence[str]) -> None
         raise InputError(f"a class is called {WITHHELD}", "duplicate_name", hint="rename it to leave rows out")
 
 
-def _classifier(model: Model) -> Classifies:
+def classifier(model: Model) -> Classifies:
+    """Return a model that has classes, or raise `InputError`."""
     if not isinstance(model, Classifies):
         hint = "fit one that has, such as logistic_regression: `bayeszoo list`, Classifies"
         raise InputError(f"{model.name} has no classes to decide between", "no_classes", hint=hint)
@@ -268,7 +269,7 @@ def _how(classes: int, names: str) -> str:
     return f"give {classes} rows of {classes} numbers, a row for each true class in this order: {names}"
 
 
-def _rows(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data:
+def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data:
     """Return the rows of the fit, or new ones."""
     if new_data is not None:
         return read(fit.model, new_data, new=True, like=fit.like, **options)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.classes.classify import WITHHELD, classify
+from bayeszoo.answers.classes.explain import explain as explained
 from bayeszoo.answers.classes.scores import calibration, confusion
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
@@ -40,6 +41,7 @@ def classify_command(
     reject: float | None = None,
     leave_one_out: opt.Flag = False,
     density: opt.Flag = False,
+    explain: opt.AtLeast1 | None = None,
     plot: Path | None = None,
     append: opt.Flag = False,
     shown: AnswerOptions = ANSWER,
@@ -59,6 +61,8 @@ def classify_command(
         Classify each row of the fit given all other rows; rows whose k-hat is too high are withheld.
     density
         Also print the log density of each row's features, whatever its class (naive_bayes and its kin).
+    explain
+        Instead, say of this row, counted from 1, how much each feature speaks for its class (naive_bayes by exact).
     plot
         Where outcomes are known, draw calibration and the ROC curve here (.png, .svg or .pdf).
     append
@@ -71,6 +75,9 @@ def classify_command(
     shown.probe(plot)
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
+    if explain is not None:
+        table_of_row = explained(tree, new, row=explain)
+        return shown.answer(table_of_row, saved.about(tree), _show_explained, table_of_row)
     frame = classify(tree, new, loss=_matrix(loss), reject=reject, leave_one_out=leave_one_out, density=density)
     in_full = frame
     if append and data is not None and new is not None and shown.output is not None:
@@ -80,6 +87,16 @@ def classify_command(
         whole |= {"confusion": confusion(frame).to_dict("index"), "calibration": saved.records(calibration(frame))}
     draw = shown.drawn(lambda: plot_classes(frame), plot)
     shown.answer(frame, whole, _show, in_full, plot=draw)
+
+
+def _show_explained(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the log odds of each feature, and their sum."""
+    saved.show_rows(frame, saved.title(whole), spare=("log_density",), words=["value"], digits=digits)
+    decision, against, total = (frame.attrs[name] for name in ("decision", "against", "log_odds"))
+    terminal.out().print(
+        f"Log odds of {decision} against {against}, the sum: {number(total, digits or 5)} nats; "
+        f"probability of {decision}: {number(frame.attrs['p'], digits or 5)}."
+    )
 
 
 def _matrix(loss: str | None) -> Any:

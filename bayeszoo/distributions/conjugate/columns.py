@@ -39,6 +39,10 @@ class Columns[S: Stats](Law[S]):
         values, before = np.asarray(rows[self.block.column]), (slice(None),) * len(self.axes)
         return ((c, self.block[(*before, c)], {self.block.column: values[:, c]}) for c in range(values.shape[1]))
 
+    def apart(self, rows: Values) -> Iterator[tuple[Law[Any], Values]]:
+        """Yield the law of each column, with its numbers."""
+        return ((block, own) for _, block, own in self._each(rows))
+
     def _at(self, params: Values, column: int) -> Values:
         """Return the parameters of a column, which have no axes of their own after that of the columns."""
         return {name: np.asarray(params[name])[..., column] for name in self.block.names}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -71,6 +71,10 @@ class Law[S: Stats](ABC):
     @abstractmethod
     def mle(self, stats: S) -> dict[str, np.ndarray]:
         """Return the parameters that maximize the likelihood; `NumericalError` where there is no maximum."""
+
+    def apart(self, rows: Values) -> Iterator[tuple[Law[Any], Values]]:
+        """Yield a law of each column that is independent of the others, with its rows; by default there is one."""
+        yield self, rows
 
     def statistics_by(self, codes: np.ndarray, rows: Values) -> S:
         """Return the statistics of rows of known places (n,) along the one axis, -1 where a row counts for nothing."""

@@ -148,16 +148,12 @@ class MultivariateNormal(Block[Moments]):
         return np.asarray(of_means + (ratio[..., None] / self.axes[-1] if self.tied else ratio))
 
     def log_predictive(self, rows: Values) -> np.ndarray:
-        """Log density of each row by itself under each law, (n, *axes): of a tied covariance no other has a row."""
-        if not self.tied:
-            return super().log_predictive(rows)
-        each, places = self.each(rows), np.eye(self.axes[-1])  # a further axis: which of the last has the row
-        moments = Moments(
-            each.n[..., None] * places, *(x[..., None, :, :] for x in (each.mean, each.scatter, each.rest))
-        )
-        names, at = ("m", "kappa", "nu", "psi"), len(self.axes) - 1
-        arrays: dict[str, Any] = {name: np.expand_dims(getattr(self, name), at) for name in names}
-        return replace(self, **arrays).log_evidence(moments).sum(axis=-1)
+        """Log density of each row by itself under each law, (n, *axes): Student t, of diagonal covariances several."""
+        share = np.sqrt(self.kappa / (1 + self.kappa))[..., None, None]
+        shifts = share * (np.asarray(rows[self.column], dtype=np.float64) - self.m[..., None, :])
+        of_mean = -self.columns / 2 * (math.log(math.pi) + np.log1p(1 / self.kappa))
+        ratio = self.structure.log_ratio_of_rows(self.nu_each, self.psi_each, shifts)
+        return np.moveaxis(of_mean[..., None] + ratio, -1, -1 - len(self.axes))
 
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the means, (..., *axes, D)."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import chain
 from operator import add
 from typing import Any, NamedTuple, Self
 
@@ -148,6 +150,10 @@ class Features(Product, Law[Several]):
     def statistics_by(self, codes: np.ndarray, rows: Values) -> Several:
         """Return the statistics of each column, of rows of known places (n,) along the one axis."""
         return Several(tuple(law.statistics_by(codes, rows) for law in self.laws))
+
+    def apart(self, rows: Values) -> Iterator[tuple[Law[Any], Values]]:
+        """Yield a law of each column, with its rows."""
+        return chain.from_iterable(law.apart(rows) for law in self.laws)
 
     def log_density(self, params: Values, rows: Values) -> np.ndarray:
         """Log density of each row, (..., n, *axes)."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayeszoo.distributions import dirichlet, frozen
 from bayeszoo.distributions.conjugate.categorical import Categorical, counts_by, log_of_codes
-from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.conjugate.law import Block, Law, Values
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.distributions.statistics.counts import Counts
@@ -48,6 +48,13 @@ class Tables(Block[Counts]):
         """Yield the prior of each table, and its probabilities."""
         p = np.asarray(params[self.names[0]], dtype=np.float64)
         return ((part, {self.names[0]: p[..., at]}) for at, part in self._parts)
+
+    def apart(self, rows: Values) -> Iterator[tuple[Law[Any], Values]]:
+        """Yield the law of each feature, with its codes within its own table."""
+        for (at, part), places in zip(self._parts, np.asarray(rows[self.column]).T, strict=True):
+            own = np.full(self.alpha.shape[-1] + 1, -1)  # the last entry is that of a missing code, -1
+            own[at] = np.arange(len(at))
+            yield part, {self.column: own[places]}
 
     @property
     def free_parameters(self) -> int:

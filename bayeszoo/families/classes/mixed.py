@@ -103,6 +103,10 @@ class MixedFeatures(Model, family=True):
         pairs = ((block, name, array) for block in law.blocks for name, array in FIELDS[type(block)].items())
         return {name: plain(getattr(block, array)) for block, name, array in pairs}
 
+    def feature_names(self, labels: Values) -> list[str]:
+        """Return the names of the features, kind by kind."""
+        return [str(name) for axis in ("feature", "count", "real") for name in labels[axis]]
+
     @staticmethod
     def draw_features(
         params: Values, classes: np.ndarray, labels: Values, rng: np.random.Generator

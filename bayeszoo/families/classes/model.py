@@ -67,6 +67,21 @@ class ClassConditional(BlockModel[ClassStats], Classifies, family=True):
         labels = {name: data[name] for name in self.inputs.coords}
         return ClassStats((counts, features.statistics_by(codes, data)), labels=labels)
 
+    def feature_names(self, labels: Values) -> list[str]:
+        """Return the names of the features that are independent given the class, in the order of their laws."""
+        return ["features"]
+
+    def log_terms_of_rows(self, stats: ClassStats, data: Values) -> dict[str, np.ndarray]:
+        """Return terms (rows, K) by name, whose sum is the log density of class and features.
+
+        Parameters are integrated out. The first is of the shares; then there is one for each feature, or for all that
+        depend on each other.
+        """
+        later = self.block(stats).updated(stats)
+        shares = np.log(later.weights.typical()["shares"]) + np.zeros((self.inputs.size(data), 1))
+        each = (law.log_predictive(rows) for law, rows in later.law.apart(data))
+        return {"(shares)": shares, **dict(zip(self.feature_names(stats.labels), each, strict=True))}
+
     def mle(self, stats: ClassStats) -> dict[str, Any]:
         """Return the maximum of the likelihood; `NumericalError` where some class has no rows."""
         labels, counts = stats.labels["class"], stats.parts[0].counts

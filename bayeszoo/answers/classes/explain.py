@@ -1,0 +1,104 @@
+"""Why a row is taken for its class: the log odds that each feature gives, which add up to those of the class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.answers.classes.classify import classifier, rows_asked
+from bayeszoo.answers.classes.probabilities import is_closed
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Model
+from bayeszoo.results.caveats import require_shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+else:
+    pd = lazy_loader.load("pandas")
+
+
+def explain(tree: xr.DataTree, new_data: Any = None, *, row: int, **options: Any) -> pd.DataFrame:
+    """Say how much each feature of a row speaks for its class, and against the next.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        An exact fit of a model of class and features, such as ``naive_bayes``.
+    new_data : Data or anything that `read` takes, optional
+        Further rows; by default those of the fit.
+    row : int
+        The row, numbered from 1 as in the table that `classify` returns.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a feature, those that tell most first, after ``(shares)``, the classes' own shares: ``value``, the cell
+        of the row; ``log_odds`` of the most probable class against the second, in nats, that the feature gives; and
+        ``log_density[...]`` of the feature in each class. Features that depend on each other given the class are one.
+        ``attrs`` has the ``decision``, the class ``against`` it, and the ``log_odds`` of the two, the sum of the
+        column: parameters are integrated out, and nothing is left over.
+
+    Raises
+    ------
+    InputError
+        When the fit is not exact, its model has no distribution of features, or there is no such row.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> flowers = bz.example(bz.find("naive_bayes"), "iris")
+    >>> tree = bz.fit(bz.find("naive_bayes"), flowers, "exact", seed=1)
+    >>> table = bz.explain(tree, row=71)
+    >>> table.attrs["decision"], table.attrs["against"]
+    ('virginica', 'versicolor')
+    >>> bool(abs(table["log_odds"].sum() - table.attrs["log_odds"]) < 1e-9)
+    True
+    """
+    fit = require_shown(tree, "explanations by it")
+    model = classifier(fit.model)
+    if not is_closed(fit):
+        known = "the log odds of features are of exact fits of class and features"
+        problem = f"{known}, and this is {model.name} by {fit.method}"
+        raise InputError(problem, "no_closed_form", hint="fit naive_bayes by exact")
+    data = rows_asked(fit, new_data, options)
+    place = _place(data, row)
+    own = model.inputs.reordered(data, np.array([place]))
+    terms = model.log_terms_of_rows(fit.stats, own) or {}
+    return _explained(model, own, {name: values[0] for name, values in terms.items()}, model.classes(fit.like))
+
+
+def _place(data: Data, row: int) -> int:
+    numbers = np.arange(1, data.rows + 1) if data.row_numbers is None else np.asarray(data.row_numbers)
+    places = np.flatnonzero(numbers == row)
+    if not len(places):
+        raise InputError(f"there is no row {row} among the {data.rows} rows", "unknown_label", hint="rows count from 1")
+    return int(places[0])
+
+
+def _explained(model: Model, row: Any, terms: Mapping[str, np.ndarray], classes: list[str]) -> pd.DataFrame:
+    log_density = np.array(list(terms.values()))
+    total = log_density.sum(axis=0)
+    best, second = np.argsort(-total, kind="stable")[:2]
+    odds = log_density[:, best] - log_density[:, second]
+    cells = {name: values[0] for name, values in model.inputs.table(row).items()}
+    columns = {"value": [_text(cells[name]) if name in cells else "" for name in terms], "log_odds": odds}
+    columns |= {f"log_density[{label}]": log_density[:, k] for k, label in enumerate(classes)}
+    order = np.concatenate([[0], 1 + np.argsort(-np.abs(odds[1:]), kind="stable")])
+    frame = pd.DataFrame(columns, index=pd.Index(list(terms), name="feature")).iloc[order]
+    p = scipy.special.softmax(total)
+    facts = {"decision": classes[best], "against": classes[second], "log_odds": float(total[best] - total[second])}
+    frame.attrs |= {**facts, "p": float(p[best])}
+    return frame
+
+
+def _text(cell: Any) -> str:
+    is_missing = cell is None or cell == "" or (isinstance(cell, float | np.floating) and np.isnan(cell))
+    return "missing" if is_missing else f"{cell:g}" if isinstance(cell, float | np.floating) else str(cell)
