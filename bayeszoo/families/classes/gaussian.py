@@ -25,15 +25,7 @@ AXES: dict[str, tuple[str, ...]] = {
 class GaussianFeatures(Model, family=True):
     """The conjugate prior of the means and covariances of rows of D numbers in each of K classes.
 
-    Parameters
-    ----------
-    m0, kappa0 : float or list of float
-        Mean of the prior of each mean, and how many rows it is worth, > 0.
-    nu0, Psi0 : float, float or list of lists of float
-        Degrees of freedom of the prior of a covariance, of matrices > D - 1, and its scale matrix, symmetric and
-        positive definite; a number stands for that multiple of the identity, a list of matrices for one each class.
-    covariance : str
-        ``"full"``, ``"tied"``, ``"diagonal"`` or ``"spherical"``.
+    A model with these fields says what they are.
     """
 
     m0: float = real(0.0, "prior mean m0", axes=("class", "real"))

@@ -30,17 +30,7 @@ FIELDS: dict[type, dict[str, str]] = {
 class MixedFeatures(Model, family=True):
     """The conjugate priors of features in each of K classes; a kind that the data lack has no parameters.
 
-    Parameters
-    ----------
-    eta : float, list of float, or list of lists
-        Concentration of the prior of the levels of each feature, > 0: for all, for each level, or for each class and
-        level.
-    a, b : float, list of float, or list of lists
-        Shape and rate of the Gamma prior of the rate of a count, > 0.
-    mu0, kappa0 : float, list of float, or list of lists
-        Mean of the prior of the mean of a real number, and how many rows it is worth, > 0.
-    a0, b0 : float, list of float, or list of lists
-        Shape and scale of the inverse-gamma prior of its variance, > 0.
+    A model with these fields says what they are.
     """
 
     eta: float = positive(1.0, "prior eta", axes=("class", "level"))
