@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -37,6 +37,9 @@ class Classifies(Observable, family=True):
 
     A model whose `likelihood` is binomial or categorical names this base and has no step to add.
     """
+
+    has_comparable_rows: ClassVar[bool] = True
+    """Whether densities of features compare from row to row; those of documents of different lengths do not."""
 
     def views(self) -> frozenset[View]:
         """Show whether probabilities of classes came true."""

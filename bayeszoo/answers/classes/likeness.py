@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from bayeszoo.answers.classes.probabilities import class_probabilities
 from bayeszoo.data.read import Data
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Classifies
 from bayeszoo.results.stored import Fit
 
 
 def share_as_low(fit: Fit, data: Data, log_features: np.ndarray) -> np.ndarray:
     """Return for each new row the share of training rows whose features have as low a density.
 
-    NaN where cells of the row are missing, whose density is of fewer features, and where the training rows were not
-    kept.
+    NaN where cells of the row are missing, whose density is of fewer features, where the training rows were not kept,
+    and for models whose rows do not compare.
     """
-    if isinstance(fit.observed, Accumulated):
+    model = cast(Classifies, fit.model)
+    if isinstance(fit.observed, Accumulated) or not model.has_comparable_rows:
         return np.full(len(log_features), np.nan)
     parts = list(class_probabilities(fit, fit.data, None, False))
     whole = np.concatenate([part.log_features for part in parts])
-    training = np.sort(whole[~_has_holes(fit.model, fit.data)[np.concatenate([part.rows for part in parts])]])
+    training = np.sort(whole[~_has_holes(model, fit.data)[np.concatenate([part.rows for part in parts])]])
     share = np.searchsorted(training, log_features, side="right") / max(len(training), 1)
-    return np.where(_has_holes(fit.model, data), np.nan, share)
+    return np.where(_has_holes(model, data), np.nan, share)
 
 
 def _has_holes(model: Model, data: Values) -> np.ndarray:

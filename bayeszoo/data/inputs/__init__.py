@@ -16,6 +16,7 @@ from bayeszoo.data.inputs.regression import Regression
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts, times_of
 from bayeszoo.data.inputs.sequences.transitions import Transitions
 from bayeszoo.data.inputs.words.corpus import Corpus, Documents
+from bayeszoo.data.inputs.words.labelled import LabelledDocuments
 
 __all__ = [
     "Arrays",
@@ -35,6 +36,7 @@ __all__ = [
     "Groups",
     "Inputs",
     "Labelled",
+    "LabelledDocuments",
     "Matrix",
     "Measured",
     "Mixed",

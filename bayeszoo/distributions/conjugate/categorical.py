@@ -19,6 +19,8 @@ from bayeszoo.distributions.statistics.counts import Counts, Trials
 
 WEAK = 1e5
 """Sum of concentrations below which the textbook's formulas, which take a third of the time, keep ten digits."""
+_CELLS = 2**22
+"""Rows times categories times laws that are computed at a time."""
 
 
 def counts_by(places: np.ndarray, codes: np.ndarray, size: int, categories: int) -> np.ndarray:
@@ -81,8 +83,11 @@ class Categorical(Block[Counts]):
         return Counts(np.reshape(counts, (*axes, V)))
 
     def statistics_by(self, codes: np.ndarray, rows: Values) -> Counts:
-        """Count each category (n,) in each place along the one axis, -1 where none: faster than by weights."""
-        return Counts(counts_by(codes, np.asarray(rows[self.column]), *self.alpha.shape))
+        """Count each category in each place along the one axis, -1 where none: of codes (n,) faster than by weights."""
+        column = np.asarray(rows[self.column])
+        if column.ndim == 2:
+            return super().statistics_by(codes, rows)
+        return Counts(counts_by(codes, column, *self.alpha.shape))
 
     def each(self, rows: Values) -> Counts:
         """Return a count of 1 of each row's category, or a row's counts."""
@@ -117,8 +122,11 @@ class Categorical(Block[Counts]):
 
     def log_predictive(self, rows: Values) -> np.ndarray:
         """Log probability of each row by itself, (n, *axes): of a code that of the mean probabilities."""
-        if np.ndim(rows[self.column]) == 2:
-            return super().log_predictive(rows)
+        column = np.asarray(rows[self.column])
+        if column.ndim == 2:  # some rows at a time, for evidences take all categories of each
+            step = max(1, _CELLS // self.alpha.size)
+            parts = (column[i : i + step] for i in range(0, max(len(column), 1), step))
+            return np.concatenate([super(Categorical, self).log_predictive({self.column: part}) for part in parts])
         return self._of_rows(np.log(self.alpha) - np.log(self.alpha.sum(axis=-1, keepdims=True)), rows)
 
     def row_mean(self, params: Values) -> np.ndarray:
