@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical
+from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical, Categoricals
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
@@ -27,6 +27,10 @@ def codes(rng, axes):
 
 def counts(rng, axes):
     return Categorical(("p",), "x", numbers(rng, (*axes, 3))), {"x": rng.integers(0, 5, (N, 3))}
+
+
+def counts_of_several(rng, axes):
+    return Categoricals(("p",), "x", numbers(rng, (*axes, 2, 3))), {"x": rng.integers(0, 3, (N, 2, 3))}
 
 
 def tables(rng, axes):
@@ -86,7 +90,15 @@ def vectors(structure, tied=False):
 
 
 MADE = {
-    **{"codes": codes, "counts": counts, "tables": tables, "yes or no": yes_no, "trials": trials, "events": events},
+    **{
+        "codes": codes,
+        "counts": counts,
+        "several": counts_of_several,
+        "tables": tables,
+        "yes or no": yes_no,
+        "trials": trials,
+        "events": events,
+    },
     **{"mean and variance": both, "mean and precision": mean_and_precision},
     **{"mean known": mean_known, "variance known": variance_known},
     **{"full": vectors(Matrices(2)), "diagonal": vectors(Structure(2)), "spherical": vectors(Scalar(2))},

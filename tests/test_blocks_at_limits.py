@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from bayeszoo.distributions.conjugate import categorical
-from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical
+from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical, Categoricals
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.tables import Tables
@@ -30,6 +30,8 @@ SIMULATIONS, DRAWS = 500, 19
 def rows_given(block, params, rows, rng):
     """Draw rows by NumPy alone, of one law without axes."""
     values = [params[name] for name in block.names]
+    if isinstance(block, Categoricals):
+        return {"x": rng.multinomial(3, values[0], (N, len(values[0])))}
     if isinstance(block, Categorical):
         drawn = rng.multinomial(5 if rows["x"].ndim == 2 else 1, values[0], N)
         return {"x": drawn if rows["x"].ndim == 2 else drawn.argmax(axis=1)}

@@ -20,6 +20,7 @@ from bayeszoo.data.inputs import (
     Groups,
     GroupTrials,
     Matrix,
+    Ratings,
     Real,
     RealSeries,
     Regression,
@@ -44,6 +45,9 @@ TWO, X2 = np.array([0, 0, 1]), np.array([[1.0, 2.0], [7.0, 6.0]])
 PAIRS = np.array(["a b", "b c"])
 CORPUS = {"counts": np.array([2, 5]), "doc": np.array([0, 2]), "term": np.array([1, 1])}
 CORPUS |= {"document": np.array(["e", "d", "f"]), "word": ABC}
+
+RATINGS = {"counts": np.array([[[1, 0, 0], [0, 0, 2]], [[0, 3, 0], [0, 0, 0]]]), "item": np.array(["f", "e"])}
+RATINGS |= {"rater": ABC[:2], "class": ABC}
 
 CASES = {
     "zeros and ones": (Binary(), {"y": np.array([0, 1, 1])}),
@@ -89,6 +93,8 @@ CASES = {
         GroupRows("grams", "week"),
         {"grams": X2[0], "week": X2[1], "group_code": TWO[:2], "group": np.array(["10"])},
     ),
+    "ratings": (Ratings(), RATINGS),
+    "ratings in other order": (Ratings(), {**RATINGS, "rater": ABC[1::-1], "class": ABC[::-1]}),
     "series of symbols": (SymbolSeries(), {"y": np.array([1, 0, 2]), "sequence": TWO, "symbol": ABC}),
     "other symbols": (SymbolSeries("z", "letter"), {"z": np.array([1, 1]), "sequence": TWO[:2], "letter": ABC[::-1]}),
     "series of numbers": (RealSeries("x"), {"x": np.array([0.1, -1e9, 3.0]), "sequence": TWO}),
@@ -113,7 +119,7 @@ def has_masks(inputs, arrays):
 
 
 NEED_OPTIONS = {
-    "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order",
+    "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order", "ratings in other order",
     "a feature called y", "chain in other order", "chain with more", "order two", "words",
     "other symbols", "masked symbols", "masked numbers", "masked counts",
 }  # fmt: skip

@@ -180,7 +180,7 @@ def _batches(chains: int, draws: int, cells: int) -> int:
 def _frame(model: Latent, data: Data, assigned: Assignments | Latents) -> pd.DataFrame:
     if isinstance(assigned, Latents):
         return by_row({"mean": assigned.mean, "sd_of_means": assigned.sd_of_means, "mcse_mean": assigned.mcse}, data)
-    axis, numbered = exchangeable_axis(model) or "", np.arange(1, assigned.probability.shape[1] + 1)
+    axis, numbered = exchangeable_axis(model) or model.component_axis, np.arange(1, assigned.probability.shape[1] + 1)
     labels, impossible = np.asarray(model.coords(data).get(axis, numbered)), assigned.impossible
     component = labels[assigned.label]
     columns = {"component": np.where(impossible, np.nan, component) if impossible.any() else component}

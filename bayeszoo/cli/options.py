@@ -121,6 +121,10 @@ class TableOptions:
     text: Annotated[str | None, _help("Column of raw text, one document a row.")] = None
     document: Annotated[str | None, _help("Column of the names of documents.")] = None
     word: Annotated[str | None, _help("Column of words; goes with --document and, optionally, --count.")] = None
+    item: Annotated[str | None, _help("Column of the items that are rated.")] = None
+    rater: Annotated[str | None, _help("Column of who rates.")] = None
+    label: Annotated[str | None, _help("Column of the label that the rater gives.")] = None
+    raters: Annotated[str | None, _help("Comma-separated raters, in order.")] = None
     stop_words: Annotated[str | None, _help("Words to leave out of the text; the only list is english.")] = None
     min_documents: Annotated[int | None, _help("Leave out words in fewer documents.")] = None
     max_share: Annotated[float | None, _help("Leave out words in a larger share of the documents.")] = None

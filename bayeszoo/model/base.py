@@ -292,9 +292,10 @@ def _plain(value: Any) -> Any:
 
 
 def chosen_by_data(model: Model, given: Collection[str]) -> bool:
-    """Say whether `weak_given` has shaped a model: whether a field that was not given is not the textbook's."""
+    """Say whether `weak_given` has shaped a prior: whether a field of it that was not given is not the textbook's."""
     own = fields_of(type(model)())  # == of dataclasses fails where one has numbers and the other a number
-    return any(value != own.get(name) for name, value in fields_of(model).items() if name not in given)
+    others = {*given, *(name for name, field in hyperparameters(model).items() if field.whole)}
+    return any(value != own.get(name) for name, value in fields_of(model).items() if name not in others)
 
 
 def number_of_parameters(model: Model, data: Values) -> int:

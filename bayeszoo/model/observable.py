@@ -81,6 +81,8 @@ class Latent(Model, family=True):
     """Each row has a latent variable, whose distribution given the parameters is known."""
 
     K: int
+    component_axis: ClassVar[str] = ""
+    """The axis, by its name in ``dims``, whose labels name the components; nothing where they are numbered."""
 
     def views(self) -> frozenset[View]:
         """Show which component each row is of."""

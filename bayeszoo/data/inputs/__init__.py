@@ -12,6 +12,7 @@ from bayeszoo.data.inputs.labelled import Labelled
 from bayeszoo.data.inputs.matrix import Matrix, Real, RealWithError
 from bayeszoo.data.inputs.mixed import Mixed
 from bayeszoo.data.inputs.mixed_arrays import levels_by_feature, tables_of
+from bayeszoo.data.inputs.ratings import Ratings
 from bayeszoo.data.inputs.regression import Regression
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, starts, times_of
 from bayeszoo.data.inputs.sequences.transitions import Transitions
@@ -41,6 +42,7 @@ __all__ = [
     "Measured",
     "Mixed",
     "Parsed",
+    "Ratings",
     "Real",
     "RealSeries",
     "RealWithError",

@@ -202,6 +202,50 @@ class Categorical(Block[Counts]):
 
 
 @dataclass(frozen=True, eq=False)
+class Categoricals(Categorical):
+    """Rows of counts of J variables of V categories each (n, J, V); each p ~ Dirichlet(its alpha), (*axes, J, V).
+
+    The variables are independent. Densities are of the ordered observations.
+    """
+
+    own: ClassVar[Any] = (2,)
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
+        """Count each category of each variable."""
+        counts, axes = np.asarray(rows[self.column]), weights.shape[1:]
+        flat = weights.reshape(len(weights), math.prod(axes)).T @ counts.reshape(
+            len(counts), math.prod(counts.shape[1:])
+        )
+        return Counts(flat.reshape(*axes, *counts.shape[1:]))
+
+    def statistics_by(self, codes: np.ndarray, rows: Values) -> Counts:
+        """Count each category of the rows in each place along the one axis, -1 where none."""
+        return Block.statistics_by(self, codes, rows)
+
+    def each(self, rows: Values) -> Counts:
+        """Return the counts of each row."""
+        counts = np.asarray(rows[self.column])
+        return Counts(counts.reshape(len(counts), *(1,) * len(self.axes), *counts.shape[1:]))
+
+    def _of_rows(self, log_p: np.ndarray, rows: Values) -> np.ndarray:
+        """Return the sums of log probabilities (..., *axes, J, V) over the observations of each row."""
+        flat = np.asarray(rows[self.column]).reshape(-1, math.prod(self.alpha.shape[-2:]))
+        return super()._of_rows(log_p.reshape(*log_p.shape[:-2], -1), {self.column: flat})
+
+    def log_evidence(self, stats: Counts) -> np.ndarray:
+        """Return the sum over variables of log B(alpha + counts) - log B(alpha), (..., *axes)."""
+        return np.asarray(super().log_evidence(stats).sum(axis=-1))
+
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log probability of each row by itself, (n, *axes)."""
+        return Block.log_predictive(self, rows)
+
+    def log_each(self, params: Values) -> np.ndarray:
+        """Log density of the probabilities of all variables, (..., *axes)."""
+        return np.asarray(super().log_each(params).sum(axis=-1))
+
+
+@dataclass(frozen=True, eq=False)
 class Bernoulli(Block[Trials]):
     """Yes (1) or no (0), -1 where missing, or successes of trials; the chance ~ Beta(a, b), both (*axes).
 

@@ -34,7 +34,7 @@ MOST_AVERAGED = 10
 
 
 class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=True):
-    """A mixture of K components with weights ~ Dirichlet(alpha), the same alpha for all, so that labels mean nothing.
+    """A mixture of K components with weights ~ Dirichlet(alpha), by default the same for all: labels mean nothing.
 
     A subclass gives the conjugate law of a row in each component. Parameters are ``weights`` (K,) and those of the law.
     """
@@ -47,7 +47,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
 
     def new_prior(self, data: Values) -> MixturePrior:
         """Return the prior of all parameters."""
-        weights = Categorical(("weights",), "component", np.full(self.K, self.alpha))
+        weights = Categorical(("weights",), "component", self.entries("alpha", self.K))
         return MixturePrior((weights, self.component_law(data)))
 
     def log_terms(self, params: Values, data: Values) -> np.ndarray:
@@ -59,7 +59,9 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
         return self.prior(data).moments(each, data)
 
     def vb_log_density(self, q: Factors[MixturePrior], params: Values) -> np.ndarray:
-        """Log density of q(theta), averaged over the orders of the labels; leading axes are draws."""
+        """Log density of q(theta), averaged over the orders of labels that mean nothing; leading axes are draws."""
+        if self.exchangeable() is None:
+            return np.asarray(q.q.logpdf(params))
         return symmetrized(q.q.weights, params, q.q.law.log_pairs(params))
 
     def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
@@ -97,7 +99,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
     @property
     def has_few_orders(self) -> bool:
         """Whether the average over orders of labels, a sum over 2**K sets of them, is short."""
-        return self.K <= MOST_AVERAGED
+        return self.K <= MOST_AVERAGED or self.exchangeable() is None
 
     def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[MixturePrior]:
         """Draw a component for each row at one point; return the posterior given them, where a row counts so much."""
@@ -154,7 +156,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
 
     def unbounded(self, data: Values) -> str:
         """Say why the posterior density has no maximum; nothing where it has one."""
-        if self.alpha < 1 and self.K > 1:
+        if np.min(self.alpha) < 1 and self.K > 1:
             return "alpha < 1: it grows without bound as a weight goes to 0"
         return self.component_law(data).unbounded
 
