@@ -78,11 +78,10 @@ class DawidSkene(MixtureModel):
 
     def component_law(self, data: Values) -> Categoricals:
         """Return the law of the ratings of an item in each class."""
-        raters, labels = len(data["rater"]), len(data["class"])
-        if labels < self.K:
+        if (labels := len(data["class"])) < self.K:
             raise InputError(f"K={self.K} classes, but only {labels} labels", "wrong_shape", hint="use a smaller K")
-        alpha = np.tile((self.eta + self.stay * np.eye(self.K, labels))[:, None], (1, raters, 1))
-        return Categoricals(("confusion",), "counts", alpha)
+        alpha = self.eta + self.stay * np.eye(self.K, labels)
+        return Categoricals(("confusion",), "counts", np.repeat(alpha[:, None], len(data["rater"]), axis=1))
 
     def exchangeable(self) -> str | None:
         """Return no axis: the prior tells the classes apart."""
@@ -116,9 +115,8 @@ class DawidSkene(MixtureModel):
         labels, free = len(data["class"]), self.free_parameters(data)
         designs = np.unique(data["counts"].sum(axis=-1), axis=0).tolist()
         cells = sum(math.prod(math.comb(m + labels - 1, m) for m in each) - 1 for each in designs)
-        if not flat or free <= cells:
-            return ""
-        return f"the likelihood has {free} free parameters, and the tables of the ratings have {cells} free cells"
+        said = f"the likelihood has {free} free parameters, and the tables of the ratings have {cells} free cells"
+        return said if flat and free > cells else ""
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior, and up to two ratings of each of ``size`` items by each of three raters."""
@@ -126,9 +124,8 @@ class DawidSkene(MixtureModel):
         labels = {axis: np.array(self.labels.get(axis, own), dtype=str) for axis, own in names.items()}
         params, often = self.new_prior(labels).rvs((), rng), rng.integers(0, 3, (size, len(labels["rater"])))
         often[:, 0] = np.maximum(often[:, 0], 1)
-        confusion = params["confusion"][rng.choice(self.K, size, p=params["weights"])]
-        items = np.array([str(i + 1) for i in range(size)])
-        return params, {"counts": rng.multinomial(often, confusion), "item": items, **labels}
+        counts = rng.multinomial(often, params["confusion"][rng.choice(self.K, size, p=params["weights"])])
+        return params, {"counts": counts, "item": np.arange(1, size + 1).astype(str), **labels}
 
     def declare(self, data: Values) -> Any:
         """Declare the density of the ratings of each item, its class summed out."""
@@ -148,7 +145,6 @@ class DawidSkene(MixtureModel):
             weights = pm.Dirichlet("weights", pm.Data("alpha", self.entries("alpha", self.K)), dims="class")
             confusion = pm.Dirichlet("confusion", pm.Data("eta", self.component_law(data).alpha))
             parts = [pm.Data(name, getattr(cells, name)) for name in ("data", "indices", "indptr")]
-            pm.Potential(
-                "counts", ours.multinomial_mixture_log_likelihood(weights, confusion.reshape((self.K, -1)), parts)
-            )
+            words = confusion.reshape((self.K, cells.shape[1]))
+            pm.Potential("counts", ours.multinomial_mixture_log_likelihood(weights, words, parts))
         return model

@@ -49,11 +49,8 @@ def test_likelihood_is_that_of_multinomials():
     params = {"weights": np.array([0.3, 0.7]), "confusion": rng.dirichlet([1, 2], (2, 3))}
     for n, counts in enumerate(rows["counts"]):
         laws = [
-            [
-                stats.multinomial(own.sum(), p).logpmf(own) - coefficient(own)
-                for own, p in zip(counts, of_class, strict=True)
-            ]
-            for of_class in params["confusion"]
+            [stats.multinomial(m.sum(), p).logpmf(m) - coefficient(m) for m, p in zip(counts, each, strict=True)]
+            for each in params["confusion"]
         ]
         expected = logsumexp(np.log(params["weights"]) + np.sum(laws, axis=1))
         assert model.log_rows(params, rows)[n] == pytest.approx(expected, rel=1e-12)

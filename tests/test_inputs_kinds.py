@@ -119,7 +119,8 @@ def has_masks(inputs, arrays):
 
 
 NEED_OPTIONS = {
-    "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order", "ratings in other order",
+    "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order",
+    "ratings in other order",
     "a feature called y", "chain in other order", "chain with more", "order two", "words",
     "other symbols", "masked symbols", "masked numbers", "masked counts",
 }  # fmt: skip
@@ -217,7 +218,7 @@ def test_new_rows_from_data_with_other_codes(inputs, arrays):
 @KINDS
 def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
     every = inputs.possible(arrays)
-    assert (every is None) == isinstance(inputs, Measured | Documents | Corpus | Series | GroupEvents)
+    assert (every is None) == isinstance(inputs, Measured | Documents | Corpus | Ratings | Series | GroupEvents)
     assert hasattr(inputs, "in_units") == isinstance(inputs, Measured)
     made = [] if every is None else [one for one in every if np.max(inputs.outcome(one)) < 5]
     for one in made:

@@ -1,13 +1,15 @@
 """Two raters who agree by chance.
 
-What breaks: Two raters of yes and no have a table of four cells, three of them free. The model has five free parameters:
-the share of the classes, and two chances of each rater. Raters who both say yes often agree often, and know nothing.
+What breaks: Two raters of yes and no have a table of four cells, three of them free. The model has five free
+parameters: the share of the classes, and two chances of each rater. Raters who both say yes often agree often, and know
+nothing.
 
 How it looks: Maximum likelihood is refused, as the likelihood has more free parameters than the tables of the ratings
-have free cells. A posterior hangs on the prior: `stay` says that raters are mostly right, and where they agree by chance
-they are believed. It is `stay`, too, that gives the classes their names: without it every answer has a mirror image.
+have free cells. A posterior hangs on the prior: `stay` says that raters are mostly right, and where they agree by
+chance they are believed. It is `stay`, too, that gives the classes their names: to the likelihood classes that are
+exchanged are the same.
 
-What to do: Ask a third rater, or the same ones again; or rate a few items whose class is known.
+What to do: Ask a third rater, or the same ones again, and let more of them rate the same items.
 """
 
 import numpy as np

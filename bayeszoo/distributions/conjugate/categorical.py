@@ -212,11 +212,9 @@ class Categoricals(Categorical):
 
     def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
         """Count each category of each variable."""
-        counts, axes = np.asarray(rows[self.column]), weights.shape[1:]
-        flat = weights.reshape(len(weights), math.prod(axes)).T @ counts.reshape(
-            len(counts), math.prod(counts.shape[1:])
-        )
-        return Counts(flat.reshape(*axes, *counts.shape[1:]))
+        axes, shape = weights.shape[1:], self.alpha.shape[-2:]
+        counts = np.asarray(rows[self.column]).reshape(-1, math.prod(shape))
+        return Counts((weights.reshape(len(weights), math.prod(axes)).T @ counts).reshape(*axes, *shape))
 
     def statistics_by(self, codes: np.ndarray, rows: Values) -> Counts:
         """Count each category of the rows in each place along the one axis, -1 where none."""
