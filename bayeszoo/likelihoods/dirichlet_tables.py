@@ -10,7 +10,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import scipy
-from pymc.distributions.dist_math import logpow
 from pymc.distributions.transforms import Transform, simplex
 
 from bayeszoo.likelihoods.inverse_wishart import as_data
@@ -54,7 +53,8 @@ def _log_constant(alpha: np.ndarray) -> np.ndarray:
 
 
 def _log_density(p: Any, alpha: Any, constant: Any) -> Any:
-    return constant + pt.sum(logpow(p, alpha - 1), axis=-1)
+    safe = pt.switch(pt.eq(alpha, np.float64(1)), np.float64(1), p)  # p**0 is 1, also at 0
+    return constant + pt.sum((alpha - 1) * pt.log(safe), axis=-1)
 
 
 def _draw(
