@@ -125,3 +125,15 @@ def test_a_known_law_has_no_prior_in_features(rows):
     both = Features((LEVELS, Known(NUMBERS, params)))
     assert both.names == ("p",)
     assert both.mle(both.statistics(rows, np.ones((N, K)))).keys() == {"p"}
+
+
+def test_predictive_densities_are_scipys(rows):
+    """A number is Student t, a count negative binomial, a level one trial: each by itself."""
+    block = NUMBERS.block
+    scale = np.sqrt(block.b / block.a * (1 + 1 / block.kappa))
+    student = stats.t(2 * block.a, block.m, scale).logpdf(rows["reals"][:, None])
+    np.testing.assert_allclose(NUMBERS.log_predictive(rows), np.nansum(student, axis=-1), rtol=1e-10)
+    gamma, counts = EVENTS.block, rows["counts"][:, None]
+    mass = stats.nbinom(gamma.a, gamma.b / (1 + gamma.b)).logpmf(np.nan_to_num(counts))
+    expected = np.where(np.isnan(counts), 0.0, mass).sum(axis=-1)
+    np.testing.assert_allclose(EVENTS.log_predictive(rows), expected, rtol=1e-10)

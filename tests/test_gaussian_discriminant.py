@@ -144,3 +144,14 @@ def test_fields_that_do_not_suit_are_refused(iris):
     ):
         with raises(bz.InputError, code):
             bz.fit(DISCRIMINANT(**fields), iris, "exact")
+
+
+def test_the_predictive_density_is_scipys_student_t(iris):
+    model = DISCRIMINANT.weak(iris)
+    law = model.block(model.statistics(iris)).updated(model.statistics(iris)).law
+    terms = law.log_predictive({"reals": iris["reals"]})
+    for k in range(3):
+        freedom = law.nu[k] - 3  # of four columns
+        shape = law.psi[k] * (law.kappa[k] + 1) / (law.kappa[k] * freedom)
+        expected = scipy.stats.multivariate_t(law.m[k], shape, df=freedom).logpdf(iris["reals"])
+        np.testing.assert_allclose(terms[:, k], expected, rtol=1e-10)
