@@ -146,3 +146,10 @@ def test_more_classes_than_labels_and_two_raters():
     two = {"item": np.repeat(np.arange(8), 2), "rater": ["a", "b"] * 8, "label": list("xyxxyyxyyxxxyyyx")}
     with raises(bz.NumericalError, "no_maximum"):
         bz.fit(DAWID(K=2), two, "mle", seed=1)
+
+
+def test_items_are_named_where_they_are_assigned():
+    rows = {"item": list("bbaacc"), "rater": list("uvuvuv"), "label": list("ynyyny")}
+    table = bz.assign(bz.fit(bz.find("dawid_skene")(), bz.read(bz.find("dawid_skene"), rows), "map", seed=1))
+    assert table["item"].tolist() == ["b", "a", "c"]
+    assert set(table["component"]) <= {"y", "n"}

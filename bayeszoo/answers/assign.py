@@ -105,10 +105,10 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     Returns
     -------
     pandas.DataFrame
-        One row a data row, numbered as in the table read. ``component``: the label of the most probable component,
-        which has the smallest expected 0-1 loss; ``expected_loss``: the probability that it is wrong; then ``p[1]``,
-        ...: the probability of each component, and ``mcse[1]``, ...: its Monte Carlo standard error (NaN of a point
-        estimate).
+        One row a data row, numbered as in the table read; ``item``, where items are rated. ``component``: the label of
+        the most probable component, which has the smallest expected 0-1 loss; ``expected_loss``: the probability that
+        it is wrong; then ``p[1]``, ...: the probability of each component, and ``mcse[1]``, ...: its Monte Carlo
+        standard error (NaN of a point estimate).
         ``attrs["expected_errors"]`` is the expected number of rows with a wrong label. All is NaN of a row that no
         component can give at some draw, such as a document with a word that an estimate gives probability 0;
         ``attrs["impossible"]`` lists these rows. Of a latent variable that is a
@@ -177,13 +177,20 @@ def _batches(chains: int, draws: int, cells: int) -> int:
     return next((draws // size for size in divisors if chains * (draws // size) * cells <= _HELD), 1)
 
 
+def _names_of_rows(model: Latent, data: Data) -> dict[str, np.ndarray]:
+    """Return the names of items or documents, where rows have any: a file need not hold them in order."""
+    axis = model.inputs.row_names
+    return {} if axis is None or axis not in data else {axis: data[axis]}
+
+
 def _frame(model: Latent, data: Data, assigned: Assignments | Latents) -> pd.DataFrame:
     if isinstance(assigned, Latents):
         return by_row({"mean": assigned.mean, "sd_of_means": assigned.sd_of_means, "mcse_mean": assigned.mcse}, data)
     axis, numbered = exchangeable_axis(model) or model.component_axis, np.arange(1, assigned.probability.shape[1] + 1)
     labels, impossible = np.asarray(model.coords(data).get(axis, numbered)), assigned.impossible
     component = labels[assigned.label]
-    columns = {"component": np.where(impossible, np.nan, component) if impossible.any() else component}
+    columns = _names_of_rows(model, data)
+    columns |= {"component": np.where(impossible, np.nan, component) if impossible.any() else component}
     columns |= {"expected_loss": assigned.expected_loss}
     columns |= labelled("p", labels, assigned.probability) | labelled("mcse", labels, assigned.mcse)
     frame = by_row(columns, data)
