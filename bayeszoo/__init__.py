@@ -54,6 +54,7 @@ from bayeszoo.model.over import over
 from bayeszoo.model.update import stream, update
 from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.plots.families.classes import plot_calibration, plot_roc
+from bayeszoo.plots.families.discriminants import plot_discriminants
 from bayeszoo.plots.families.effects import plot_effects, plot_slopes
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.families.lasso_path import plot_lasso_path
@@ -95,7 +96,7 @@ __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "svm"]
 # Pictures and the page.
-__all__ += ["plot_calibration", "plot_roc"]
+__all__ += ["plot_calibration", "plot_discriminants", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
 __all__ += ["plot_pooling", "plot_predictive_check", "plot_residuals", "plot_scree", "plot_select", "plot_slopes"]
 __all__ += ["plot_states", "plot_topics", "plots", "report"]

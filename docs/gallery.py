@@ -67,6 +67,8 @@ def _figure(kind: Any) -> Any:
         return bz.plot_topics(fitted(kind.name, "vb"), top=6, untrusted=True)  # which the picture says
     if "factor" in _axes(kind):
         return _small(bz.plot_biplot(fitted(kind.name, "map")))
+    if "class" in _axes(kind) and "real" in _axes(kind):
+        return _small(bz.plot_discriminants(fitted(kind.name, "exact")))
     if "component" in _axes(kind):
         return _clusters(kind)
     return _posterior(kind)

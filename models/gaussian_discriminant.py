@@ -22,6 +22,7 @@ import scipy
 
 from bayeszoo.data.inputs import Labelled
 from bayeszoo.errors import NumericalError
+from bayeszoo.families.classes.discriminants import discriminants
 from bayeszoo.families.classes.gaussian import GaussianFeatures
 from bayeszoo.families.classes.model import ClassConditional, ClassStats
 from bayeszoo.model import Axes, Example, Values, positive
@@ -51,13 +52,14 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
     alpha: float = positive(1.0, "prior alpha", axes=("class",))
 
     inputs = Labelled("y", kinds=("reals",), maskable=False)
-    nonnegative, probabilities = ("covariances", "distance"), ("shares", "least_error")
+    nonnegative, probabilities = ("covariances", "distance", "variance_ratio"), ("shares", "least_error")
     examples = (Example("iris.csv", "150 flowers of three species, cm", "Fisher 1936", {"target": "species"}),)
 
     @property
     def dims(self) -> Axes:  # type: ignore[override]
-        """The axes of the parameters, and of Fisher's direction."""
-        return {**super().dims, **({"direction": ("real",)} if self.covariance == "tied" else {})}
+        """The axes of the parameters, of Fisher's direction, and of the discriminant coordinates."""
+        tied: Axes = {"direction": ("real",), "variance_ratio": ("coordinate",)}
+        return {**super().dims, **(tied if self.covariance == "tied" else {})}
 
     @classmethod
     def weak(cls, data: Values) -> GaussianDiscriminant:
@@ -76,11 +78,14 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
     def derived(self, params: Values) -> dict[str, Any]:
         """Return of two classes with one covariance Fisher's direction, Sigma^-1 (mu_1 - mu_2), and what it tells.
 
-        That is the Mahalanobis distance of the means, and the least share of wrong decisions, at the shares.
+        That is the Mahalanobis distance of the means, and the least share of wrong decisions, at the shares. Of more
+        classes, the ratio of the variances between and within classes along each discriminant coordinate.
         """
         shares, means = np.asarray(params["shares"]), np.asarray(params["means"])
-        if self.covariance != "tied" or shares.shape[-1] != 2:
+        if self.covariance != "tied" or shares.shape[-1] == 1:
             return {}
+        if shares.shape[-1] > 2:
+            return {"variance_ratio": discriminants(shares, means, params["covariances"]).ratios}
         between = means[..., 0, :] - means[..., 1, :]
         direction = np.linalg.solve(params["covariances"], between[..., None])[..., 0]
         distance = np.sqrt(np.sum(between * direction, axis=-1))

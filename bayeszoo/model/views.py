@@ -15,6 +15,7 @@ class View(StrEnum):
     FACTORS = "factors"
     COMPONENTS = "components"
     CLASSES = "classes"
+    DISCRIMINANTS = "discriminants"
     PATH = "path"
 
 

@@ -20,6 +20,7 @@ from bayeszoo.model.linear_predictor import has_slopes
 from bayeszoo.model.views import FIRST_SCREENS, View
 from bayeszoo.plots.drawable import with_draws, withheld
 from bayeszoo.plots.families.classes import plot_classes
+from bayeszoo.plots.families.discriminants import can_be_drawn, plot_discriminants
 from bayeszoo.plots.families.effects import (
     MOST_EFFECTS,
     MOST_SLOPES,
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROWS_SHOWN = 12
+_PLANE = "Rows along the axes on which the class means differ most, in standard deviations within classes. Ellipses "
+_PLANE += "hold 95% of a class; boundaries, where the plane decides, are at the posterior means (bold) and at 50 draws."
 
 
 class Answer(NamedTuple):
@@ -193,7 +196,8 @@ def classes(tree: xr.DataTree) -> Section:
     said += [Words(ABOUT_PLUGGED_IN, "note")] * (fit.kind == "point estimate")
     decided = table(*confusion_rows(confusion(frame)), "True classes by decision, where every mistake costs the same")
     scores = table(*score_rows(attributes), "Scores of one trial", sortable=False)
-    return Section("classes", "Classes", [drawn, decided, scores, *said])
+    plane = [picture(partial(plot_discriminants, tree), "coordinates", _PLANE)] * can_be_drawn(fit)
+    return Section("classes", "Classes", [drawn, *plane, decided, scores, *said])
 
 
 def responsibilities(tree: xr.DataTree) -> Answer:

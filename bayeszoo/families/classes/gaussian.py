@@ -13,6 +13,7 @@ from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianC
 from bayeszoo.model.base import Axes, Model, Values
 from bayeszoo.model.fields import covariance as scale_matrix
 from bayeszoo.model.fields import plain, positive, real
+from bayeszoo.model.views import View
 
 AXES: dict[str, tuple[str, ...]] = {
     **{"full": ("class", "real", "real_2"), "tied": ("real", "real_2")},
@@ -45,9 +46,14 @@ class GaussianFeatures(Model, family=True):
         """The axes of the parameters."""
         return {"shares": ("class",), "means": ("class", "real"), "covariances": AXES[self.covariance]}
 
+    def views(self) -> frozenset[View]:
+        """Return those of all models, and the plane of the discriminant coordinates."""
+        return super().views() | {View.DISCRIMINANTS}
+
     def coords(self, data: Values) -> dict[str, Any]:
-        """Return the names of classes and features, the latter for both axes of a matrix."""
-        return {**super().coords(data), "real_2": data["real"]}
+        """Return the names of classes and features, the latter for both axes of a matrix, and of discriminants."""
+        coordinates = np.arange(1, min(len(data["real"]), len(data["class"]) - 1) + 1)
+        return {**super().coords(data), "real_2": data["real"], "coordinate": coordinates}
 
     @staticmethod
     def weak_features(data: Values) -> dict[str, Any]:
