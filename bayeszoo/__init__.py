@@ -18,6 +18,7 @@ from bayeszoo.answers.classes.scores import calibration, confusion, roc
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.answers.group_estimates import group_estimates
+from bayeszoo.answers.information import entropy, kl, mutual_information
 from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
@@ -57,6 +58,7 @@ from bayeszoo.plots.families.classes import plot_calibration, plot_roc
 from bayeszoo.plots.families.discriminants import plot_discriminants
 from bayeszoo.plots.families.effects import plot_effects, plot_slopes
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.families.information import plot_information
 from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
@@ -87,6 +89,7 @@ __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "sa
 __all__ += ["facts", "joint_covariance", "view"]
 # What a fit is asked.
 __all__ += ["calibration", "classify", "confusion", "explain", "roc"]
+__all__ += ["entropy", "kl", "mutual_information"]
 __all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates", "predict", "predictive_check"]
 __all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
@@ -96,7 +99,7 @@ __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "svm"]
 # Pictures and the page.
-__all__ += ["plot_calibration", "plot_discriminants", "plot_roc"]
+__all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
 __all__ += ["plot_pooling", "plot_predictive_check", "plot_residuals", "plot_scree", "plot_select", "plot_slopes"]
 __all__ += ["plot_states", "plot_topics", "plots", "report"]

@@ -20,6 +20,7 @@ from bayeszoo.data.inputs import Transitions
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.discrete import Categorical as CategoricalRows
+from bayeszoo.distributions.information import entropy
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.model import Axes, BlockModel, Values, plain, positive
@@ -105,6 +106,11 @@ class MarkovChain(BlockModel[Counts]):
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return each row's categorical distribution; P of shape (..., contexts, symbols) gives (..., rows)."""
         return CategoricalRows(np.asarray(params["P"])[..., data["previous"], :])
+
+    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the entropy rate of a chain of the first order: a step's, in the long run."""
+        p = np.asarray(params["P"])
+        return {"entropy rate": np.sum(stationary(p) * entropy(p), axis=-1)} if p.shape[-1] == p.shape[-2] else {}
 
     def derived(self, params: Values) -> dict[str, Any]:
         """Return the stationary distribution of a chain of the first order."""

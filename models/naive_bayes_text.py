@@ -20,6 +20,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import LabelledDocuments
 from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.information import information_of_words
 from bayeszoo.families.classes.model import ClassConditional, ClassStats
 from bayeszoo.model import Axes, Example, Values, plain, positive
 
@@ -62,6 +63,10 @@ class NaiveBayesText(ClassConditional):
     def fields_of_features(self, law: Categorical) -> dict[str, Any]:
         """Return the field that stands for the prior of the words."""
         return {"eta": plain(law.alpha)}
+
+    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the mutual information (...) of the class and whether a word that is drawn is the one named."""
+        return dict(zip(map(str, data["count"]), information_of_words(params["shares"], params["theta"]), strict=True))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw parameters from the prior and ``size`` documents; without known labels of 3 classes and 3 words."""

@@ -11,6 +11,7 @@ hand. Murphy 2012, section 4.6.3; Gelman et al., BDA3, section 3.6; PRML, sectio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
 import lazy_loader
@@ -19,6 +20,7 @@ import numpy as np
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
+from bayeszoo.distributions.information import information_of_columns
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices
 from bayeszoo.distributions.wishart import GaussianRows
@@ -87,6 +89,14 @@ class NormalInverseWishart(BlockModel[Moments]):
         params = self.block().rvs((), rng)
         rows = rng.multivariate_normal(params["mu"], params["Sigma"], size, method="cholesky")
         return params, {"Y": rows, "column": np.array([f"x{j + 1}" for j in range(self._size)])}
+
+    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the mutual information (...) of each pair of up to 50 columns, and the total correlation of all."""
+        names, sigma = list(map(str, data["column"])), np.asarray(params["Sigma"])
+        pairs = combinations(range(len(names)), 2) if len(names) <= 50 else ()
+        sets = list(dict.fromkeys([*pairs, *[tuple(range(len(names)))] * (len(names) > 1)]))
+        each = (information_of_columns(sigma[..., list(own), :][..., list(own)]) for own in sets)
+        return dict(zip([", ".join(names[j] for j in own) for own in sets], each, strict=True))
 
     def declare(self, data: Values) -> Any:
         """Declare one Gaussian row of D numbers a row."""

@@ -26,7 +26,7 @@ README = ROOT / "README.md"
 MISPRINTS = ROOT / "docs" / "misprints.md"
 PAGES = [README, *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/guide/*.md"))]
 BLOCK = re.compile(r"^(<!-- slow -->\n)?( *)```(console|pycon|python)\n(.*?)^\2```", re.M | re.S)
-SAMPLED = re.compile(r"nuts|gibbs|advi|laplace|smc|svm")
+SAMPLED = re.compile(r"nuts|gibbs|advi|laplace|smc|svm|information")
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 

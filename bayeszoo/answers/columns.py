@@ -1,12 +1,14 @@
-"""Moments as columns of a table, and which of them are withheld, row by row and in a line each."""
+"""Moments and events as columns of a table, their errors, and which are withheld, row by row and in a line each."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.tails import Moments
 
 if TYPE_CHECKING:
@@ -38,3 +40,20 @@ def _line(text: str, index: pd.Index) -> str:
     labels = list(dict.fromkeys(map(str, index.get_level_values(0))))
     more = ", ..." if len(labels) > _MOST_NAMED else ""
     return f"{names} of {index.names[0]}{'s' * (len(labels) > 1)} {', '.join(labels[:_MOST_NAMED])}{more}: {why}"
+
+
+def error_of_mean(values: np.ndarray, kind: str, whole: np.ndarray | None = None) -> np.ndarray:
+    """Return the Monte Carlo error of the mean of values (chain, draw, ...), independent unless "sampled".
+
+    Events that all draws agree on have that of one over the effective number of the draws, by the quantities ``whole``.
+    """
+    draws = values.shape[0] * values.shape[1]
+    is_sampled = kind == "sampled"
+    error = diagnostics.mcse(values) if is_sampled else values.std((0, 1), ddof=1) / math.sqrt(draws)
+    if whole is None:
+        return error
+    agreed = np.ptp(values, (0, 1)) == 0
+    sizes = np.full(error.shape, float(draws))
+    if is_sampled and agreed.any():
+        sizes[agreed] = diagnostics.ess(whole[..., agreed])
+    return np.where(agreed, 1 / sizes, error)

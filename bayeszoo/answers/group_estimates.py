@@ -9,10 +9,10 @@ import lazy_loader
 import numpy as np
 import scipy
 
+from bayeszoo.answers.columns import error_of_mean
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import diagnostics
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional
 from bayeszoo.model.views import View
@@ -123,32 +123,18 @@ def _shrunk(fit: Fit) -> Columns:
     weight = model.shrinkage(outer, fit.data)
     if weight is None:
         return dict.fromkeys(("shrinkage", "mcse_shrinkage"), np.full(len(fit.data[GROUP]), np.nan))
-    error = np.full(weight.shape[2], np.nan) if fit.kind == "point estimate" else _mcse(weight, fit)
+    error = np.full(weight.shape[2], np.nan) if fit.kind == "point estimate" else error_of_mean(weight, fit.kind)
     return {"shrinkage": weight.mean((0, 1)), "mcse_shrinkage": error}
 
 
 def _ranks(theta: np.ndarray, fit: Fit) -> Columns:
     """Rank the groups in each joint draw, shape (chain, draw, group), from the highest; equal ones share ranks."""
     ranks = scipy.stats.rankdata(-theta, axis=-1)
-    columns = {"rank": ranks.mean((0, 1)), "mcse_rank": _mcse(ranks, fit)}
+    columns = {"rank": ranks.mean((0, 1)), "mcse_rank": error_of_mean(ranks, fit.kind)}
     bounds = np.quantile(ranks, _INTERVAL, axis=(0, 1), method="inverted_cdf")
     columns |= dict(zip(("rank_q025", "rank_q975"), bounds, strict=True))
     for name, end in (("p_highest", theta.max(-1)), ("p_lowest", theta.min(-1))):
         is_it = theta == end[..., None]
         share = is_it / is_it.sum(-1, keepdims=True)
-        columns |= {name: share.mean((0, 1)), f"mcse_{name}": _mcse(share, fit, theta)}
+        columns |= {name: share.mean((0, 1)), f"mcse_{name}": error_of_mean(share, fit.kind, theta)}
     return columns
-
-
-def _mcse(values: np.ndarray, fit: Fit, whole: np.ndarray | None = None) -> np.ndarray:
-    """Return the Monte Carlo error of the mean; of events that all draws agree on, one over their effective number."""
-    draws = values.shape[0] * values.shape[1]
-    is_sampled = fit.kind == "sampled"
-    error = diagnostics.mcse(values) if is_sampled else values.std((0, 1), ddof=1) / math.sqrt(draws)
-    if whole is None:
-        return error
-    agreed = np.ptp(values, (0, 1)) == 0
-    sizes = np.full(error.shape, float(draws))
-    if is_sampled and agreed.any():
-        sizes[agreed] = diagnostics.ess(whole[..., agreed])
-    return np.where(agreed, 1 / sizes, error)

@@ -109,6 +109,16 @@ def _digamma_less_log_of_many(x: np.ndarray) -> np.ndarray:
     return -0.5 / x - terms
 
 
+def trigamma_excess(x: npt.ArrayLike) -> np.ndarray:
+    """Return x trigamma(x) - 1, from 32 on by its series (Abramowitz and Stegun 1964, 6.4.12): both are near 1."""
+    return _by_size(x, 32.0, lambda x: x * scipy.special.polygamma(1, x) - 1, _trigamma_excess_of_many)
+
+
+def _trigamma_excess_of_many(x: np.ndarray) -> np.ndarray:
+    inverse = x**-2
+    return 0.5 / x + inverse * (1 / 6 - inverse * (1 / 30 - inverse * (1 / 42 - inverse / 30)))
+
+
 def gamma_divergence(shape: Any, rate: Any, other_shape: Any, other_rate: Any) -> np.ndarray:
     """Return KL(Gamma(shape, rate) || Gamma(other_shape, other_rate)) in nats."""
     of_shapes = (shape - other_shape) * digamma_less_log(shape) + log_peak(shape) - log_peak(other_shape)

@@ -178,6 +178,24 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
         """Return the model whose prior is this model's posterior."""
         return self.from_block(self.block(stats).updated(stats))
 
+    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the entropy of a row, where there is one law of all rows."""
+        block: object = self.block(self.statistics(data))
+        entropy = block.entropy(params) if isinstance(block, Block) and block.axes == () else None
+        return {} if entropy is None else {"entropy": entropy}
+
+    def entropy_moments(self, stats: S) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return mean and sd of the entropy of a row under the posterior; None where they have no closed form."""
+        block: object = self.block(stats).updated(stats)
+        return block.entropy_moments() if isinstance(block, Block) and block.axes == () else None
+
+    def row_divergence(self, params: Values, other: Self, others: Values, data: Values) -> np.ndarray | None:
+        """Return KL of a row, where there is one law of all rows."""
+        stats = self.statistics(data)
+        own: Any = self.block(stats)
+        is_one_law = isinstance(own, Block) and own.axes == ()
+        return own.row_divergence(params, other.block(stats), others) if is_one_law else None
+
     def moments_below(self, data: Values) -> float:
         """Return the order below which moments of a new row exist, by the posterior."""
         stats = self.statistics(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy
@@ -21,6 +21,22 @@ class Observable(Model, family=True):
     @abstractmethod
     def likelihood(self, params: Values, data: Values) -> Any:
         """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
+
+    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return mutual informations (...) in nats by name; none by default.
+
+        They are of the class and each feature, where these have a distribution, else of columns of a row. NaN where
+        they are not known to 1e-7. Leading axes of the parameters are draws.
+        """
+        return {}
+
+    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the entropy (...) of a row in nats by what it is of; differential of numbers. None by default."""
+        return {}
+
+    def row_divergence(self, params: Values, other: Self, others: Values, data: Values) -> np.ndarray | None:
+        """Return KL(row || row of another model of the class at other parameters) (...); None where not known."""
+        return None
 
     def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the parameters: they are independent of those seen."""
@@ -62,6 +78,10 @@ class Classifies(Observable, family=True):
     def log_terms_of_rows(self, stats: Any, data: Values) -> dict[str, np.ndarray] | None:
         """Return terms (rows, K) that add up to the log density of class and features; None where there are none."""
         return None
+
+    def counts_of_levels(self, stats: Any) -> dict[str, np.ndarray]:
+        """Return how often each level of a feature occurred in each class, (K, L), by feature; others are left out."""
+        return {}
 
     @classmethod
     def has_law_of_features(cls) -> bool:

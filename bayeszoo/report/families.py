@@ -12,6 +12,7 @@ from bayeszoo.answers.assign import assign
 from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.scores import confusion
 from bayeszoo.answers.group_estimates import group_estimates
+from bayeszoo.answers.information import has_information, mutual_information
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
@@ -30,6 +31,7 @@ from bayeszoo.plots.families.effects import (
     slopes,
 )
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.families.information import plot_information
 from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
@@ -197,7 +199,16 @@ def classes(tree: xr.DataTree) -> Section:
     decided = table(*confusion_rows(confusion(frame)), "True classes by decision, where every mistake costs the same")
     scores = table(*score_rows(attributes), "Scores of one trial", sortable=False)
     plane = [picture(partial(plot_discriminants, tree), "coordinates", _PLANE)] * can_be_drawn(fit)
-    return Section("classes", "Classes", [drawn, *plane, decided, scores, *said])
+    return Section("classes", "Classes", [drawn, *plane, decided, scores, *said, *_telling(tree)])
+
+
+def _telling(tree: xr.DataTree) -> list[Any]:
+    """Draw how much each feature tells of the class, where features have a distribution."""
+    fit = Fit(tree)
+    if fit.kind == "point estimate" or not has_information(fit.model):
+        return []
+    caption = "How much each feature tells of the class by itself; dashed: the entropy of the class, the most it could."
+    return [picture(lambda: plot_information(mutual_information(tree)), "mutual information with the class", caption)]
 
 
 def responsibilities(tree: xr.DataTree) -> Answer:

@@ -103,8 +103,8 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
         if closed and kind == "exact" and not _is_of_moments(closed):  # no summary of draws, which would import ArviZ
             summary = closed
         else:
-            summary_of_draws, variable = partial(_of_draws, values, kind), tree[group].variables[name]
-            measured = fit.once(f"{kind} summary of {group}/{name}", variable, summary_of_draws)
+            compute, variable = partial(summary_of_draws, values, kind), tree[group].variables[name]
+            measured = fit.once(f"{kind} summary of {group}/{name}", variable, compute)
             true = posterior_of(tree, name) if kind == "approximate" else closed
             has_exact_moments = closed is not None and kind == "exact"
             tails = None if has_exact_moments else _tails(tree, group, name)
@@ -218,7 +218,7 @@ def _closed_form(exact: xr.DataArray) -> Summary:
     return {**_EMPTY, **closed}
 
 
-def _of_draws(values: np.ndarray, kind: str) -> Summary:
+def summary_of_draws(values: np.ndarray, kind: str) -> Summary:
     """Summarize draws of shape (chain, draw, ...)."""
     if kind == "point estimate":
         return {**_EMPTY, "mean": values[0, 0]}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy
 
-from bayeszoo.distributions import dirichlet, frozen
+from bayeszoo.distributions import dirichlet, frozen, information
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import log_beta_ratio, sum_of_others
@@ -153,6 +153,18 @@ class Categorical(Block[Counts]):
         total = stats.counts.sum(axis=-1, keepdims=True)
         self._require_observed(total)
         return {self.names[0]: stats.counts / total}
+
+    def entropy(self, params: Values) -> np.ndarray:
+        """Return -sum p log p, (..., *axes)."""
+        return information.entropy(np.asarray(params[self.names[0]]))
+
+    def entropy_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and sd of the entropy, (*axes)."""
+        return information.mean_entropy(self.alpha), information.sd_entropy(self.alpha)
+
+    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+        """Return sum p log(p / q), (..., *axes)."""
+        return information.divergence(np.asarray(params[self.names[0]]), np.asarray(others[other.names[0]]))
 
     def log_each(self, params: Values) -> np.ndarray:
         """Log Dirichlet density, (..., *axes)."""
@@ -301,6 +313,19 @@ class Bernoulli(Block[Trials]):
         """Return the chances."""
         return np.asarray(params[self.names[0]])
 
+    def entropy(self, params: Values) -> np.ndarray:
+        """Return the entropy of a trial, (..., *axes)."""
+        return information.entropy(_both(params[self.names[0]]))
+
+    def entropy_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and sd of the entropy, (*axes)."""
+        alpha = np.stack([self.a, self.b], axis=-1)
+        return information.mean_entropy(alpha), information.sd_entropy(alpha)
+
+    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+        """Return KL of a trial, (..., *axes)."""
+        return information.divergence(_both(params[self.names[0]]), _both(others[other.names[0]]))
+
     def typical(self) -> dict[str, np.ndarray]:
         """Return the means."""
         return {self.names[0]: self.a / (self.a + self.b)}
@@ -333,3 +358,8 @@ class Bernoulli(Block[Trials]):
     def marginals(self) -> dict[str, Marginal]:
         """Return Beta distributions."""
         return {self.names[0]: frozen.beta(self.a, self.b)}
+
+
+def _both(p: np.ndarray) -> np.ndarray:
+    """Return the chances of yes and no, (..., 2)."""
+    return np.stack([p, 1 - np.asarray(p)], axis=-1)

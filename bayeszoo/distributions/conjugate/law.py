@@ -194,6 +194,18 @@ class Block[S: Stats](Law[S]):
     def each(self, rows: Values) -> S:
         """Return the statistics of each row by itself, (n, 1..., *own)."""
 
+    def entropy(self, params: Values) -> np.ndarray | None:
+        """Return the entropy of a row (..., *axes) in nats, of numbers the differential one; None where not known."""
+        return None
+
+    def entropy_moments(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return mean and sd of `entropy` under this distribution, (*axes); None where they have no closed form."""
+        return None
+
+    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray | None:
+        """Return KL(row || row of another block at other parameters) in nats, (..., *axes); None where not known."""
+        return None
+
     @abstractmethod
     def mode(self) -> dict[str, np.ndarray]:
         """Return where the density is highest, in the constrained space; `NumericalError` where it has no maximum."""

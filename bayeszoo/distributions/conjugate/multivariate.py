@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from bayeszoo.distributions import frozen
+from bayeszoo.distributions import frozen, information
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.covariance import covariance_of_entries
 from bayeszoo.distributions.posterior import Marginal
@@ -158,6 +158,19 @@ class MultivariateNormal(Block[Moments]):
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the means, (..., *axes, D)."""
         return np.asarray(params[self.names[0]])
+
+    def entropy(self, params: Values) -> np.ndarray:
+        """Return the differential entropy of a row, (..., *axes)."""
+        log_det = self.structure.repeat * self.structure.log_det(self.factors(params[self.names[1]]))
+        return information.entropy_of_normals(log_det, self.columns)
+
+    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+        """Return KL of a row, (..., *axes)."""
+        (mean, covariance), (m, v) = (
+            (values[block.names[0]], block.structure.matrix(block.spread_out(values[block.names[1]])))
+            for block, values in ((self, params), (other, others))
+        )
+        return information.divergence_of_normals(mean, covariance, m, v)
 
     def typical(self) -> dict[str, np.ndarray]:
         """Return means, and the inverses of the mean precisions."""

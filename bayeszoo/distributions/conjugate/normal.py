@@ -9,8 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
-from bayeszoo.distributions import frozen
+from bayeszoo.distributions import frozen, information
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import digamma_less_log, gamma_divergence, log_gamma, log_normal, log_rising
@@ -144,6 +145,23 @@ class Normal(Block[Moments]):
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the means."""
         return np.asarray(self.means_and_variances(params)[0])
+
+    def entropy(self, params: Values) -> np.ndarray:
+        """Return the differential entropy of a number, (..., *axes)."""
+        _, variance = self.means_and_variances(params)
+        shape = np.shape(params[self.names[0]])
+        return np.broadcast_to(information.entropy_of_normals(np.log(variance), 1), shape)
+
+    def entropy_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and sd of the entropy, (*axes): the log of a variance is that of an inverse gamma variable."""
+        mean = information.entropy_of_normals(-np.asarray(self.expected_log_precision), 1)
+        sd = np.sqrt(scipy.special.polygamma(1, self.a)) / 2 if self.variance is None else 0.0
+        return mean + np.zeros(self.axes), sd + np.zeros(self.axes)
+
+    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+        """Return KL of a number, (..., *axes)."""
+        (mean, variance), (m, v) = self.means_and_variances(params), other.means_and_variances(others)
+        return np.asarray((variance / v - 1 - np.log(variance / v) + np.square(mean - m) / v) / 2)
 
     def typical(self) -> dict[str, np.ndarray]:
         """Return means, and the inverses of the mean precisions, or these."""

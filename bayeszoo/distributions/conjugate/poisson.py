@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayeszoo.distributions import frozen
+from bayeszoo.distributions import frozen, information
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import (
@@ -81,6 +81,14 @@ class Poisson(Block[Events]):
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the rates: the mean of a count of exposure 1."""
         return np.asarray(params[self.names[0]])
+
+    def entropy(self, params: Values) -> np.ndarray:
+        """Return the entropy of a count of exposure 1, (..., *axes)."""
+        return information.entropy_of_rates(np.asarray(params[self.names[0]]))
+
+    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+        """Return KL of a count of exposure 1, (..., *axes): the deviance."""
+        return deviance(params[self.names[0]], others[other.names[0]])
 
     def typical(self) -> dict[str, np.ndarray]:
         """Return the means."""

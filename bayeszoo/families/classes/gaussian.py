@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayeszoo.distributions.information import information_of_normals
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
@@ -80,6 +81,13 @@ class GaussianFeatures(Model, family=True):
         """Return the fields that stand for a prior of means and covariances."""
         psi = law.structure.matrix(law.psi)
         return {"m0": plain(law.m), "kappa0": plain(law.kappa), "nu0": plain(law.nu), "Psi0": plain(psi)}
+
+    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the mutual information (...) of the class and each feature by itself."""
+        variances = self.features_law(data).variances(params["covariances"])
+        columns = zip(np.moveaxis(params["means"], -1, 0), np.moveaxis(variances, -1, 0), strict=True)
+        each = (information_of_normals(params["shares"], *column) for column in columns)
+        return dict(zip(map(str, data["real"]), each, strict=True))
 
     @staticmethod
     def draw_features(params: Values, classes: np.ndarray, law: Any, rng: np.random.Generator) -> np.ndarray:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bayeszoo.data.inputs import tables_of
+from bayeszoo.distributions import information as of_class
 from bayeszoo.distributions.conjugate.columns import Columns
 from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.product import Features
 from bayeszoo.distributions.conjugate.tables import Tables
+from bayeszoo.families.classes.model import ClassStats
 from bayeszoo.model.base import Axes, Model, Values
 from bayeszoo.model.fields import plain, positive, real
 
@@ -97,6 +101,21 @@ class MixedFeatures(Model, family=True):
         """Return the names of the features, kind by kind."""
         return [str(name) for axis in ("feature", "count", "real") for name in labels[axis]]
 
+    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the mutual information (...) of the class and each feature."""
+        shares = params["shares"]
+        levels = (of_class.information_of_levels(shares, params["theta"][..., list(at)]) for at in tables_of(data))
+        counts = (of_class.information_of_rates(shares, rates) for rates in _columns(params, "rates"))
+        pairs = zip(_columns(params, "means"), _columns(params, "variances"), strict=True)
+        reals = (of_class.information_of_normals(shares, *pair) for pair in pairs)
+        return dict(zip(self.feature_names(data), chain(levels, counts, reals), strict=True))
+
+    def counts_of_levels(self, stats: ClassStats) -> dict[str, np.ndarray]:
+        """Return how often each level of a feature occurred in each class, (K, L), by feature."""
+        names, tables = stats.labels["feature"].tolist(), tables_of(stats.labels)
+        counts = stats.parts[1].parts[0].counts if names else np.empty(0)
+        return {name: counts[:, list(places)] for name, places in zip(names, tables, strict=True)}
+
     @staticmethod
     def draw_features(
         params: Values, classes: np.ndarray, labels: Values, rng: np.random.Generator
@@ -111,6 +130,11 @@ class MixedFeatures(Model, family=True):
             params[name][classes] if name in params else np.empty((N, 0)) for name in ("rates", "means", "variances")
         )
         return {"levels": levels, "counts": rng.poisson(rates) * 1.0, "reals": rng.normal(means, np.sqrt(variances))}
+
+
+def _columns(params: Values, name: str) -> Iterator[np.ndarray]:
+    """Yield the parameters (..., K) of each column of a kind that there is."""
+    return iter(np.moveaxis(params[name], -1, 0)) if name in params else iter(())
 
 
 def _means(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,45 @@
+"""Mutual informations and entropies as rows of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.report.tables import estimate, number
+from bayeszoo.tools.information import CLASS_ENTROPY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HEADS = {"mean": "mean", "sd": "sd", "q025": "2.5%", "median": "median", "q975": "97.5%"}
+_OTHERS = {"p_highest": "P(highest)", "plug_in": "plug-in", "bias": "bias"}
+SPARE = ("sd", "median", "bias", "plug-in")
+"""Columns that are hidden first in a narrow terminal."""
+
+
+def information_rows(frame: pd.DataFrame, digits: int | None = None) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and a row a quantity, each number to the order of its Monte Carlo error."""
+    others = {key: head for key, head in _OTHERS.items() if key in frame}
+    columns = [str(frame.index.name), *_HEADS.values(), *others.values()]
+    return columns, [[str(label), *_cells(row, others, digits)] for label, row in frame.iterrows()]
+
+
+def _cells(row: pd.Series, others: dict[str, str], digits: int | None) -> list[str]:
+    first = [estimate(row[key], row[f"mcse_{key}"], digits) for key in _HEADS]
+    last = [
+        estimate(row[key], row["mcse_p_highest"]) if key == "p_highest" else number(row[key], digits or 3)
+        for key in others
+    ]
+    return first + last
+
+
+def about_information(whole: dict[str, Any], has_plug_in: bool) -> list[str]:
+    """Say which number is what, in a line each."""
+    unit = whole["unit"]
+    lines = [f"Unit: {unit}. It is never negative: a feature that tells nothing has an interval just above 0."]
+    if CLASS_ENTROPY in whole:
+        most = number(whole[CLASS_ENTROPY], 3)
+        lines.append(f"The most that a feature can tell, the entropy of the class: {most} {unit}.")
+        lines.append("Features are taken one by one: two that tell much may tell the same.")
+    if has_plug_in:
+        lines.append("plug-in: of the shares in the rows; it is too large by about the bias.")
+    return lines

@@ -1,0 +1,175 @@
+"""Entropy, divergence and mutual information of tables of counts, with their posterior under a Dirichlet prior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.table.table import shown
+from bayeszoo.distributions import information
+from bayeszoo.distributions.dirichlet import draw_dirichlet
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.streams import stream
+from bayeszoo.foundation.tails import LIMITS, moments
+from bayeszoo.results.summary import HEADLINE, MCSE, summary_of_draws
+from bayeszoo.tools.bootstrap import FEWEST_DRAWS
+
+pd = lazy_loader.load("pandas")
+
+COLUMNS = (*HEADLINE[:-1], *MCSE)
+"""Columns of every answer, in order: mean, sd and quantiles, and the Monte Carlo errors of these, 0 where exact."""
+CLASS_ENTROPY = "class_entropy"
+"""Where ``attrs`` has the entropy of the class, the most that a feature can tell."""
+NO_PLUG_IN = {"plug_in": np.nan, "bias": np.nan}
+UNITS = {"nats": 1.0, "bits": float(np.log(2))}
+"""Units of information, in nats."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """How the posterior of a table is taken: Dirichlet concentration of each cell, number of draws, and their seed."""
+
+    alpha: object = 1.0
+    draws: int = 4000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.draws, int) or self.draws < FEWEST_DRAWS:
+            raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(self.draws)}", "out_of_range")
+
+    def posterior(self, counts: np.ndarray) -> np.ndarray:
+        """Return alpha + counts, of the shape of the table."""
+        try:
+            alpha = np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), counts.shape)
+        except (TypeError, ValueError):
+            size = " x ".join(map(str, counts.shape))
+            raise InputError(f"alpha must be a number, or {size} of them as the table", "wrong_shape") from None
+        if not (np.isfinite(alpha) & (alpha > 0)).all():
+            raise InputError(f"alpha must be > 0 and finite, got {shown(alpha.min())}", "out_of_range")
+        return alpha + counts
+
+    def drawn(self, name: str, of: Callable[..., np.ndarray], *tables: np.ndarray) -> dict[str, Any]:
+        """Return the summary of a function of independent tables, each drawn from its Dirichlet posterior (...)."""
+        rng = stream(self.seed, name, [table.tolist() for table in tables], self.draws)
+        parts = []
+        for some in blocks(self.draws, sum(table.size for table in tables)):
+            size = min(some.stop, self.draws) - some.start
+            p = (draw_dirichlet(table.ravel(), size, rng).reshape(size, *table.shape) for table in tables)
+            parts.append(of(*p))
+        columns, _ = summarized(np.concatenate(parts)[None], "approximate")
+        return columns
+
+
+def summarized(values: np.ndarray, kind: str) -> tuple[dict[str, Any], np.ndarray]:
+    """Summarize draws (chain, draw, ...): moments and quantiles, their errors, and which moments are withheld and why.
+
+    A divergence may have no mean. NaN where there is none, as of a point estimate all but the first.
+    """
+    summary = summary_of_draws(values, kind)
+    columns = {key: np.full(values.shape[2:], np.nan) if summary[key] is None else summary[key] for key in COLUMNS}
+    if kind == "point estimate":
+        return columns, np.full(values.shape[2:], "", dtype=object)
+    known = moments(values, independent=kind != "sampled")
+    return columns | {name: getattr(known, name) for name in LIMITS}, known.withheld
+
+
+def table_of_counts(table: object, axes: int, name: str = "the table") -> np.ndarray:
+    """Return a table of counts as an array with one axis or two; `InputError` where it is none."""
+    table = list(table.values()) if isinstance(table, Mapping) else table
+    try:
+        counts = np.asarray(table)
+    except ValueError:
+        raise InputError(f"{name} is ragged: its rows have different lengths", "ragged") from None
+    if counts.dtype.kind not in "iufb":
+        hint = "count the rows first, as pandas.crosstab(a, b) does" if axes == 2 else "count the labels first"
+        raise InputError(f"{name} must hold counts, got {counts.dtype}", "wrong_type", hint=hint)
+    counts = counts.astype(np.float64)
+    if counts.ndim != axes or min(counts.shape, default=0) < 2:
+        wanted = "at least two counts" if axes == 1 else "at least two rows and two columns of counts"
+        raise InputError(f"{name} must have {wanted}, got shape {counts.shape}", "wrong_shape")
+    broken = ~((counts >= 0) & np.isfinite(counts) & (counts == np.floor(counts)))
+    if broken.any():
+        place = ", ".join(str(i + 1) for i in np.argwhere(broken)[0])
+        hint = "probabilities have no posterior: give the counts that they are from"
+        raise InputError(f"{name} has {counts[broken][0]:g} at ({place}), no count", "not_a_count", hint=hint)
+    return counts
+
+
+def entropy_of_counts(table: object, prior: Prior) -> dict[str, Any]:
+    """Return the posterior of the entropy, its mean and sd exact; the plug-in estimate, and its bias (Miller 1955)."""
+    counts = table_of_counts(table, 1)
+    alpha = prior.posterior(counts)
+    known = {"mean": float(information.mean_entropy(alpha)), "sd": float(information.sd_entropy(alpha)), "mcse_sd": 0.0}
+    total = counts.sum()
+    plug_in = float(information.entropy(counts / total)) if total else np.nan
+    bias = (1 - np.count_nonzero(counts)) / (2 * total) if total else np.nan
+    row = prior.drawn("entropy", information.entropy, alpha) | known | {"mcse_mean": 0.0}
+    return row | {"plug_in": plug_in, "bias": bias}
+
+
+def divergence_of_counts(table: object, other: object, prior: Prior) -> dict[str, Any]:
+    """Return the posterior of KL(p || q) of two tables, its mean exact; and the plug-in estimate."""
+    counts, against = table_of_counts(table, 1, "the first table"), table_of_counts(other, 1, "the second table")
+    against = _in_order(against, _labels(other), _labels(table))
+    if counts.shape != against.shape:
+        problem = f"the first table has {len(counts)} counts, the second {len(against)}"
+        raise InputError(problem, "wrong_shape", hint="give both the same categories, with 0 where one has none")
+    alpha, beta = prior.posterior(counts), prior.posterior(against)
+    row = prior.drawn("divergence", information.divergence, alpha, beta)
+    row |= {"mean": information.mean_divergence(alpha, beta), "mcse_mean": 0.0}
+    totals = counts.sum(), against.sum()
+    known = float(information.divergence(counts / totals[0], against / totals[1])) if min(totals) else np.nan
+    return row | {"plug_in": known, "bias": np.nan}
+
+
+def _labels(table: object) -> list[object] | None:
+    """Return the labels of a mapping or a series; None of other tables."""
+    index = table if isinstance(table, Mapping) else getattr(table, "index", None)
+    return None if index is None or callable(index) else list(index)
+
+
+def _in_order(counts: np.ndarray, labels: list[object] | None, wanted: list[object] | None) -> np.ndarray:
+    """Return counts with labels in the order of those of another table, where both have any."""
+    if labels is None or wanted is None or labels == wanted or len(labels) != len(wanted):
+        return counts
+    if {*labels} != {*wanted} or len({*labels}) < len(labels):
+        apart = next((label for label in labels if label not in wanted), labels[0])
+        raise InputError(f"the tables have other labels: {shown(apart)}", "labels_differ", hint="give both the same")
+    return counts[[labels.index(label) for label in wanted]]
+
+
+def information_of_counts(table: object, prior: Prior) -> dict[str, Any]:
+    """Return the posterior of the mutual information of rows and columns, its mean exact; and the plug-in estimate."""
+    counts = table_of_counts(table, 2)
+    alpha = prior.posterior(counts)
+    row = prior.drawn("mutual information", information.information, alpha)
+    row |= {"mean": information.mean_information(alpha), "mcse_mean": 0.0}
+    return row | plugged_in(counts)
+
+
+def plugged_in(counts: np.ndarray) -> dict[str, float]:
+    """Return the mutual information of the shares of a table (K, L), and how much too large that is (Miller 1955)."""
+    total = counts.sum()
+    if not total:
+        return NO_PLUG_IN
+    cells, rows, columns = (np.count_nonzero(each) for each in (counts, counts.sum(axis=1), counts.sum(axis=0)))
+    return {
+        "plug_in": float(information.information(counts / total)),
+        "bias": (cells - rows - columns + 1) / (2 * total),
+    }
+
+
+def in_units(frame: Any, bits: bool) -> Any:
+    """Return an answer in nats, or in bits, and say in ``attrs`` which."""
+    unit = "bits" if bits else "nats"
+    parts = [name for name in frame if name in (*COLUMNS, "plug_in", "bias")]
+    frame[parts] = frame[parts].astype(float) / UNITS[unit]
+    if CLASS_ENTROPY in frame.attrs:
+        frame.attrs[CLASS_ENTROPY] /= UNITS[unit]
+    frame.attrs["unit"] = unit
+    return frame
