@@ -184,6 +184,8 @@ def test_labels_are_matched():
         ("wrong_shape", bz.mutual_information, [[[1, 2]]], {}),
         ("wrong_type", bz.mutual_information, [pd.DataFrame({"a": list("xy"), "b": list("uv")})], {}),
         ("wrong_type", bz.entropy, [None], {}),
+        ("wrong_type", bz.entropy, [[True, False, True]], {}),
+        ("wrong_shape", bz.mutual_information, [pd.crosstab([0, 0, 1], [0, 1, 1], margins=True)], {}),
         ("ragged", bz.mutual_information, [[[1, 2], [3]]], {}),
         ("wrong_shape", bz.kl, [[1, 2], [1, 2, 3]], {}),
         ("labels_differ", bz.kl, [{"a": 1, "b": 2}, {"a": 1, "c": 2}], {}),
@@ -192,13 +194,21 @@ def test_labels_are_matched():
         ("out_of_range", bz.entropy, [[1, 2]], {"alpha": np.nan}),
         ("wrong_shape", bz.entropy, [[1, 2]], {"alpha": [1, 2, 3]}),
         ("wrong_shape", bz.entropy, [[1, 2]], {"alpha": "x"}),
+        ("out_of_range", bz.entropy, [[1, 2]], {"alpha": [1, -1]}),
         ("out_of_range", bz.entropy, [[1, 2]], {"draws": 10}),
+        ("out_of_range", bz.entropy, [[1, 2]], {"seed": -1}),
         ("not_a_fit", bz.plot_information, [bz.entropy([1, 2])], {}),
     ],
 )
 def test_bad_tables_are_refused(code, ask, tables, options):
     with raises(bz.InputError, code):
         ask(*tables, **options)
+
+
+def test_draws_that_underflow_tell_nothing_and_the_mean_stays():
+    row = bz.kl([1, 0], [0, 4], alpha=1e-3).iloc[0]
+    assert row["mean"] == pytest.approx(information.mean_divergence(np.array([1.001, 1e-3]), np.array([1e-3, 4.001])))
+    assert row[["sd", "q025", "median", "q975"]].isna().all()
 
 
 def test_no_rows_leave_the_prior():
@@ -210,7 +220,9 @@ def test_no_rows_leave_the_prior():
 # Classes and features at known parameters
 
 
-@pytest.mark.parametrize("rates", [[0.01, 0.02], [1.0, 3.0, 3.0], [0.0, 5.0], [200.0, 260.0], [3.0, 800.0]])
+@pytest.mark.parametrize(
+    "rates", [[0.01, 0.02], [1.0, 3.0, 3.0], [0.0, 5.0], [200.0, 260.0], [3.0, 800.0], [0.001, 900.0]]
+)
 def test_counts_are_sums(rates):
     rates, K = np.array(rates), len(rates)
     shares = np.arange(1, K + 1) / (K * (K + 1) / 2)
@@ -429,6 +441,23 @@ def test_what_quadrature_does_not_give_is_withheld(tree, monkeypatch):
     assert frame.index[-1] == "size"
     assert len(frame.attrs["withheld"]) == 1
     assert frame.drop("size")["mean"].notna().all()
+
+
+def test_many_classes_take_some_draws_and_too_many_are_refused():
+    rng, codes = np.random.default_rng(2), np.repeat(np.arange(101), 2)
+    labels = np.array([f"c{code:03d}" for code in range(101)])
+    frame = pd.DataFrame({"kind": labels[codes], "flag": np.array(["no", "yes"])[rng.integers(0, 2, 202)]})
+    frame["size"] = rng.normal(codes, 1.0)
+
+    def answer(rows, draws):
+        return bz.mutual_information(bz.fit(SPAM, bz.read(SPAM, rows, target="kind"), "exact", seed=1, draws=draws))
+
+    with raises(bz.InputError, "too_large", 101):
+        answer(frame, 100)
+    whole = answer(frame[["kind", "flag"]], 1000).iloc[0]
+    assert whole["mcse_mean"] == pytest.approx(whole["sd"] / np.sqrt(160), rel=0.01)
+    few = frame[codes < 30]
+    assert answer(few, 100)["mean"].between(0, np.log(30)).all()
 
 
 def test_fits_without_features_are_refused():

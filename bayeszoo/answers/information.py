@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 else:
     pd = lazy_loader.load("pandas")
 
+_MANY, _AT_MANY, _FEWEST_DRAWS = 20, 4000, 100
+"""Classes above which some draws are taken, how many there are then, and the fewest of more classes."""
 _UNKNOWN = "mutual information: quadrature does not give it to 1e-7 nats"
 
 
@@ -230,6 +233,8 @@ def _of_table(name: str, row: dict[str, Any], bits: bool) -> pd.DataFrame:
 def _of_fit(tree: xr.DataTree, options: dict[str, Any]) -> pd.DataFrame:
     fit, draws = _draws(tree, "mutual informations", options)
     model = fit.model
+    if isinstance(model, Classifies):
+        draws = _some(draws, len(model.classes(fit.like)))
     told = model.information(draws, fit.like) if isinstance(model, Observable) else {}
     if not told:
         problem = f"{model.name} has no distribution of class and features, nor of several columns"
@@ -237,7 +242,7 @@ def _of_fit(tree: xr.DataTree, options: dict[str, Any]) -> pd.DataFrame:
         raise InputError(problem, "no_closed_form", hint=hint)
     if not isinstance(model, Classifies):
         return _highest_first(_summarized(told, fit.kind, "columns"))
-    frame = _summarized(told, fit.kind, "feature")
+    frame = _summarized(told, fit.kind, "feature", is_bounded=True)
     counts = model.counts_of_levels(fit.stats) if isinstance(model, Sufficient) else {}
     plug_in = [plugged_in(counts[name]) if name in counts else NO_PLUG_IN for name in told]
     highest = _p_highest(np.stack(list(told.values()), axis=-1), fit.kind)
@@ -259,10 +264,18 @@ def _draws(tree: xr.DataTree, answer: str, options: Mapping[str, Any]) -> tuple[
     return fit, fit.draws()
 
 
-def _summarized(told: Mapping[str, np.ndarray], kind: str, name: str) -> pd.DataFrame:
+def _some(draws: Mapping[str, np.ndarray], classes: int) -> dict[str, np.ndarray]:
+    """Return draws at equal distances along each chain, fewer of many classes: the time grows as their square."""
+    total, length = math.prod(_sizes(draws)), _sizes(draws)[1]
+    most = max(_FEWEST_DRAWS, round(_AT_MANY * (_MANY / classes) ** 2))
+    step = max(1, total // most) if classes > _MANY else 1
+    return {name: values[:, :: min(step, max(length // 4, 1))] for name, values in draws.items()}
+
+
+def _summarized(told: Mapping[str, np.ndarray], kind: str, name: str, is_bounded: bool = False) -> pd.DataFrame:
     """Return a row for each quantity (chain, draw): moments and quantiles, and their Monte Carlo errors."""
     values = np.stack(list(told.values()), axis=-1)
-    columns, withheld = summarized(values, kind)
+    columns, withheld = summarized(values, kind, is_bounded)
     frame = pd.DataFrame(columns, index=pd.Index(list(told), name=name))
     return with_reasons(frame, np.where(np.isnan(values).any(axis=(0, 1)), _UNKNOWN, withheld))
 

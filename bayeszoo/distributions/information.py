@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions.special import digamma_less_log, log_poisson, trigamma_excess
+from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import blocks
 
 _MOST_COUNTS = 360
@@ -23,7 +24,9 @@ _EDGES = np.array([0.0, 0.7, 1.4, 2.2, 3.1, 4.2, 5.6, 8.5])
 """Distances from each mean, in sd, between which an integral over a mixture of normal distributions is taken."""
 _NODES, _CHECKED, _TOLERANCE = 10, 64, 1e-7
 """Nodes of each such part; points that are integrated with twice as many; nats by which these may differ."""
-_LEAST = 1e-300
+_MOST_CLASSES = 100
+"""Classes of which every density is computed wherever one of them has mass: a second for a hundred draws."""
+_LEAST, _LEAST_LOG, _FAR = 1e-300, -1e300, 600.0
 
 
 # At known probabilities
@@ -121,7 +124,7 @@ def entropy_of_rates(rates: np.ndarray) -> np.ndarray:
 
 def information_of_rates(shares: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Return the mutual information of a class of shares (..., K) and a count, Poisson of rates (..., K) in each."""
-    K = rates.shape[-1]
+    K = _few(rates.shape[-1])
     return _block_by_block(_information_of_rates, _MOST_COUNTS * K * K, shares, rates)
 
 
@@ -133,7 +136,8 @@ def _information_of_rates(shares: np.ndarray, rates: np.ndarray) -> np.ndarray:
     near = np.abs(gap) < own / 2
     slopes = np.where(near, np.log1p(np.where(near, gap / own, 0.0)), np.log(others) - np.log(own))
     log_ratio = counts[..., None] * slopes[:, :, None, :] - gap[:, :, None, :]  # of the mass in each class to the own
-    mixed = scipy.special.logsumexp(log_ratio, axis=-1, b=shares[:, None, None, :])
+    ratio = np.exp(np.minimum(log_ratio, _FAR))  # beyond it the own mass is nothing
+    mixed = np.log(np.maximum(np.einsum("nkmd,nd->nkm", ratio, shares), _LEAST))
     return -np.sum(shares * np.sum(width * np.exp(log_mass) * mixed, axis=-1), axis=-1)
 
 
@@ -187,7 +191,7 @@ def information_of_normals(shares: np.ndarray, means: np.ndarray, variances: np.
     By Gauss-Legendre quadrature between places where some density is a few sd from its mean. NaN throughout where twice
     as many nodes give another number at some of the points.
     """
-    K = means.shape[-1]
+    K = _few(means.shape[-1])
     width = _NODES * K * K * 2 * len(_EDGES)
     values = _block_by_block(_with_nodes(_NODES), width, shares, means, variances)
     some = np.unique(np.linspace(0, values.size - 1, min(values.size, _CHECKED)).round().astype(int))
@@ -207,15 +211,22 @@ def _with_nodes(nodes: int) -> Callable[..., np.ndarray]:
         ends = np.sort((means[..., None] + sd[..., None] * edges).reshape(len(means), -1), axis=1)
         half = np.diff(ends)[..., None] / 2
         x = (ends[:, :-1, None] + half + half * at)[..., None]  # (n, parts, nodes, 1)
-        scaled = (x - means[:, None, None, :]) / sd[:, None, None, :]
-        with np.errstate(divide="ignore", over="ignore"):
-            log_joint = np.log(shares / sd)[:, None, None, :] - np.square(scaled) / 2
-        log_share = scipy.special.log_softmax(log_joint, axis=-1)
-        gain = np.where(np.isfinite(log_share), log_share - np.log(np.maximum(shares, _LEAST))[:, None, None, :], 0.0)
-        told = np.sum(np.exp(log_joint) * gain, axis=-1) / math.sqrt(2 * math.pi)
-        return np.sum(told * weights * half, axis=(1, 2))
+        with np.errstate(over="ignore"):
+            log_density = np.square((x - means[:, None, None, :]) / sd[:, None, None, :])
+        log_density = np.maximum(-log_density / 2 - np.log(sd)[:, None, None, :], _LEAST_LOG)
+        joint = np.exp(log_density) * shares[:, None, None, :]
+        told = np.einsum("npxk,npxk->npx", joint, log_density) + scipy.special.entr(joint.sum(axis=-1))
+        return np.sum(told * weights * half, axis=(1, 2)) / math.sqrt(2 * math.pi)
 
     return some
+
+
+def _few(classes: int) -> int:
+    """Refuse classes whose mixture would take too long to integrate over."""
+    if classes > _MOST_CLASSES:
+        problem = f"{classes} classes are too many for the mutual information with a count or a number"
+        raise InputError(problem, "too_large", hint=f"at most {_MOST_CLASSES}; leave these features out")
+    return classes
 
 
 def _block_by_block(function: Callable[..., np.ndarray], width: int, *arrays: np.ndarray) -> np.ndarray:

@@ -207,7 +207,7 @@ def _telling(tree: xr.DataTree) -> list[Any]:
     fit = Fit(tree)
     if fit.kind == "point estimate" or not has_information(fit.model):
         return []
-    caption = "How much each feature tells of the class by itself; dashed: the entropy of the class, the most it could."
+    caption = "How much each feature tells of the class by itself; dashed, if near: the entropy of the class."
     return [picture(lambda: plot_information(mutual_information(tree)), "mutual information with the class", caption)]
 
 

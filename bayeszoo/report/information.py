@@ -34,12 +34,15 @@ def _cells(row: pd.Series, others: dict[str, str], digits: int | None) -> list[s
 
 def about_information(whole: dict[str, Any], has_plug_in: bool) -> list[str]:
     """Say which number is what, in a line each."""
-    unit = whole["unit"]
-    lines = [f"Unit: {unit}. It is never negative: a feature that tells nothing has an interval just above 0."]
+    unit, lines = whole["unit"], [f"Unit: {whole['unit']}."]
+    if whole["kind"] != "point estimate":
+        lines = [f"Unit: {unit}. It is never negative: where there is none, the interval lies just above 0."]
     if CLASS_ENTROPY in whole:
         most = number(whole[CLASS_ENTROPY], 3)
         lines.append(f"The most that a feature can tell, the entropy of the class: {most} {unit}.")
         lines.append("Features are taken one by one: two that tell much may tell the same.")
+    else:
+        lines.append("More than two columns have their total correlation.")
     if has_plug_in:
         lines.append("plug-in: of the shares in the rows; it is too large by about the bias.")
     return lines

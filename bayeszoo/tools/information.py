@@ -25,6 +25,7 @@ COLUMNS = (*HEADLINE[:-1], *MCSE)
 """Columns of every answer, in order: mean, sd and quantiles, and the Monte Carlo errors of these, 0 where exact."""
 CLASS_ENTROPY = "class_entropy"
 """Where ``attrs`` has the entropy of the class, the most that a feature can tell."""
+_UNDERFLOW = "mean, sd, quantiles: a probability is too small for a number in some draw; raise alpha"
 NO_PLUG_IN = {"plug_in": np.nan, "bias": np.nan}
 UNITS = {"nats": 1.0, "bits": float(np.log(2))}
 """Units of information, in nats."""
@@ -41,6 +42,8 @@ class Prior:
     def __post_init__(self) -> None:
         if not isinstance(self.draws, int) or self.draws < FEWEST_DRAWS:
             raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(self.draws)}", "out_of_range")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"seed must be a whole number >= 0, got {shown(self.seed)}", "out_of_range")
 
     def posterior(self, counts: np.ndarray) -> np.ndarray:
         """Return alpha + counts, of the shape of the table."""
@@ -53,7 +56,9 @@ class Prior:
             raise InputError(f"alpha must be > 0 and finite, got {shown(alpha.min())}", "out_of_range")
         return alpha + counts
 
-    def drawn(self, name: str, of: Callable[..., np.ndarray], *tables: np.ndarray) -> dict[str, Any]:
+    def drawn(
+        self, name: str, of: Callable[..., np.ndarray], *tables: np.ndarray, is_bounded: bool = True
+    ) -> dict[str, Any]:
         """Return the summary of a function of independent tables, each drawn from its Dirichlet posterior (...)."""
         rng = stream(self.seed, name, [table.tolist() for table in tables], self.draws)
         parts = []
@@ -61,18 +66,21 @@ class Prior:
             size = min(some.stop, self.draws) - some.start
             p = (draw_dirichlet(table.ravel(), size, rng).reshape(size, *table.shape) for table in tables)
             parts.append(of(*p))
-        columns, _ = summarized(np.concatenate(parts)[None], "approximate")
+        columns, _ = summarized(np.concatenate(parts)[None], "approximate", is_bounded)
         return columns
 
 
-def summarized(values: np.ndarray, kind: str) -> tuple[dict[str, Any], np.ndarray]:
+def summarized(values: np.ndarray, kind: str, is_bounded: bool) -> tuple[dict[str, Any], np.ndarray]:
     """Summarize draws (chain, draw, ...): moments and quantiles, their errors, and which moments are withheld and why.
 
-    A divergence may have no mean. NaN where there is none, as of a point estimate all but the first.
+    A divergence may have no mean; what ``is_bounded`` has all moments. NaN where there is none, as of a point estimate.
     """
+    nothing = dict.fromkeys(COLUMNS, np.full(values.shape[2:], np.nan))
+    if np.isinf(values).any():  # a probability has underflowed, whose logarithm is not known
+        return nothing, np.full(values.shape[2:], _UNDERFLOW, dtype=object)
     summary = summary_of_draws(values, kind)
-    columns = {key: np.full(values.shape[2:], np.nan) if summary[key] is None else summary[key] for key in COLUMNS}
-    if kind == "point estimate":
+    columns = nothing | {key: summary[key] for key in COLUMNS if summary[key] is not None}
+    if is_bounded or kind == "point estimate":
         return columns, np.full(values.shape[2:], "", dtype=object)
     known = moments(values, independent=kind != "sampled")
     return columns | {name: getattr(known, name) for name in LIMITS}, known.withheld
@@ -85,7 +93,7 @@ def table_of_counts(table: object, axes: int, name: str = "the table") -> np.nda
         counts = np.asarray(table)
     except ValueError:
         raise InputError(f"{name} is ragged: its rows have different lengths", "ragged") from None
-    if counts.dtype.kind not in "iufb":
+    if counts.dtype.kind not in "iuf":
         hint = "count the rows first, as pandas.crosstab(a, b) does" if axes == 2 else "count the labels first"
         raise InputError(f"{name} must hold counts, got {counts.dtype}", "wrong_type", hint=hint)
     counts = counts.astype(np.float64)
@@ -120,7 +128,7 @@ def divergence_of_counts(table: object, other: object, prior: Prior) -> dict[str
         problem = f"the first table has {len(counts)} counts, the second {len(against)}"
         raise InputError(problem, "wrong_shape", hint="give both the same categories, with 0 where one has none")
     alpha, beta = prior.posterior(counts), prior.posterior(against)
-    row = prior.drawn("divergence", information.divergence, alpha, beta)
+    row = prior.drawn("divergence", information.divergence, alpha, beta, is_bounded=False)
     row |= {"mean": information.mean_divergence(alpha, beta), "mcse_mean": 0.0}
     totals = counts.sum(), against.sum()
     known = float(information.divergence(counts / totals[0], against / totals[1])) if min(totals) else np.nan
@@ -146,10 +154,23 @@ def _in_order(counts: np.ndarray, labels: list[object] | None, wanted: list[obje
 def information_of_counts(table: object, prior: Prior) -> dict[str, Any]:
     """Return the posterior of the mutual information of rows and columns, its mean exact; and the plug-in estimate."""
     counts = table_of_counts(table, 2)
+    _refuse_margins(table, counts)
     alpha = prior.posterior(counts)
     row = prior.drawn("mutual information", information.information, alpha)
     row |= {"mean": information.mean_information(alpha), "mcse_mean": 0.0}
     return row | plugged_in(counts)
+
+
+def _refuse_margins(table: object, counts: np.ndarray) -> None:
+    """Refuse sums of rows and columns under one label, as `pandas.crosstab` adds them with ``margins``."""
+    index, columns = (getattr(table, name, None) for name in ("index", "columns"))
+    if index is None or columns is None or counts.size == 4 or not counts.any():  # four equal counts are no sums
+        return
+    if index[-1] != columns[-1]:
+        return
+    if (counts[-1] == counts[:-1].sum(axis=0)).all() and (counts[:, -1] == counts[:, :-1].sum(axis=1)).all():
+        problem = f"row and column {shown(index[-1])} are the sums of the others"
+        raise InputError(problem, "wrong_shape", hint="leave out the margins")
 
 
 def plugged_in(counts: np.ndarray) -> dict[str, float]:

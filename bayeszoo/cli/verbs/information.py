@@ -60,7 +60,7 @@ def _show(top: int, frame: pd.DataFrame, whole: dict[str, Any], digits: int | No
     """Print a row a feature."""
     what = "with the class" if CLASS_ENTROPY in whole else "of columns"
     _table(frame.head(top), f"{saved.title(whole)}: mutual information {what}", digits)
-    has_plug_in = "plug_in" in frame and bool(frame["plug_in"].notna().any())
+    has_plug_in = "plug_in" in frame and bool(frame["plug_in"].head(top).notna().any())
     terminal.show_lines("\n".join(about_information(whole, has_plug_in)))
     if top < len(frame):
         terminal.out().print(f"The {top} highest of {len(frame)} features; all of them: --json or -o.")

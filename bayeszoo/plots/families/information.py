@@ -58,5 +58,5 @@ def plot_information(frame: pd.DataFrame) -> Figure:
     more = f", the {len(shown)} highest of {len(frame)}" if len(shown) < len(frame) else ""
     what = "mutual information with the class" if limit is not None else "mutual information of columns"
     panel.set_xlabel(f"{what}, {frame.attrs['unit']}{more}")
-    panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
     return figure
