@@ -21,10 +21,11 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Labelled
+from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.classes.discriminants import discriminants
 from bayeszoo.families.classes.gaussian import GaussianFeatures
-from bayeszoo.families.classes.model import ClassConditional, ClassStats
+from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.model import Axes, Example, Values, positive
 
 pm = lazy_loader.load("pymc")
@@ -110,7 +111,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
             pm.MvNormal("reals", means[codes], cov=matrices[codes], observed=rows, dims=("row", "real"))
         return model
 
-    def compressed(self, stats: ClassStats) -> Any:
+    def compressed(self, stats: LabelledStats) -> Any:
         """Declare the density of classes and features from counts, means and scatters."""
         law, (counts, moments) = self.features_law(stats.labels), stats.parts
         scatter = law.structure.matrix(moments.scatter / law.structure.repeat)
@@ -124,7 +125,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
             pm.Potential("y", declared.log_likelihood(counts, shares) + pm.math.sum(of_rows))
         return model
 
-    def mle(self, stats: ClassStats) -> dict[str, Any]:
+    def mle(self, stats: LabelledStats) -> dict[str, Any]:
         """Return the maximum of the likelihood: shares, means and covariances (divided by N) of the rows."""
         law, n = self.features_law(stats.labels), stats.parts[0].counts
         least = law.columns + 1 if self.covariance == "full" else 2

@@ -19,8 +19,9 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Labelled, tables_of
+from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.families.classes.mixed import MixedFeatures
-from bayeszoo.families.classes.model import ClassConditional, ClassStats
+from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.model import Example, Values, positive
 
 pm = lazy_loader.load("pymc")
@@ -108,7 +109,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
                     (pm.Normal if sd else pm.Poisson)(kind, first, *sd, observed=cells)
         return model
 
-    def compressed(self, stats: ClassStats) -> Any:
+    def compressed(self, stats: LabelledStats) -> Any:
         """Declare the density of classes and features from their statistics."""
         of_classes, of_features = stats.parts
         with pm.Model(coords=self.coords(stats.labels)) as model:

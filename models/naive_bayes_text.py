@@ -20,8 +20,9 @@ import numpy as np
 
 from bayeszoo.data.inputs import LabelledDocuments
 from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.distributions.information import information_of_words
-from bayeszoo.families.classes.model import ClassConditional, ClassStats
+from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.model import Axes, Example, Values, plain, positive
 
 pm = lazy_loader.load("pymc")
@@ -91,7 +92,7 @@ class NaiveBayesText(ClassConditional):
             pm.Potential("words", pm.math.sum(data["counts"][document, word] * each))
         return model
 
-    def compressed(self, stats: ClassStats) -> Any:
+    def compressed(self, stats: LabelledStats) -> Any:
         """Declare the density of classes and words from how often each occurs."""
         with pm.Model(coords=self.coords(stats.labels)) as model:
             pairs = zip(stats.parts, self._parameters(stats.labels), strict=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import add
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -35,6 +36,13 @@ class Several(Stats):
     def discounted(self, factor: float) -> Self:
         """Return the statistics of data that count ``factor`` times."""
         return replace(self, parts=tuple(part.discounted(factor) for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledStats(Several):
+    """Those of a model whose prior has entries by the labels along the data's axes, which it keeps."""
+
+    labels: Values = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, eq=False)

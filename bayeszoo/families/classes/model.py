@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy as np
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
-from bayeszoo.distributions.conjugate.product import Several
+from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
 from bayeszoo.model.base import Values
@@ -22,14 +20,7 @@ from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import plain
 
 
-@dataclass(frozen=True, eq=False)
-class ClassStats(Several):
-    """The statistics of the classes, and those of the features by class; ``labels`` are those of the data's axes."""
-
-    labels: Values = field(default_factory=lambda: MappingProxyType({}))
-
-
-class ClassConditional(BlockModel[ClassStats], Classifies, family=True):
+class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
     """Classes with shares ~ Dirichlet(alpha), and features that have a conjugate law of their own in each class.
 
     A subclass gives the law. Parameters are ``shares`` (K,) and those of the law. The exact class probabilities of a
@@ -51,7 +42,7 @@ class ClassConditional(BlockModel[ClassStats], Classifies, family=True):
         alpha = self.entries("alpha", len(labels["class"]))
         return MixturePrior((Categorical(("shares",), self.inputs.name, alpha), self.features_law(labels)))
 
-    def block(self, stats: ClassStats) -> MixturePrior:
+    def block(self, stats: LabelledStats) -> MixturePrior:
         """Return the prior of data with these statistics."""
         return self.prior(stats.labels)
 
@@ -59,19 +50,19 @@ class ClassConditional(BlockModel[ClassStats], Classifies, family=True):
         """Return the model whose prior is a block."""
         return self.replaced(alpha=plain(block.weights.alpha), **self.fields_of_features(block.law))
 
-    def statistics(self, data: Values) -> ClassStats:
+    def statistics(self, data: Values) -> LabelledStats:
         """Return the counts of the classes, and the statistics of the features in each."""
         shares, features = self.prior(data).laws
         codes = np.asarray(data[self.inputs.name])
         counts = shares.statistics(data, np.ones(len(codes)))
         labels = {name: data[name] for name in self.inputs.coords}
-        return ClassStats((counts, features.statistics_by(codes, data)), labels=labels)
+        return LabelledStats((counts, features.statistics_by(codes, data)), labels=labels)
 
     def feature_names(self, labels: Values) -> list[str]:
         """Return the names of the features that are independent given the class, in the order of their laws."""
         return ["features"]
 
-    def log_terms_of_rows(self, stats: ClassStats, data: Values) -> dict[str, np.ndarray]:
+    def log_terms_of_rows(self, stats: LabelledStats, data: Values) -> dict[str, np.ndarray]:
         """Return terms (rows, K) by name, whose sum is the log density of class and features.
 
         Parameters are integrated out. The first is of the shares; then there is one for each feature, or for all that
@@ -82,7 +73,7 @@ class ClassConditional(BlockModel[ClassStats], Classifies, family=True):
         each = (law.log_predictive(rows) for law, rows in later.law.apart(data))
         return {"(shares)": shares, **dict(zip(self.feature_names(stats.labels), each, strict=True))}
 
-    def mle(self, stats: ClassStats) -> dict[str, Any]:
+    def mle(self, stats: LabelledStats) -> dict[str, Any]:
         """Return the maximum of the likelihood; `NumericalError` where some class has no rows."""
         labels, counts = stats.labels["class"], stats.parts[0].counts
         if (counts == 0).any():
@@ -103,6 +94,6 @@ class ClassConditional(BlockModel[ClassStats], Classifies, family=True):
         """Return the law of each row's class and features; parameters may carry leading axes of draws."""
         return ClassWithFeatures(self.log_joint_classes(params, data))
 
-    def predictive(self, stats: ClassStats, data: Values) -> ClassWithFeatures:
+    def predictive(self, stats: LabelledStats, data: Values) -> ClassWithFeatures:
         """Return the law of each row's class and features, parameters integrated out."""
         return ClassWithFeatures(self.block(stats).updated(stats).log_predictive_terms(data))

@@ -1,0 +1,32 @@
+"""Rows of levels of several features as indicators: of each feature one is 1."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from bayeszoo.distributions.bases import ByVariance
+
+
+class Indicators(ByVariance):
+    """A distribution of rows of levels whose moments are those of an indicator of each level, (..., rows, L)."""
+
+    @abstractmethod
+    def mean(self) -> np.ndarray:
+        """Return the probability of each level, (..., rows, L)."""
+
+    def var(self) -> np.ndarray:
+        """Return the variance of each indicator, (..., rows, L)."""
+        p = self.mean()
+        return np.asarray(p * (1 - p))
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantile of each indicator, 0 or 1."""
+        return np.where(1 - self.mean() >= q, 0.0, 1.0)
+
+
+def draw_levels(p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a level of each of probabilities (..., V), as its code."""
+    below = np.cumsum(p, axis=-1)[..., :-1]
+    return np.asarray(np.sum(rng.random(p.shape[:-1])[..., None] > below, axis=-1))

@@ -1,0 +1,1 @@
+"""Features whose dependences are a tree."""
