@@ -15,6 +15,7 @@ from bayeszoo.answers.assign import assign
 from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.explain import explain
 from bayeszoo.answers.classes.scores import calibration, confusion, roc
+from bayeszoo.answers.complete import complete
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.answers.group_estimates import group_estimates
@@ -78,6 +79,7 @@ from bayeszoo.tools.decomposition.kitagawa import kitagawa
 from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.tools.pagerank import pagerank
 from bayeszoo.tools.svm import svm
+from bayeszoo.tools.trees import trees
 
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and functions of families.
@@ -91,13 +93,13 @@ __all__ += ["facts", "joint_covariance", "view"]
 __all__ += ["calibration", "classify", "confusion", "explain", "roc"]
 __all__ += ["entropy", "kl", "mutual_information"]
 __all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates", "predict", "predictive_check"]
-__all__ += ["project", "proportions", "reconstruct", "residuals", "topics"]
+__all__ += ["complete", "project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
 __all__ += ["priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
-__all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "svm"]
+__all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "svm", "trees"]
 # Pictures and the page.
 __all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]

@@ -91,8 +91,8 @@ def predict(
     known = predicted(fit, data, observed, seed)
     columns = moment_columns(known.moments, dict(zip(QUANTILES, known.quantiles, strict=True)))
     shape, axis = columns["mean"].shape, _axis(model, data)
-    if observed is not None and axis is not None and observed.ndim == 1:  # of a category: which one it was
-        observed = observed[:, None] == np.arange(shape[1])
+    if observed is not None and axis is not None and observed.dtype.kind == "i" and observed.shape != shape:
+        observed = model.inputs.indicators(data, observed, axis)
     columns["observed"] = np.full(shape, np.nan) if observed is None else observed.astype(np.float64)
     of_rows = {"log_score": known.log_score, "mcse_log_score": known.mcse_log_score}
     of_rows |= {} if observed is None else _components(model, tree, data)

@@ -35,6 +35,7 @@ from bayeszoo.cli.verbs import (
     resampling,
     rows,
     select,
+    trees,
     words,
 )
 from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
@@ -70,6 +71,7 @@ for verbs in (
     resampling,
     rows,
     select,
+    trees,
     words,
 ):
     for function, command in vars(verbs).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import scipy
@@ -95,6 +95,24 @@ class Classifies(Observable, family=True):
         single = {**data, "trials": np.ones_like(data["trials"])} if "trials" in data else data
         law, rows = self.likelihood(params, single), self.inputs.size(data)
         return np.stack([law.logpmf(np.full(rows, code)) for code in range(len(self.classes(data)))], axis=-1)
+
+
+class CompletingRows(RowLaw, Protocol):
+    """The law of rows of levels, which gives those that are missing, as places -1, from the others."""
+
+    def level_probabilities(self, levels: np.ndarray) -> np.ndarray:
+        """Return the probability of each level given the levels of the row, (rows, L)."""
+
+    def completed(self, levels: np.ndarray) -> np.ndarray:
+        """Return the most probable levels of whole rows given those that they have, as places."""
+
+
+class Completes(Observable, family=True):
+    """Rows of levels, as places in the array ``levels``, of which those that are missing follow from the others."""
+
+    @abstractmethod
+    def likelihood(self, params: Values, data: Values) -> CompletingRows:
+        """Return the distribution of each row."""
 
 
 class Latent(Model, family=True):

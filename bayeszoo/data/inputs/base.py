@@ -225,6 +225,10 @@ class Inputs(ABC):
         """Return the array, shape (rows,) or (rows, labels), whose distribution the model describes."""
         return arrays[self.name]
 
+    def indicators(self, arrays: Arrays, codes: np.ndarray, axis: str) -> np.ndarray:
+        """Return codes (rows,) along an axis as an indicator of each of its labels, (rows, labels)."""
+        return np.asarray(codes[:, None] == np.arange(len(arrays[axis])), dtype=np.float64)
+
     def observations(self, arrays: Arrays) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the distinct single observations as rows, and how often each occurs; by default every row once."""
         return dict(arrays), np.ones(self.size(arrays), dtype=np.int64)

@@ -310,6 +310,15 @@ class Mixed(Inputs):
         each = [arrays[kind] < 0 if kind == LEVELS else np.isnan(arrays[kind]) for kind in self.kinds]
         return np.concatenate(each, axis=1)
 
+    def indicators(self, arrays: Arrays, codes: np.ndarray, axis: str) -> np.ndarray:
+        """Return places (rows, features) along the axis of levels as indicators, NaN where a feature is missing."""
+        if codes.ndim == 1:
+            return super().indicators(arrays, codes, axis)
+        each = np.empty((len(codes), len(arrays[axis])))
+        for own, places in zip(codes.T, tables_of(arrays), strict=True):
+            each[:, places] = np.where(own[:, None] < 0, np.nan, own[:, None] == places)
+        return each
+
     def size(self, arrays: Arrays) -> int:
         """Return the number of rows."""
         return len(arrays[self.kinds[0]])

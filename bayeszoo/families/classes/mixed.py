@@ -16,9 +16,8 @@ from bayeszoo.distributions.conjugate.columns import Columns
 from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
-from bayeszoo.distributions.conjugate.product import Features
+from bayeszoo.distributions.conjugate.product import Features, LabelledStats
 from bayeszoo.distributions.conjugate.tables import Tables
-from bayeszoo.families.classes.model import ClassStats
 from bayeszoo.model.base import Axes, Model, Values
 from bayeszoo.model.fields import plain, positive, real
 
@@ -110,7 +109,7 @@ class MixedFeatures(Model, family=True):
         reals = (of_class.information_of_normals(shares, *pair) for pair in pairs)
         return dict(zip(self.feature_names(data), chain(levels, counts, reals), strict=True))
 
-    def counts_of_levels(self, stats: ClassStats) -> dict[str, np.ndarray]:
+    def counts_of_levels(self, stats: LabelledStats) -> dict[str, np.ndarray]:
         """Return how often each level of a feature occurred in each class, (K, L), by feature."""
         names, tables = stats.labels["feature"].tolist(), tables_of(stats.labels)
         counts = stats.parts[1].parts[0].counts if names else np.empty(0)

@@ -13,7 +13,9 @@ import numpy as np
 from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.errors import InputError
 from bayeszoo.families.trees.spanning import Edges, parts_of
+from bayeszoo.model.base import Values
 
 CELLS = "cells"
 
@@ -182,6 +184,13 @@ def even_pairs(total: float, levels: Sequence[Sequence[int]]) -> np.ndarray:
     pairs = total / (size[:, None] * size)
     np.fill_diagonal(pairs, total / size)
     return pairs
+
+
+def require_complete(data: Values) -> None:
+    """Refuse rows in which a level is missing."""
+    if (data["levels"] < 0).any():
+        problem = "some cells are missing, and a tree is learnt from complete rows"
+        raise InputError(problem, "missing_values", hint="leave such rows out with --missing drop")
 
 
 def pair_counts(places: np.ndarray, size: int) -> np.ndarray:

@@ -10,14 +10,15 @@ from bayeszoo.data.inputs import tables_of
 from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
-from bayeszoo.families.trees.layout import Layout, TreePrior, as_edges, even_pairs, pair_counts
+from bayeszoo.families.trees.layout import Layout, TreePrior, as_edges, even_pairs, pair_counts, require_complete
 from bayeszoo.families.trees.rows import TreeRows
 from bayeszoo.model.base import Values
 from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import plain
+from bayeszoo.model.observable import Completes
 
 
-class TreeModel(BlockModel[LabelledStats], family=True):
+class TreeModel(BlockModel[LabelledStats], Completes, family=True):
     """Levels of features, each given that of the feature above it in a tree; a subclass declares it.
 
     Parameters are ``theta`` (cells,), the probabilities of the levels of each feature given each level of its parent.
@@ -55,9 +56,7 @@ class TreeModel(BlockModel[LabelledStats], family=True):
 
     def statistics(self, data: Values) -> LabelledStats:
         """Count each pair of levels; `InputError` where one is missing."""
-        if (data["levels"] < 0).any():
-            problem = "some cells are missing, and a tree is fitted to complete rows"
-            raise InputError(problem, "missing_values", hint="leave such rows out with --missing drop")
+        require_complete(data)
         counts = pair_counts(data["levels"], len(data["level"]))
         return LabelledStats((Counts(counts),), labels={name: data[name] for name in self.inputs.coords})
 

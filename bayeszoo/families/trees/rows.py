@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,20 +48,53 @@ class TreeRows(Indicators):
         return log_p
 
     def _summed(self, codes: np.ndarray) -> np.ndarray:
-        """Return the log probability of codes (n, V), missing ones summed over, by messages from the leaves up."""
-        leading = self._theta.shape[:-1]
-        beliefs = [np.zeros((*leading, len(codes), len(own))) for own in self._layout.levels]
+        """Return the log probability of codes (n, V), missing ones summed over."""
+        messages = self._upward(codes, np.logaddexp.reduce)[1]
+        return np.asarray(messages[self._layout.root][..., 0])
+
+    def _upward(
+        self, codes: np.ndarray, over: Callable[..., Any]
+    ) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
+        """Pass messages from the leaves to the root, of codes (n, V), -1 where missing.
+
+        Returned are log terms (..., n, levels above, levels) of each feature and all below it, and their reduction
+        ``over`` its own levels, a sum or a maximum.
+        """
+        leading, terms, messages = self._theta.shape[:-1], dict[int, np.ndarray](), dict[int, np.ndarray]()
+        below = [np.zeros((*leading, len(codes), len(own))) for own in self._layout.levels]
         for v in reversed(self._layout.order):
-            seen = codes[:, v] >= 0
-            other = seen[:, None] & (np.arange(len(self._layout.levels[v])) != codes[:, v, None])
+            seen = codes[:, v, None] >= 0
+            other = seen & (np.arange(len(self._layout.levels[v])) != codes[:, v, None])
             with np.errstate(divide="ignore"):
                 tables = np.log(self._tables(v))
-            terms = np.where(other, -np.inf, beliefs[v])[..., None, :] + tables[..., None, :, :]
-            message = np.logaddexp.reduce(terms, axis=-1)
-            if v not in self._layout.parents:
-                return np.asarray(message[..., 0])
-            beliefs[self._layout.parents[v]] += message
-        raise AssertionError("a tree has a root")
+            terms[v] = np.where(other, -np.inf, below[v])[..., None, :] + tables[..., None, :, :]
+            messages[v] = over(terms[v], axis=-1)
+            if v != self._layout.root:
+                below[self._layout.parents[v]] += messages[v]
+        return terms, messages
+
+    def level_probabilities(self, levels: npt.ArrayLike) -> np.ndarray:
+        """Return the probability of each level given the levels that a row has, (rows, L), by sum-product messages."""
+        terms, messages = self._upward(self._layout.codes(np.asarray(levels)), np.logaddexp.reduce)
+        p = np.empty((self._rows, sum(map(len, self._layout.levels))))
+        for v in self._layout.order:
+            with np.errstate(invalid="ignore"):  # below a level that cannot be: not read, as its probability is 0
+                given = np.nan_to_num(np.exp(terms[v] - messages[v][..., None]))
+            above = self._layout.parents.get(v)
+            before = np.ones((self._rows, 1)) if above is None else p[:, list(self._layout.levels[above])]
+            p[:, list(self._layout.levels[v])] = np.einsum("na,nab->nb", before, given)
+        return p
+
+    def completed(self, levels: npt.ArrayLike) -> np.ndarray:
+        """Return the most probable levels of whole rows given those that they have, by max-product messages."""
+        terms, _ = self._upward(self._layout.codes(np.asarray(levels)), np.max)
+        codes, rows = np.zeros((self._rows, len(self._layout.levels)), dtype=np.int64), np.arange(self._rows)
+        places = codes.copy()
+        for v in self._layout.order:
+            above = codes[:, self._layout.parents[v]] if v != self._layout.root else 0
+            codes[:, v] = np.argmax(terms[v][rows, above], axis=-1)
+            places[:, v] = np.array(self._layout.levels[v])[codes[:, v]]
+        return places
 
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
         """Draw indicators of shape ``size``, which ends in (rows, L): of each feature 1 at its level."""

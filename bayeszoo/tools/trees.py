@@ -1,0 +1,187 @@
+"""Which features depend on each other: the posterior over all trees of features of levels, exact.
+
+Chow and Liu 1968; Meila and Jaakkola 2006; CS725, lectures 14 and 25.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import Inputs, Mixed
+from bayeszoo.data.read import Data, Example, read
+from bayeszoo.distributions.special import log_rising
+from bayeszoo.errors import InputError
+from bayeszoo.families.trees.layout import require_complete
+from bayeszoo.families.trees.spanning import Edges, draw_trees, edge_probabilities, log_sum_over_trees
+from bayeszoo.families.trees.structure import AllTrees
+from bayeszoo.foundation.streams import stream
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_loader.load("pandas")
+
+MOST_FEATURES = 200
+"""Features up to which trees are summed over: the time grows with their cube."""
+
+
+class LevelFeatures:
+    """Inputs of features of levels."""
+
+    inputs: ClassVar[Inputs] = Mixed("levels", kinds=("levels",))
+    examples: ClassVar[tuple[Example, ...]] = ()
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """The posterior over all trees of V features, each as probable a priori.
+
+    Attributes
+    ----------
+    data : Data
+        The rows.
+    alpha : float
+        Equivalent sample size of the prior of the tables (BDeu).
+    """
+
+    data: Data
+    alpha: float
+    _posterior: AllTrees
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the features."""
+        return list(map(str, self.data["feature"]))
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Pairs of features by falling probability that an edge joins them.
+
+        Columns: ``probability``; ``log_bayes_factor`` of the two together against each by itself, nats; ``is_in_tree``,
+        whether the edge is in the most probable tree.
+        """
+        probabilities = edge_probabilities(self._posterior.log_weights)
+        first, second = np.triu_indices(len(self.features), 1)
+        names = np.array(self.features, dtype=object)
+        index = pd.MultiIndex.from_arrays([names[first], names[second]], names=["feature", "feature_2"])
+        columns = {
+            "probability": probabilities[first, second],
+            "log_bayes_factor": self._posterior.log_weights[first, second],
+            "is_in_tree": np.isin(
+                first * len(names) + second, [u * len(names) + v for u, v in self._posterior.most_probable]
+            ),
+        }
+        return pd.DataFrame(columns, index=index).sort_values("log_bayes_factor", ascending=False, kind="stable")
+
+    @property
+    def tree(self) -> list[tuple[str, str]]:
+        """The most probable tree, by the names at the ends of its edges: ``tree`` of ``tree_network``."""
+        return self._named(self._posterior.most_probable)
+
+    @property
+    def tree_probability(self) -> float:
+        """The posterior probability of the most probable tree."""
+        weights, tree = self._posterior.log_weights, self._posterior.most_probable
+        return math.exp(sum(weights[edge] for edge in tree) - log_sum_over_trees(weights))
+
+    @property
+    def log_evidence(self) -> float:
+        """The log evidence of the ordered rows, averaged over all trees."""
+        return self._posterior.log_evidence
+
+    @property
+    def log_evidence_of_tree(self) -> float:
+        """The log evidence given the most probable tree."""
+        return self._posterior.log_evidence_of(self._posterior.most_probable)
+
+    @property
+    def log_evidence_independent(self) -> float:
+        """The log evidence of independent features."""
+        return float(self._posterior.log_singles.sum())
+
+    @cached_property
+    def log_evidence_saturated(self) -> float:
+        """The log evidence of a table of all combinations of levels, whose prior has the same sample size."""
+        counts = np.unique(self.data["levels"], axis=0, return_counts=True)[1].astype(np.float64)
+        cells = math.prod(float(len(levels)) for levels in self._posterior.levels)
+        return float(np.sum(log_rising(self.alpha / cells, counts)) - log_rising(self.alpha, counts.sum()))
+
+    def draw(self, count: int, *, seed: int = 0) -> list[list[tuple[str, str]]]:
+        """Draw trees from their posterior, independent.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+        seed : int
+            Of the draws.
+        """
+        rng = stream(seed, "trees", count, self.data.digest)
+        return [self._named(tree) for tree in draw_trees(self._posterior.log_weights, count, rng)]
+
+    def log_predictive(self, new_data: object, **options: Any) -> np.ndarray:
+        """Return the log probability of each of new rows, shape (rows,), averaged over all trees and tables.
+
+        Parameters
+        ----------
+        new_data : anything that `read` takes
+            Rows without missing levels.
+        **options
+            Of `read`.
+        """
+        rows = read(LevelFeatures, new_data, new=True, like=self.data, **options)
+        require_complete(rows)
+        return self._posterior.log_predictive(rows["levels"])
+
+    def _named(self, tree: Edges) -> list[tuple[str, str]]:
+        return [(self.features[u], self.features[v]) for u, v in tree]
+
+
+def trees(data: object = None, *, alpha: float = 1.0, **options: Any) -> Trees:
+    """Sum over all trees of the features of a table: which pairs an edge joins, and the evidence.
+
+    Parameters
+    ----------
+    data : Data or anything that `read` takes
+        Rows of features of levels, none missing.
+    alpha : float
+        Equivalent sample size of the prior of the tables, > 0, shared evenly by the levels of each two features (BDeu,
+        Heckerman, Geiger and Chickering 1995): all roots, and so all directions of the edges, are then alike.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    Trees
+        Exact: tables are integrated out, and the V ** (V - 2) trees are summed over by the matrix-tree theorem.
+
+    Raises
+    ------
+    InputError
+        When levels are missing, there are more than 200 features, or alpha is not positive.
+
+    Examples
+    --------
+    >>> rows = {"a": list("xxyyxy"), "b": list("uuvvuv"), "c": list("pqpqpq")}
+    >>> answer = trees(rows)
+    >>> answer.tree
+    [('a', 'b'), ('a', 'c')]
+    >>> round(answer.log_evidence, 4)
+    -14.0391
+    """
+    if not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
+        raise InputError(f"alpha must be > 0 and finite, got {alpha!r}", "out_of_range")
+    rows = read(LevelFeatures, data, **options)
+    require_complete(rows)
+    if (count := len(rows["feature"])) > MOST_FEATURES:
+        problem = f"trees are summed over of at most {MOST_FEATURES} features, got {count}"
+        raise InputError(problem, "too_many_columns", hint="choose some with --features")
+    return Trees(rows, float(alpha), AllTrees.of(rows, float(alpha)))
