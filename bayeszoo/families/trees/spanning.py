@@ -86,9 +86,9 @@ def draw_trees(log_weights: np.ndarray, count: int, rng: np.random.Generator) ->
         yield tuple(sorted(edges))
 
 
-def parts_of(vertices: int, edges: Sequence[tuple[int, int]]) -> list[np.ndarray]:
-    """Return the vertices of each connected part of a graph of so many vertices."""
-    part = np.arange(vertices)
+def parts_of(N: int, edges: Sequence[tuple[int, int]]) -> list[np.ndarray]:
+    """Return the vertices of each connected part of a graph of N vertices."""
+    part = np.arange(N)
     for first, second in edges:
         part[part == part[second]] = part[first]
     return [np.flatnonzero(part == label) for label in np.unique(part)]
