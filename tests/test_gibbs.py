@@ -296,7 +296,7 @@ def test_of_many_entries_some_are_diagnosed():
 
 def test_other_models_and_draws_that_would_not_fit_in_memory_are_refused():
     with raises(InputError, "method_unavailable"):
-        bz.fit(bz.find("gaussian_mixture")(), method="gibbs")
+        bz.fit(bz.find("gaussian_mean")(), method="gibbs")
     with raises(InputError, "too_large", "4", "9000000", "proportions", "topics", "3"):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, draws=9_000_000)
 

@@ -62,7 +62,10 @@ class GibbsChain(Protocol):
 
     @property
     def log_joint(self) -> float:
-        """Log density of the ordered rows and the chain's state, with every constant: p(y, z), or p(y, w)."""
+        """Log density of the ordered rows and the chain's state, with every constant: p(y, z), or p(y, w).
+
+        Where chains look for modes, one whose mean about a mode is about the log of the mode's mass.
+        """
 
 
 class ConcaveLikelihood(ABC):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import lazy_loader
 import numpy as np
@@ -20,9 +21,10 @@ from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
+from bayeszoo.families.mixtures.gibbs import MixtureChain
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Enumerable, Symmetric
+from bayeszoo.model.capabilities import Enumerable, Gibbs, Symmetric
 from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.steps import Expectation
 
@@ -33,13 +35,14 @@ MOST_AVERAGED = 10
 """Components up to which a density is averaged over the orders of their labels."""
 
 
-class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=True):
+class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, family=True):
     """A mixture of K components with weights ~ Dirichlet(alpha), by default the same for all: labels mean nothing.
 
     A subclass gives the conjugate law of a row in each component. Parameters are ``weights`` (K,) and those of the law.
     """
 
     alpha: float
+    gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 500, "thin": 2}
 
     @abstractmethod
     def component_law(self, data: Values) -> Block[Any]:
@@ -87,6 +90,10 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Symmetric, family=T
             j, k = rng.choice(self.K, 2, replace=False)
             each[:, j], each[:, k] = each[:, j] + each[:, k], 0.0
         return self.vb_m_step(self.moments(each, data))
+
+    def gibbs(self, data: Values, rng: np.random.Generator) -> MixtureChain:
+        """Return a chain over the components of the rows and the parameters, started as variational Bayes is."""
+        return MixtureChain(self.prior(data), data, self.vb_start(data, rng).q, rng)
 
     def alone(self, data: Values) -> Expected[MixturePrior] | None:
         """Return the statistics of all rows where there is one component."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ class LevelMixtureModel(MixtureModel, Observable, family=True):
     """
 
     eta: Any
+    gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 500, "thin": 10}  # rows say little of their components
 
     def component_law(self, data: Values) -> Tables:
         """Return the law of the levels of a row in each component, with a Dirichlet prior of each feature."""

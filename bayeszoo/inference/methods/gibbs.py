@@ -8,6 +8,9 @@ A chain that moves one latent variable at a time seldom leaves a mode, and from 
 ones. Chains are therefore annealed while they warm up (Kirkpatrick, Gelatt and Vecchi 1983, Science 220, 671-680):
 probabilities are raised to a power that rises to 1, so that all begin where there is one mode, and find their way as it
 parts. Chains that agree then are no proof that the posterior has no other mode; chains that do not are one.
+
+Of a model that may have modes and whose parameters are drawn too, as a mixture, nothing is annealed. Short chains from
+random starts look for modes instead; the best of them go on, and must visit wherever the others have settled.
 """
 
 from __future__ import annotations
@@ -26,15 +29,19 @@ from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import APART, Check, check_draws, failures, longer_may_help, passed
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Atoms, Collapsed, Gibbs
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Atoms, Collapsed, Gibbs, is_log_concave
 from bayeszoo.model.steps import GibbsChain
 
 ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw or, if it is annealed, in warmup
 LEAST_POWER = 0.3  # at which warmup begins
 ANNEALED = 0.75  # share of the warmup in which the power rises to 1
 MOST_BYTES = 2 * 2**30  # of all draws
+SCOUTS, SCOUT_THIN = 3, 5
+"""Short chains that look for modes, for each chain that goes on, and their sweeps for a draw."""
 LP = "log p(y, z)"
 """Name of an extra array of draws: the log joint density of the latent variables that a draw was made from."""
 
@@ -44,17 +51,53 @@ def run(
 ) -> Outcome:
     """Sample the posterior: of each chain, in a thread of its own, ``tune`` sweeps, then a draw every ``thin`` sweeps.
 
-    Three quarters of the warmup anneal the chain. With ``extend`` chains that fail the gate go on, each time with twice
-    as many sweeps for a draw; those that are far apart are annealed again instead, each time twice as slowly.
+    Three quarters of the warmup anneal the chain; or three times as many chains look for modes in it. With ``extend``
+    chains that fail the gate go on, each time with twice as many sweeps for a draw; annealed ones that are far apart
+    are annealed again instead, each time twice as slowly.
     """
-    model = problem.model_as(Gibbs)
+    model, scouts = problem.model_as(Gibbs), may_have_modes(problem.model)
     with problem.clock.phase("run"):
-        samplers = [model.gibbs(problem.data, np.random.default_rng(problem.seed())) for _ in range(chains)]
+        samplers = [
+            model.gibbs(problem.data, np.random.default_rng(problem.seed()))
+            for _ in range(chains * (SCOUTS if scouts else 1))
+        ]
+        samplers, others = _best(problem, samplers, chains, tune) if scouts else (samplers, [])
         most = ATTEMPTS if extend else 1
-        kept, checks, facts = _longest(_attempts(problem, samplers, draws, tune, thin, most))
+        kept, checks, facts = _longest(_attempts(problem, samplers, others, draws, tune, thin, most))
     lp = {"lp": kept.pop(LP)}
     sampler = "collapsed Gibbs" if isinstance(model, Collapsed) else "Gibbs"
     return Outcome(kept, sampler, checks or [], facts, sample_stats=lp, interrupted=checks is None)
+
+
+def may_have_modes(model: Model) -> bool:
+    """Say whether short chains look for modes: the model may have several, and its parameters are drawn."""
+    return not isinstance(model, Collapsed) and not is_log_concave(model)
+
+
+def _best(problem: Problem, scouts: list[GibbsChain], count: int, tune: int) -> tuple[list[GibbsChain], list[Settled]]:
+    """Run short chains; return those with the highest log density, and where all have settled."""
+    kept = _room(scouts[0], (len(scouts), max(2, tune // SCOUT_THIN)))
+    length = _sample(scouts, kept, 0, SCOUT_THIN, problem.reporter)
+    settled = _settled(problem, {name: values[:, :length] for name, values in kept.items()})
+    return [scouts[c] for c in _highest(settled)[:count]], [settled]
+
+
+def _highest(settled: Settled) -> np.ndarray:
+    """Return the numbers of the chains, the one with the highest mean log density first."""
+    return np.argsort(-settled.log_density.mean(axis=1))
+
+
+def _settled(problem: Problem, kept: dict[str, np.ndarray]) -> Settled:
+    draws = {name: values for name, values in kept.items() if name != LP}
+    return Settled.of(problem.model, draws, problem.observed, kept[LP])
+
+
+def _left_behind(problem: Problem, kept: dict[str, np.ndarray], others: list[Settled]) -> list[Check]:
+    """Check that draws have been wherever other chains settled; how uncertain its mass is, its log density shows."""
+    if not others:
+        return []
+    latest = _settled(problem, kept)
+    return unvisited(latest, others, float(latest.log_density.var()))
 
 
 class _Attempt(NamedTuple):
@@ -83,26 +126,37 @@ def _longest(attempts: Iterator[_Attempt]) -> _Attempt:
 
 
 def _attempts(
-    problem: Problem, samplers: list[GibbsChain], draws: int, tune: int, thin: int, most: int
+    problem: Problem,
+    samplers: list[GibbsChain],
+    others: list[Settled],
+    draws: int,
+    tune: int,
+    thin: int,
+    most: int,
 ) -> Iterator[_Attempt]:
-    """Run the chains until they pass or were stopped, or longer runs would not help; at most so often."""
-    warmup = before = tune
+    """Run the chains until they pass or were stopped, or longer runs would not help; at most so often.
+
+    Where ``others`` have looked for modes the chains have warmed up, and are not annealed.
+    """
+    warmup, before = 0 if others else tune, tune
     kept = _room(samplers[0], (len(samplers), draws))
     for attempt in range(1, most + 1):
         length = _sample(samplers, kept, warmup, thin, problem.reporter)
         kept = {name: values[:, :length] for name, values in kept.items()}
-        checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, kept))
+        checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, kept, others))
         yield _Attempt(kept, checks, {"attempts": attempt, "tune": before, "thin": thin})
         if checks is None or passed(checks) or not longer_may_help(checks) or attempt == most:
             return
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
-        are_apart = any(check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks)
+        are_apart = not others and any(
+            check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks
+        )
         tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # more draws would not help separated chains
         before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
         kept = {name: np.empty_like(values) for name, values in kept.items()}
 
 
-def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
+def _judged(problem: Problem, kept: dict[str, np.ndarray], others: list[Settled]) -> list[Check]:
     """Check the log joint density of the chains, and where labels mean nothing what does not depend on them.
 
     Entries are left out that are the same in all draws, as the share of an only topic.
@@ -115,7 +169,7 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray]) -> list[Check]:
     flat = {name: some_entries(values) for name, values in {**of_labels, "lp": kept[LP][..., None]}.items()}
     moving = {name: values[..., (values != values[:1, :1]).any(axis=(0, 1))] for name, values in flat.items()}
     arrays = {name: (("chain", "draw", f"{name}_dim"), values) for name, values in moving.items()}
-    return check_draws(xr.Dataset(arrays))
+    return [*check_draws(xr.Dataset(arrays)), *_left_behind(problem, kept, others)]
 
 
 def _ties_broken(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:

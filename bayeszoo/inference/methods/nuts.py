@@ -19,23 +19,22 @@ from bayeszoo.errors import InputError, Interrupted, NumericalError
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import (
     Check,
-    at_most,
     care_may_help,
     check_draws,
     check_hmc,
     failures,
     longer_may_help,
     passed,
-    quantities,
     recorded_log_density,
 )
 from bayeszoo.foundation.importing import later
 from bayeszoo.foundation.optimize import NOT_FINITE
 from bayeszoo.inference.engine.cost import announce_again
+from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.labels.symmetry import label_free
 from bayeszoo.inference.methods.runs import Run, Settings, TooLarge, require_room, shared_out, with_pymc
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.inference.starts import SHARE, Start, announce, starts, visit_checks
+from bayeszoo.inference.starts import Start, announce, starts, visit_checks
 
 if TYPE_CHECKING:
     from bayeszoo.compile.native import Native
@@ -148,27 +147,14 @@ def _ends(problem: Problem, tree: xr.DataTree) -> tuple[Start, ...]:
 
 
 def _left_behind(problem: Problem, earlier: list[Run], tree: xr.DataTree) -> list[Check]:
-    """Check that the chains have been wherever a chain of an earlier attempt settled at a density as high as theirs."""
-    if not earlier:
-        return []
-    draws, height = _settled(problem, tree)
-    low, high = draws.min((0, 1)), draws.max((0, 1))
-    # a mode with a thousandth of the mass does not count; each coordinate may be wider there by a factor of e
-    least = height.mean() - SHARE - problem.density.size
-    count = 0
-    for run in earlier:
-        draws, height = _settled(problem, run.tree)
-        middle = np.median(draws, axis=1)
-        count += int((((middle < low) | (middle > high)).any(axis=1) & (height >= least)).sum())
-    return [at_most("unvisited_modes", count, 0)]
+    """Check that the chains have been wherever a chain of an earlier attempt settled."""
+    others = [_settled(problem, run.tree) for run in earlier]
+    return unvisited(_settled(problem, tree), others, problem.density.size) if others else []
 
 
-def _settled(problem: Problem, tree: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
-    """Return the second half of the draws (chain, draw, quantity), and each chain's mean log density there."""
-    free = label_free(problem.model, _draws(tree), problem.observed)
-    draws = quantities(tree["posterior"].to_dataset() if free is None else free)
-    half = slice(draws.shape[1] // 2, None)
-    return draws[:, half], np.asarray(recorded_log_density(tree["sample_stats"].to_dataset()))[:, half].mean(axis=1)
+def _settled(problem: Problem, tree: xr.DataTree) -> Settled:
+    log_density = np.asarray(recorded_log_density(tree["sample_stats"].to_dataset()))
+    return Settled.of(problem.model, _draws(tree), problem.observed, log_density)
 
 
 def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:

@@ -1,0 +1,257 @@
+"""Gibbs sampling of mixtures: against enumeration, seeded bugs, NUTS, hard data, and what is asked of a fit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.contract.latent import _largest_z
+from bayeszoo.contract.sampler import MAX_Z
+from bayeszoo.distributions.conjugate.mixture import MixturePrior
+from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.families.mixtures.gibbs import MixtureChain
+from bayeszoo.inference.methods import gibbs
+from bayeszoo.inference.methods.enumeration import Enumeration
+from bayeszoo.model.capabilities import exchangeable_axis
+from bayeszoo.results.stored import Fit
+from tests.refusals import raises
+
+GAUSSIAN, DOCUMENTS, LATENT, RATERS = map(
+    bz.find, ("gaussian_mixture", "multinomial_mixture", "latent_class", "dawid_skene")
+)
+Y = np.array([[-1.6, 0.1], [-1.2, -0.5], [-0.4, 0.9], [0.3, 0.2], [1.1, -1.0], [1.9, 1.4]])
+ROWS = {"Y": Y, "column": ["x", "y"]}
+WORDS = {"counts": np.array([[2, 1, 0], [1, 0, 0], [0, 1, 2], [0, 0, 3], [1, 1, 1]]), "word": list("abc")}
+ANSWERS = {"a": list("nyynyy"), "b": list("pqpqqr"), "c": list("nnyyyn")}
+RATINGS = {"item": list("ppqqrrrs"), "rater": list("abababca"), "label": list("nyyynnny")}
+CASES = {
+    **{kind: (GAUSSIAN(K=2, alpha=1.5, covariance=kind), ROWS) for kind in ("full", "tied", "diagonal")},
+    "spherical": (GAUSSIAN(K=3, alpha=0.7, covariance="spherical"), ROWS),
+    "documents": (DOCUMENTS(K=2, alpha=0.8, eta=0.6), WORDS),
+    "latent classes": (LATENT(K=2, alpha=0.8, eta=0.6), ANSWERS),
+    "raters": (RATERS(K=2, alpha=[0.8, 1.5], eta=0.6, stay=2), RATINGS),
+}
+
+
+def case(name):
+    model, table = CASES[name]
+    return model, bz.read(model, table)
+
+
+def chain_of(model, data, seed=1):
+    return model.gibbs(data, np.random.default_rng(seed))
+
+
+def sampled(model, data, draws=1000, thin=2):
+    """Draws of four chains after a warmup, (4, draws, ...)."""
+    chains = []
+    for seed in range(4):
+        chain, kept = chain_of(model, data, seed), []
+        chain.sweep(100)
+        for _ in range(draws):
+            chain.sweep(thin)
+            kept.append(chain.draw())
+        chains.append({name: np.array([draw[name] for draw in kept]) for name in kept[0]})
+    return {name: np.stack([chain[name] for chain in chains]) for name in chains[0]}
+
+
+def largest_z(name, **options):
+    """The largest error of a quartile against enumeration, of what does not depend on labels, in its own error."""
+    model, data = case(name)
+    exact = Enumeration.of(model, data).draw((4, 4000), np.random.default_rng(0))
+    draws = sampled(model, data, **options)
+    quantities = [{**model.invariants(some, data)} for some in (draws, exact)]
+    if exchangeable_axis(model) is None:
+        quantities = [free | some for free, some in zip(quantities, (draws, exact), strict=True)]
+    return _largest_z(*quantities)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_draws_are_those_of_enumeration(name):
+    assert largest_z(name) < MAX_Z
+
+
+def mean_of(self, posterior):
+    return posterior.typical()
+
+
+def terms_without_weights(self, params, rows):
+    return self.law.log_density(params, rows)
+
+
+def counted_twice(self):
+    return STATS(self) + STATS(self)
+
+
+def without_the_first_row(self):
+    each = np.eye(len(self._prior.weights.alpha))[self._component]
+    each[0] = 0
+    return self._prior.moments(each, self._rows).stats
+
+
+def weights_not_counted(self):
+    stats = STATS(self)
+    return replace(stats, parts=(Counts(0 * stats.parts[0].counts), stats.parts[1]))
+
+
+STATS = MixtureChain._stats.fget
+BUGS = {
+    "parameters at their means": (MixtureChain, "_drawn", mean_of),
+    "components without weights": (MixturePrior, "log_terms", terms_without_weights),
+    "rows counted twice": (MixtureChain, "_stats", property(counted_twice)),
+    "a row left out": (MixtureChain, "_stats", property(without_the_first_row)),
+    "weights of the prior": (MixtureChain, "_stats", property(weights_not_counted)),
+}
+
+
+@pytest.mark.parametrize("name", ["full", "documents", "latent classes", "raters"])
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_of_the_chain_are_seen_by_enumeration(monkeypatch, bug, name):
+    model, data = case(name)
+    exact = Enumeration.of(model, data).draw((4, 4000), np.random.default_rng(0))
+    with monkeypatch.context() as patch:
+        patch.setattr(*BUGS[bug])
+        draws = sampled(model, data)
+    quantities = [{**model.invariants(some, data), "weights": np.sort(some["weights"])} for some in (draws, exact)]
+    assert _largest_z(*quantities) > MAX_Z
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_log_density_is_that_of_rows_and_parameters_less_that_of_the_parameters_given_components(name):
+    model, data = case(name)
+    chain = chain_of(model, data)
+    for _ in range(5):
+        chain.sweep(1)
+        params = chain.draw()
+        joint = model.log_rows(params, data).sum() + model.log_prior(params, data)
+        given = model.posterior_given(chain._component, data).logpdf(params)
+        assert chain.log_joint == pytest.approx(joint - given, rel=1e-9, abs=1e-9)
+
+
+# modes
+
+
+def clumps(*centres):
+    rows = np.add.outer(centres, [-0.1, 0.0, 0.1]).reshape(-1, 1)
+    return bz.read(GAUSSIAN, {"Y": rows, "column": ["y"]})
+
+
+def test_chains_that_do_not_travel_between_modes_do_not_pass():
+    """Three clumps for two components: the middle one goes to either side."""
+    tree = bz.fit(GAUSSIAN(K=2, kappa0=0.05, Psi0=0.05), clumps(-5, 0, 5), "gibbs", seed=1, extend=False, groups=())
+    assert tree.attrs["status"] == "failed"
+
+
+def test_draws_that_have_not_been_where_others_settled_do_not_pass(monkeypatch):
+    """Of the galaxies two modes hold a chain, one with e**-10 of the other's mass."""
+    data = bz.example(GAUSSIAN, "galaxies")
+    model, highest = GAUSSIAN.weak_given(data, {"K": 3}), gibbs._highest
+    with monkeypatch.context() as patch:
+        patch.setattr(gibbs, "_highest", lambda settled: highest(settled)[::-1])
+        tree = bz.fit(model, data, "gibbs", seed=1, extend=False, draws=400, groups=())
+    assert "unvisited_modes" in Fit(tree).failed
+    right = Fit(bz.fit(model, data, "gibbs", seed=1, groups=()))
+    assert right.status == "ok"
+    assert np.sort(right.draws()["weights"].mean((0, 1))) == pytest.approx([0.05, 0.1, 0.85], abs=0.02)
+
+
+EXAMPLES = ("gaussian_mixture", "multinomial_mixture", "latent_class", "dawid_skene")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_fits_of_the_examples_pass_and_agree_with_nuts(name):
+    kind = bz.find(name)
+    data = bz.example(kind)
+    model = kind.weak(data)
+    fits = [Fit(bz.fit(model, data, method, seed=1, groups=())) for method in ("gibbs", "nuts")]
+    assert [fit.status for fit in fits] == ["ok", "ok"]
+    assert _largest_z(*(model.invariants(fit.draws(), data) for fit in fits)) < MAX_Z
+
+
+# hard data
+
+
+def test_one_component_is_the_closed_form():
+    data = bz.read(GAUSSIAN, ROWS)
+    model = GAUSSIAN(K=1)
+    fit = Fit(bz.fit(model, data, "gibbs", seed=1, groups=()))
+    exact = model.posterior_given(np.zeros(len(Y), dtype=int), data)
+    drawn = fit.draws()
+    reference = exact.rvs((4, 5000), np.random.default_rng(0))
+    assert fit.status == "ok"
+    assert _largest_z({"means": drawn["means"]}, {"means": reference["means"]}) < MAX_Z
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("alpha", [1e-3, 1e3])
+def test_numbers_stay_finite_under_a_prior_of_empty_components_and_a_strong_one(name, alpha):
+    key = {"gaussian_mixture": "full", "multinomial_mixture": "documents", "latent_class": "latent classes"}
+    model, data = case(key.get(name, "raters"))
+    model = model.replaced(K=min(2, model.K) if name == "dawid_skene" else 4, alpha=alpha)
+    chain = chain_of(model, data)
+    for _ in range(50):
+        chain.sweep(1)
+        assert np.isfinite(chain.log_joint)
+        assert all(np.isfinite(np.log(values)).all() for values in chain.draw().values() if values.min() >= 0)
+
+
+def test_rows_far_from_zero_and_equal_rows():
+    """The draws move with the rows."""
+    model, rounded = GAUSSIAN(K=2), 2.0**-7 * np.round(Y * 2**7)
+    chains = [
+        chain_of(model.replaced(m0=zero), bz.read(GAUSSIAN, {**ROWS, "Y": zero + rounded}), 5) for zero in (0.0, 1e9)
+    ]
+    for chain in chains:
+        chain.sweep(20)
+    here, there = (chain.draw()["means"] for chain in chains)
+    np.testing.assert_allclose(there - 1e9, here, atol=1e-5)
+    equal = bz.read(GAUSSIAN, {**ROWS, "Y": np.ones((8, 2))})
+    tree = bz.fit(GAUSSIAN.weak(equal), equal, "gibbs", seed=1, draws=100, tune=50, extend=False, groups=())
+    assert np.isfinite(tree["sample_stats"]["lp"]).all()
+
+
+def test_more_components_than_rows_are_refused():
+    with raises(bz.InputError, "too_few_rows"):
+        bz.fit(GAUSSIAN(K=7), ROWS, "gibbs", seed=1)
+
+
+# what is asked of a fit
+
+
+APART = {
+    "gaussian_mixture": {"Y": np.repeat([[-5.0, 0.0], [5.0, 0.0]], 10, axis=0) + np.sin(np.arange(40)).reshape(20, 2)},
+    "multinomial_mixture": {"counts": [[9, 1, 0]] * 8 + [[0, 2, 9]] * 8, "word": list("abc")},
+    "latent_class": {name: list("n" * 20 + "y" * 20) for name in "abcde"},
+    "dawid_skene": {"item": np.repeat(np.arange(12), 3), "rater": list("abc" * 12), "label": list("n" * 18 + "y" * 18)},
+}
+
+
+@pytest.fixture(scope="module")
+def fits():
+    tables = {**APART, "gaussian_mixture": {**APART["gaussian_mixture"], "column": ["x", "y"]}}
+    return {
+        name: bz.fit(
+            bz.find(name)(K=2), bz.read(bz.find(name), tables[name]), "gibbs", seed=1, draws=400, tune=100, thin=1
+        )
+        for name in EXAMPLES
+    }
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_fit_is_asked_as_one_by_nuts(fits, name):
+    tree = fits[name]
+    assert tree.attrs["status"] in ("ok", "caution")
+    size = Fit(tree).model.inputs.size(Fit(tree).data)
+    assert len(bz.assign(tree)) == size
+    assert "log_likelihood" in tree.children or name == "dawid_skene"
+    if name != "dawid_skene":
+        assert np.isfinite(bz.compare([tree])["elpd_loo"]).all()
+        assert len(bz.predict(tree, seed=1))
+
+
+def test_the_same_seed_gives_the_same_fit():
+    model, data = case("documents")
+    fits = [bz.fit(model, data, "gibbs", seed=1, draws=100, tune=50, extend=False, groups=()) for _ in range(2)]
+    np.testing.assert_array_equal(*(fit["posterior"]["topics"] for fit in fits))
