@@ -75,8 +75,8 @@ assert (probability.drop(index=55) > 0.99).all()
 # ## Which words say it?
 #
 # The log odds of a paper are a sum: of the shares, and of all its words together, as the words of a paper depend on
-# each other once the probabilities are integrated out. Over all papers, the mutual information of a word with the author
-# says which words tell the two apart. *Upon* is the first: Hamilton uses it often, Madison hardly ever.
+# each other once the probabilities are integrated out. Over all papers, the mutual information of a word with the
+# author says which words tell the two apart. *Upon* is the first: Hamilton uses it often, Madison hardly ever.
 
 # %%
 information = bz.mutual_information(bz.fit(Text(), known, "exact", seed=1))

@@ -74,8 +74,8 @@ plt.show()
 # %% [markdown]
 # Three of 150 flowers are on the wrong side, also when each is left out. The class given the features of this model is
 # a softmax of linear functions, as `softmax_regression` has it. That model does not say how the features are
-# distributed, and needs more rows for the same certainty; where the features are no Gaussian clouds it does not mislead.
-# Here it is at the mode of its weights, and sees the rows that it was fitted to.
+# distributed, and needs more rows for the same certainty; where the features are no Gaussian clouds it does not
+# mislead. Here it is at the mode of its weights, and sees the rows that it was fitted to.
 
 # %%
 flowers = bz.example(Softmax, "iris")
