@@ -304,6 +304,28 @@ def test_where_an_earlier_chain_settled_these_have_been(middle, height, count):
     assert (check.value, check.passed) == (count, count == 0)
 
 
+def test_quantities_that_stand_still_in_one_attempt_only_are_compared_with_those_of_another():
+    """Of rows far apart the probability that two are of one component moves in some attempts and not in others."""
+    kind = bz.find("gaussian_mixture")
+    data = bz.read(kind, {"x": [0.0, 0.1, 40.0, 40.1]})
+    problem = Problem(kind(K=2), data, np.random.default_rng(1))
+
+    def run(distance):
+        noise = np.random.default_rng(2).normal(size=(4, 400))
+        means = np.stack([noise, distance + noise], axis=2)[..., None]
+        arrays = {"weights": np.full((4, 400, 2), 0.5), "means": means, "covariances": np.ones((4, 400, 2, 1, 1))}
+        draws = {
+            name: xr.DataArray(values, dims=("chain", "draw", *(f"{name}{i}" for i in range(values.ndim - 2))))
+            for name, values in arrays.items()
+        }
+        stats = {"logp": (("chain", "draw"), np.zeros((4, 400)))}
+        return nuts.Run(xr.DataTree.from_dict({"posterior": xr.Dataset(draws), "sample_stats": xr.Dataset(stats)}))
+
+    sizes = [nuts.label_free(problem.model, nuts._draws(some.tree), data).sizes for some in (run(2.0), run(40.0))]
+    assert sizes[0] != sizes[1]
+    assert not nuts._left_behind(problem, [run(2.0)], run(40.0).tree)[0].passed
+
+
 @pytest.mark.slow
 def test_a_second_attempt_does_not_forget_a_mode(monkeypatch):
     """Where nothing leads to both modes at once, chains that agree pass, but none after chains that did not."""

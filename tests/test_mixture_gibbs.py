@@ -1,11 +1,13 @@
 """Gibbs sampling of mixtures: against enumeration, seeded bugs, NUTS, hard data, and what is asked of a fit."""
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.compile import density
 from bayeszoo.contract.latent import _largest_z
 from bayeszoo.contract.sampler import MAX_Z
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
@@ -15,13 +17,14 @@ from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.methods import gibbs
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.model.capabilities import exchangeable_axis
-from bayeszoo.results.stored import Fit
+from bayeszoo.results.stored import Fit, fits_of
 from tests.quick import quick_where
 from tests.refusals import raises
 
 GAUSSIAN, DOCUMENTS, LATENT, RATERS = map(
     bz.find, ("gaussian_mixture", "multinomial_mixture", "latent_class", "dawid_skene")
 )
+WAVES = np.sin(np.arange(40)).reshape(20, 2)
 Y = np.array([[-1.6, 0.1], [-1.2, -0.5], [-0.4, 0.9], [0.3, 0.2], [1.1, -1.0], [1.9, 1.4]])
 ROWS = {"Y": Y, "column": ["x", "y"]}
 WORDS = {"counts": np.array([[2, 1, 0], [1, 0, 0], [0, 1, 2], [0, 0, 3], [1, 1, 1]]), "word": list("abc")}
@@ -231,37 +234,48 @@ def test_more_components_than_rows_are_refused():
 
 
 APART = {
-    "gaussian_mixture": {"Y": np.repeat([[-5.0, 0.0], [5.0, 0.0]], 10, axis=0) + np.sin(np.arange(40)).reshape(20, 2)},
-    "multinomial_mixture": {"counts": [[9, 1, 0]] * 8 + [[0, 2, 9]] * 8, "word": list("abc")},
+    "gaussian_mixture": dict(zip("xy", (np.repeat([[-5.0, 0.0], [5.0, 0.0]], 10, 0) + WAVES).T, strict=True)),
+    "multinomial_mixture": {"a": [9] * 8 + [0] * 8, "b": [1] * 8 + [2] * 8, "c": [0] * 8 + [9] * 8},
     "latent_class": {
         name: [answer if i % 9 != j else "n" for i, answer in enumerate("n" * 20 + "y" * 20)]
         for j, name in enumerate("abcde")
     },
     "dawid_skene": {"item": np.repeat(np.arange(12), 3), "rater": list("abc" * 12), "label": list("n" * 18 + "y" * 18)},
 }
+SHORT = {"seed": 1, "draws": 400, "tune": 100, "thin": 1}
 
 
 @pytest.fixture(scope="module")
 def fits():
-    tables = {**APART, "gaussian_mixture": {**APART["gaussian_mixture"], "column": ["x", "y"]}}
-    return {
-        name: bz.fit(
-            bz.find(name)(K=2), bz.read(bz.find(name), tables[name]), "gibbs", seed=1, draws=400, tune=100, thin=1
-        )
-        for name in EXAMPLES
-    }
+    return {name: bz.fit(bz.find(name)(K=2), table, "gibbs", **SHORT) for name, table in APART.items()}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_fit_is_asked_as_one_by_nuts(fits, name):
+def test_a_fit_is_asked_as_one_by_nuts(fits, name, tmp_path):
     tree = fits[name]
     assert tree.attrs["status"] in ("ok", "caution")
     size = Fit(tree).model.inputs.size(Fit(tree).data)
     assert len(bz.assign(tree)) == size
     assert "log_likelihood" in tree.children or name == "dawid_skene"
-    if name != "dawid_skene":
+    if name == "dawid_skene":
+        with raises(bz.InputError, "no_row_law"):
+            bz.predict(tree, seed=1)
+    else:
         assert np.isfinite(bz.compare([tree])["loo_score"]).all()
         assert len(bz.predict(tree, seed=1))
+    with raises(bz.InputError, "not_one_number"):
+        bz.residuals(tree)
+    with mock.patch.object(density, "Density", side_effect=AssertionError("a density is compiled")):
+        page = bz.report(tree, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Gibbs" in page
+
+
+@pytest.mark.parametrize("name", quick_where(EXAMPLES, ("multinomial_mixture", "dawid_skene").__contains__))
+def test_groups_of_rows_are_fitted_one_by_one(name):
+    table = {key: [*values, *values] for key, values in APART[name].items()}
+    table["site"] = np.repeat(["here", "there"], len(table[next(iter(table))]) // 2)
+    tree = bz.fit_by(bz.find(name)(K=2), table, by="site", method="gibbs", groups=(), **SHORT)
+    assert [fit.attrs["status"] for fit in fits_of(tree).values()] == ["ok", "ok"]
 
 
 def test_the_same_seed_gives_the_same_fit():
