@@ -9,6 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 import bayeszoo as bz
 from bayeszoo.contract import identities
 from bayeszoo.contract.case import Case
+from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from tests.refusals import raises
 
 DISCRIMINANT = bz.find("gaussian_discriminant")
@@ -155,3 +156,20 @@ def test_the_predictive_density_is_scipys_student_t(iris):
         shape = law.psi[k] * (law.kappa[k] + 1) / (law.kappa[k] * freedom)
         expected = scipy.stats.multivariate_t(law.m[k], shape, df=freedom).logpdf(iris["reals"])
         np.testing.assert_allclose(terms[:, k], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied"])
+@pytest.mark.parametrize("D", [2, 6])
+def test_many_rows_far_from_zero_have_student_densities_of_scipy(covariance, D):
+    """Rows are taken in parts, and differences, not squares, are subtracted."""
+    rng = np.random.default_rng(5)
+    root = rng.normal(size=(D, D))
+    rows, m = 1e6 + rng.normal(size=(2500, D)) @ root, 1e6 + rng.normal(size=(3, D))
+    kappa, nu, psi = np.array([1.0, 2.0, 9.0]), D + 2.0, root @ root.T + np.eye(D)
+    law = GaussianComponents.of(covariance, 3, m, kappa, nu, psi, "reals")
+    free, scales = nu - D + 1, (1 + kappa) / kappa
+    expected = [
+        scipy.stats.multivariate_t.logpdf(rows - centre, shape=psi * scale / free, df=free)
+        for centre, scale in zip(m, scales, strict=True)
+    ]
+    np.testing.assert_allclose(law.log_predictive({"reals": rows}), np.transpose(expected), rtol=1e-11)

@@ -168,3 +168,22 @@ def test_what_is_refused(name):
     rows, code = REFUSED[name]
     with raises(bz.InputError, code):
         bz.read(TEXT, rows, target="author")
+
+
+def drawn_from_urn(alpha, counts):
+    """Log probability of words that are drawn one after the other, each put back with one more of its kind."""
+    drawn = np.concatenate([a + np.arange(n) for a, n in zip(alpha, counts, strict=True)])
+    return np.sum(np.log(drawn / (alpha.sum() + np.arange(counts.sum()))))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_few_words_of_many_are_drawn_from_an_urn_in_long_documents_too(scale):
+    rng = np.random.default_rng(4)
+    alpha = rng.gamma(1.0, scale, (3, 200))
+    counts = np.zeros((30, 200))
+    counts[np.arange(30)[:, None], rng.integers(0, 200, (30, 5))] = rng.integers(0, 20, (30, 5))
+    counts[3] = 0
+    for rows in (counts, np.vstack([counts, 2e5 * np.eye(200)[:2]])):
+        expected = [[drawn_from_urn(own, row) for own in alpha] for row in rows]
+        ours = Categorical(("theta",), "counts", alpha).log_predictive({"counts": rows})
+        np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-11)

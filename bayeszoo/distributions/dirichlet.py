@@ -15,6 +15,8 @@ from bayeszoo.distributions.special import (
     log_rising,
 )
 
+_MOST = 1e5
+"""Observations of a row up to which its terms, where one category is nearly all of them, keep ten digits."""
 LEAST_LOG = -1e300
 """Stands for the logarithm of 0 where it may be multiplied or added up."""
 
@@ -38,6 +40,26 @@ def log_ratio_where_seen(alpha: np.ndarray, counts: np.ndarray) -> float:
     seen = np.nonzero(counts)
     terms = log_rising(alpha[seen[-1]], counts[seen])
     return float(np.sum(terms) - np.sum(log_rising(alpha.sum(), counts.sum(axis=-1))))
+
+
+def log_ratio_of_rows(alpha: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return `log_dirichlet_ratio` of rows of counts (n, K) under each of several alpha (m, K), in shape (n, m).
+
+    By the categories that occur, as `log_ratio_where_seen`, where most do not. The mean probabilities are taken out of
+    all terms, so that they are as small as the result, unless a row has hardly more than one category.
+    """
+    seen = np.flatnonzero(counts != 0)
+    (row, category), n = np.divmod(seen, counts.shape[1]), counts.ravel()[seen]
+    size = np.bincount(row, n, len(counts))[:, None]
+    if len(seen) > counts.size / 4 or size.max(initial=0.0) > _MOST:
+        return log_dirichlet_ratio(alpha, counts[:, None])
+    total = alpha.sum(axis=1)
+    terms = np.log(alpha / total[:, None]).T[category]
+    again = n > 1
+    more = n[again, None] - 1.0
+    terms[again] += log_rising(alpha.T[category[again]] + 1, more) - more * np.log(total)
+    sums = np.stack([np.bincount(row, each, len(counts)) for each in terms.T], axis=1)
+    return sums - (log_rising(total, size) - size * np.log(total))
 
 
 def log_multinomial(counts: npt.ArrayLike) -> np.ndarray:

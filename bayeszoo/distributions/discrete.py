@@ -209,7 +209,7 @@ class LogitCategorical(Categorical):
 
     def __init__(self, logits: object) -> None:
         logits = np.asarray(logits, dtype=np.float64)
-        self.log_p = logits - scipy.special.logsumexp(logits, axis=-1, keepdims=True)
+        self.log_p = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
         super().__init__(np.exp(self.log_p))
 
     def logpmf(self, codes: Any) -> np.ndarray:

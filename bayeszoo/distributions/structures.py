@@ -20,6 +20,11 @@ from bayeszoo.distributions.special import deviance, gamma_divergence, log_peak,
 from bayeszoo.distributions.statistics.base import along
 from bayeszoo.errors import NumericalError
 
+_AT_A_TIME = 1024
+"""Rows whose squared distances are computed together, in the memory near the processor."""
+_MANY = 2**14
+"""Products in one triangular system from which on BLAS solves it by itself, and not all systems side by side."""
+
 
 class Structure:
     """How the covariance of D columns is written: by default as the variances (D,) of independent columns.
@@ -257,17 +262,36 @@ class Structure:
         log_growth = np.sum(np.log1p(relative), axis=-1)
         return np.asarray(gammas - (more * self.log_det(factor) + (nu + more) * log_growth) / 2)
 
-    def log_ratio_of_rows(self, nu: Any, psi: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-        """Return `log_ratio` of single rows, whose growth is the scatter of a vector (..., n, D), in shape (..., n).
+    def log_ratio_of_rows(self, nu: Any, psi: np.ndarray, rows: np.ndarray, centres: np.ndarray, share: Any) -> Any:
+        """Return `log_ratio` of single rows (n, D), whose growth is a share of their scatter about centres, (..., n).
 
-        The scatter has one eigenvalue in each block: the squared length of the vector in units of psi.
+        That has one eigenvalue in each block: the share of the squared distance in units of psi, (..., blocks, n).
         """
         factor, nu = self.factor(psi), np.asarray(nu, dtype=np.float64)[..., None]
-        right = np.moveaxis(self._parts(shifts), -4, -1)
-        squares = (solve_lower(factor[..., None, :, :, :], right) ** 2).sum(axis=(-4, -2))
+        distances = self._distances(factor, rows, centres)
         gammas = self.blocks * log_multigamma_ratio((nu + self.repeat) / 2, nu / 2, self.block)
-        log_growth = np.log1p(squares).sum(axis=-2)
+        log_growth = np.log1p(share[..., None, None] * distances).sum(axis=-2)
         return gammas - (self.repeat * self.log_det(factor)[..., None] + (nu + self.repeat) * log_growth) / 2
+
+    def _distances(self, factor: np.ndarray, rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+        """Return squared distances (..., blocks, n) of rows (n, D) from centres (..., D), in units of the covariance.
+
+        Several centres with one factor have a common origin: rows and centres are divided by the factor once.
+        """
+        is_shared = centres.ndim > 1 and factor.shape[-4] < centres.shape[-2]
+        origin = centres.mean(axis=-2, keepdims=True) if is_shared else centres
+        places = self._whitened(factor, (centres - origin)[..., None]) if is_shared else 0.0
+        squares = np.empty((*centres.shape[:-1], self.blocks, len(rows)))
+        for i in range(0, len(rows), _AT_A_TIME):
+            some = slice(i, i + _AT_A_TIME)
+            shifts = self._whitened(factor, np.subtract(rows[some].T, origin[..., None], order="C")) - places
+            squares[..., some] = np.einsum("...rbin,...rbin->...bn", shifts, shifts)
+        return squares
+
+    def _whitened(self, factor: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return columns (..., D, n) in units of factors, with the axes (..., repeat, blocks, block, n)."""
+        right = columns.reshape(*columns.shape[:-2], self.repeat, self.blocks, self.block, -1)
+        return solve_lower(factor[..., None, :, :, :], right)
 
 
 def Scalar(columns: int) -> Structure:
@@ -288,8 +312,15 @@ def log_multigamma_ratio(half_nu_after: object, half_nu_before: object, d: int) 
 
 def solve_lower(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve factor @ x = right for lower triangular factors (..., D, D) and right sides (..., D, n)."""
-    x = np.empty(np.broadcast_shapes(factor.shape[:-2], right.shape[:-2]) + right.shape[-2:])
-    for i in range(right.shape[-2]):
+    D, n = right.shape[-2:]
+    leading = np.broadcast_shapes(factor.shape[:-2], right.shape[:-2])
+    x = np.empty((*leading, D, n))
+    if n * D * D >= _MANY and D > 1:
+        factor, right = (np.broadcast_to(values, leading + values.shape[-2:]) for values in (factor, right))
+        for place in np.ndindex(leading):
+            x[place] = scipy.linalg.blas.dtrsm(1.0, factor[place], right[place].T, side=1, lower=1, trans_a=1).T
+        return x
+    for i in range(D):
         known = factor[..., i : i + 1, :i] @ x[..., :i, :]
         x[..., i, :] = (right[..., i, :] - known[..., 0, :]) / factor[..., i, i, None]
     return x

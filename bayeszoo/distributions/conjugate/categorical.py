@@ -123,10 +123,12 @@ class Categorical(Block[Counts]):
     def log_predictive(self, rows: Values) -> np.ndarray:
         """Log probability of each row by itself, (n, *axes): of a code that of the mean probabilities."""
         column = np.asarray(rows[self.column])
-        if column.ndim == 2:  # some rows at a time, for evidences take all categories of each
-            step = max(1, _CELLS // self.alpha.size)
+        if column.ndim == 2:  # some rows at a time
+            alpha = self.alpha.reshape(-1, self.alpha.shape[-1])
+            step = max(1, _CELLS // alpha.size)
             parts = (column[i : i + step] for i in range(0, max(len(column), 1), step))
-            return np.concatenate([super(Categorical, self).log_predictive({self.column: part}) for part in parts])
+            each = np.concatenate([dirichlet.log_ratio_of_rows(alpha, part) for part in parts])
+            return each.reshape(len(column), *self.axes)
         return self._of_rows(np.log(self.alpha) - np.log(self.alpha.sum(axis=-1, keepdims=True)), rows)
 
     def row_mean(self, params: Values) -> np.ndarray:

@@ -149,10 +149,9 @@ class MultivariateNormal(Block[Moments]):
 
     def log_predictive(self, rows: Values) -> np.ndarray:
         """Log density of each row by itself under each law, (n, *axes): Student t, of diagonal covariances several."""
-        share = np.sqrt(self.kappa / (1 + self.kappa))[..., None, None]
-        shifts = share * (np.asarray(rows[self.column], dtype=np.float64) - self.m[..., None, :])
         of_mean = -self.columns / 2 * (math.log(math.pi) + np.log1p(1 / self.kappa))
-        ratio = self.structure.log_ratio_of_rows(self.nu_each, self.psi_each, shifts)
+        Y, share = np.asarray(rows[self.column], dtype=np.float64), self.kappa / (1 + self.kappa)
+        ratio = self.structure.log_ratio_of_rows(self.nu_each, self.psi_each, Y, self.m, share)
         return np.moveaxis(of_mean[..., None] + ratio, -1, -1 - len(self.axes))
 
     def row_mean(self, params: Values) -> np.ndarray:
