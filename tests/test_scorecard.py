@@ -22,6 +22,7 @@ SAMPLER |= {"power: |z| of sd x 1.1", "power: |z| of mean + 0.2 sd"}
 GIBBS = {"Gibbs: failed gate checks", "Gibbs: largest |z|", "Gibbs: |z| of the mean log density"}
 GIBBS |= {"power: |z| of a tenth of the draws at 0", "power: |z| of sd x 1.1"}
 BY_ENUMERATION = {GATE, "NUTS against enumeration: largest |z|", "power: |z| of label-free quantities + 0.2 sd"}
+GIBBS_BY_ENUMERATION = {"Gibbs: failed gate checks", "Gibbs against enumeration: largest |z|"}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -43,6 +44,8 @@ def test_every_model_has_a_card_that_passed_the_checks_that_apply_now(name):
         expected = [GIBBS]
     elif is_exact(model) and CAPABILITIES["Gibbs"](model):
         expected.append({name for name in GIBBS if name.startswith("Gibbs")})
+    elif CAPABILITIES["Enumerable"](model) and CAPABILITIES["Gibbs"](model):
+        expected.append(GIBBS_BY_ENUMERATION)
     assert {check.name for check, by in made.items() if by == "sampler"} == set().union(*expected)
     assert sum(by == "source" for by in card.made_by) == 3
 

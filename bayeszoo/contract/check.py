@@ -148,7 +148,7 @@ def check(
     seed : int
         Of the points, the simulated data and the chains.
     sampler : bool
-        Whether to run NUTS and compare it with the exact answer.
+        Whether to run NUTS, and Gibbs sampling, and compare them with the exact answer.
     reporter : Reporter, optional
         Takes progress.
 
@@ -175,8 +175,8 @@ def check(
         compare = atoms_checks if isinstance(first, can.Atoms) else sampler_checks
         checks += _or_failed(name, lambda: compare(model, data, seed))
     if sampler and isinstance(first, Enumerable):
-        say(f"{first.name}: NUTS against enumeration")
-        checks += _or_failed("NUTS", lambda: latent.sampler_checks(model, data, seed))
+        say(f"{first.name}: samplers against enumeration")
+        checks += _or_failed("NUTS and Gibbs", lambda: latent.sampler_checks(model, data, seed))
     return checks
 
 

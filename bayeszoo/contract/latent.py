@@ -32,7 +32,7 @@ from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
 from bayeszoo.inference.starts import SIMPLEXES
 from bayeszoo.model import fields
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import EM, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import EM, Gibbs, Variational, rows_have_parameters
 from bayeszoo.model.density import log_density
 from bayeszoo.model.many_files.rows import restricted, together
 from bayeszoo.results.stored import Fit
@@ -286,19 +286,26 @@ def simulation_based(case: Case) -> Check:
 
 
 def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
-    """Compare NUTS with enumeration, in quantities that do not depend on labels, on a few rows."""
+    """Compare NUTS, and Gibbs sampling, with enumeration of a few rows, in quantities that do not depend on labels."""
     head = few(case_of(model, data, seed))
-    tree = uninterrupted(fit(head.model, dict(head.data), "nuts", seed=seed, groups=()))
     exact = Enumeration.of(head.model, head.data).draw((4, 5000), head.rng)
     reference = head.model.invariants(exact, head.data)
-    # where labels have a meaning the fit has not computed the label-free quantities
-    sampled = Fit(tree).draws("invariants") or head.model.invariants(Fit(tree).draws(), head.data)
-    failed = Fit(tree).failed
     distorted = {name: values[:, :1000] + 0.2 * values.std() for name, values in reference.items()}
+    samplers = {"NUTS": "nuts", **({"Gibbs": "gibbs"} if isinstance(head.model, Gibbs) else {})}
     return [
-        at_most(" ".join(["NUTS: failed gate checks", *failed]), len(failed), 0),
-        at_most("NUTS against enumeration: largest |z|", _largest_z(sampled, reference), MAX_Z),
+        *(check for sampler in samplers.items() for check in _against(reference, head, *sampler, seed)),
         at_least("power: |z| of label-free quantities + 0.2 sd", _largest_z(distorted, reference), MAX_Z),
+    ]
+
+
+def _against(reference: Values, head: Case, name: str, method: str, seed: int) -> list[Check]:
+    """Check that a sampler passes the gate, and that its draws are those of the reference."""
+    fitted = Fit(uninterrupted(fit(head.model, dict(head.data), method, seed=seed, groups=())))
+    # where labels have a meaning the fit has not computed the label-free quantities
+    sampled = fitted.draws("invariants") or head.model.invariants(fitted.draws(), head.data)
+    return [
+        at_most(" ".join([f"{name}: failed gate checks", *fitted.failed]), len(fitted.failed), 0),
+        at_most(f"{name} against enumeration: largest |z|", _largest_z(sampled, reference), MAX_Z),
     ]
 
 

@@ -41,7 +41,7 @@ def check_command(
     stored
         Print the stored scorecard of the model without running any check.
     sampler
-        Whether to also compare NUTS with the exact answer.
+        Whether to also compare NUTS and Gibbs sampling with the exact answer.
     seed
         Seed of the points, the simulated data and the chains.
     """
