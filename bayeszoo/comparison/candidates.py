@@ -124,7 +124,10 @@ def require_comparable(candidates: list[Candidate]) -> None:
 
 
 def _same_observations(first: Candidate, second: Candidate) -> bool:
-    (rows, weights), (others, other_weights) = first.observations, second.observations
+    (rows, weights), (others, other_weights) = (
+        ({name: values for name, values in rows.items() if values.size}, weights)
+        for rows, weights in (first.observations, second.observations)
+    )
     same = rows.keys() == others.keys() and all(_equal(rows[name], others[name]) for name in rows)
     return same and np.array_equal(weights, other_weights)
 

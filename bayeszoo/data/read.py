@@ -151,9 +151,9 @@ class Data(Mapping[str, np.ndarray]):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the names, types, shapes and bytes of the arrays: the same wherever the data came from."""
+        """SHA-256 of names, types, shapes and bytes of the arrays with entries: the same wherever they came from."""
         state = hashlib.sha256()
-        for name, values in sorted(self.arrays.items()):
+        for name, values in sorted(item for item in self.arrays.items() if item[1].size):
             state.update(f"{name}\0{values.dtype.str}\0{values.shape}\0".encode())
             state.update(np.ascontiguousarray(values))
         return state.hexdigest()

@@ -19,7 +19,7 @@ from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.candidates import SelectOptions, components, label, number_of_components
 from bayeszoo.comparison.compare import unique
 from bayeszoo.comparison.select import select
-from bayeszoo.data.read import Data
+from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.terms import polynomials, subsets
@@ -218,10 +218,18 @@ def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOption
     rows = table.read(first := kinds[0], data)
     for kind in dict.fromkeys(kinds):
         opt.note_unchecked(kind)
-    if other := next((kind for kind in kinds if kind.inputs != first.inputs), None):
+    if other := next((kind for kind in kinds if not _takes(kind, rows)), None):
         names = f"{first.name} takes {first.inputs.describe()}; {other.name} takes {other.inputs.describe()}"
         raise InputError(f"the candidates are for different data: {names}", "not_comparable")
     return rows
+
+
+def _takes(kind: type[Model], rows: Data) -> bool:
+    """Say whether a model takes the data as they were read for another."""
+    try:
+        return read(kind, rows) == rows
+    except InputError:
+        return False
 
 
 def _candidates(
@@ -234,7 +242,7 @@ def _candidates(
         if name in chosen:
             raise InputError(f"give {name} or --components, not both", "conflicting_options")
         chosen = {**chosen, name: 1}  # so that a weak prior is that of one, the same for all
-    data = cast(Data, rows)
+    data = read(kind, cast(Data, rows))
     return terms.candidates(kind(**chosen) if prior == "textbook" else opt.weak(kind, chosen, data, named=True), data)
 
 
