@@ -12,9 +12,11 @@ import bayeszoo as bz
 from bayeszoo.distributions import dirichlet
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.families.documents.topic_model import TopicChain
+from bayeszoo.foundation.gate import passed
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.labels.symmetry import some_entries
 from bayeszoo.inference.methods import gibbs
+from bayeszoo.inference.problem import Problem
 from bayeszoo.likelihoods.loops import gibbs as topic_loops
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
@@ -255,6 +257,27 @@ def test_chains_in_different_modes_fail_the_gate_after_three_attempts_or_without
     assert [line[:9] for line in said.lines] == ["attempt 1", "attempt 2"]
     tree = two_modes(extend=False)
     assert (tree.attrs["status"], Fit(tree).facts["attempts"]) == ("failed", 1)
+
+
+@pytest.mark.parametrize(("height", "passes"), [(0.0, False), (-100.0, True)])
+def test_chains_that_agree_after_others_did_not_must_visit_their_modes(monkeypatch, height, passes):
+    """Two of four chains find one mode of equal mass, and once annealed again none: both modes are the posterior's."""
+    rng, modes = np.random.default_rng(1), iter([[0, 0, 1, 1], [1, 1, 1, 1]])
+    shares = np.array([[[90, 10], [90, 10], [90, 10]], [[90, 10], [50, 50], [10, 90]]])
+
+    def sample(chains, kept, tune, thin, reporter):
+        for chain, mode in enumerate(next(modes)):
+            kept["proportions"][chain] = np.stack([rng.dirichlet(row, 400) for row in shares[mode]], axis=1)
+            kept["topics"][chain] = rng.dirichlet([30, 20, 10], (400, 2))
+            kept[gibbs.LP][chain] = rng.normal(size=400) + (height if mode == 0 else 0.0)
+        return 400
+
+    monkeypatch.setattr(gibbs, "_sample", sample)
+    problem = Problem(LDA(K=2), bz.read(LDA, SMALL), rng)
+    first, second = gibbs._attempts(problem, [chain_of(SMALL)] * 4, [], 400, 10, 1, 2)
+    assert not passed(first.checks)
+    assert passed(second.checks) == passes
+    assert {check.name: check.passed for check in second.checks}["unvisited_modes"] == passes
 
 
 def test_warmup_is_annealed_and_every_draw_is_made_at_the_end_of_it(monkeypatch):

@@ -7,7 +7,8 @@ latent variables and parameters are drawn in turn (Tanner and Wong 1987, JASA 82
 A chain that moves one latent variable at a time seldom leaves a mode, and from random starts chains end in different
 ones. Chains are therefore annealed while they warm up (Kirkpatrick, Gelatt and Vecchi 1983, Science 220, 671-680):
 probabilities are raised to a power that rises to 1, so that all begin where there is one mode, and find their way as it
-parts. Chains that agree then are no proof that the posterior has no other mode; chains that do not are one.
+parts. Chains that agree then are no proof that the posterior has no other mode; chains that do not are one, and those
+that follow them must visit every mode where they were.
 
 Of a model that may have modes and whose parameters are drawn too, as a mixture, nothing is annealed. Short chains from
 random starts look for modes instead; the best of them go on, and must visit wherever the others have settled.
@@ -136,14 +137,15 @@ def _attempts(
 ) -> Iterator[_Attempt]:
     """Run the chains until they pass or were stopped, or longer runs would not help; at most so often.
 
-    Where ``others`` have looked for modes the chains have warmed up, and are not annealed.
+    Where ``others`` have looked for modes the chains have warmed up, and are not annealed. Chains that are annealed
+    again must visit wherever those before them settled.
     """
-    warmup, before = 0 if others else tune, tune
+    warmup, before, places = 0 if others else tune, tune, list(others)
     kept = _room(samplers[0], (len(samplers), draws))
     for attempt in range(1, most + 1):
         length = _sample(samplers, kept, warmup, thin, problem.reporter)
         kept = {name: values[:, :length] for name, values in kept.items()}
-        checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, kept, others))
+        checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, kept, places))
         yield _Attempt(kept, checks, {"attempts": attempt, "tune": before, "thin": thin})
         if checks is None or passed(checks) or not longer_may_help(checks) or attempt == most:
             return
@@ -151,6 +153,7 @@ def _attempts(
         are_apart = not others and any(
             check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks
         )
+        places += [_settled(problem, kept)] if are_apart else []
         tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # more draws would not help separated chains
         before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
         kept = {name: np.empty_like(values) for name, values in kept.items()}
