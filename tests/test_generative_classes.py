@@ -89,3 +89,20 @@ def test_data_that_one_of_two_models_reads_otherwise_are_not_compared(tmp_path, 
     code, _, err = run("select", "-c", "naive_bayes", "-c", "gaussian_discriminant", path, "--missing", "mask")
     assert code == 2
     assert "different data" in err
+
+
+@pytest.mark.parametrize("name", ["gaussian_discriminant", "naive_bayes"])
+def test_a_pair_of_features_and_classes_is_the_table_of_both(name):
+    model, frame = bz.find(name), pd.DataFrame(FEATURES)
+    X, y = frame[["x", "z"]], frame["y"]
+    assert bz.read(model, (X, y)) == bz.read(model, frame)
+    numbered = bz.read(model, (X.to_numpy(), y.tolist()))
+    np.testing.assert_array_equal(numbered["reals"], X.to_numpy())
+    assert numbered["real"].tolist() == ["x1", "x2"]
+    fitted = bz.fit(model, (X.to_numpy(), y), "exact")
+    new = bz.classify(fitted, X.to_numpy()[:3])
+    assert new["decision"].tolist() == bz.classify(fitted)["decision"].tolist()[:3]
+    with raises(bz.InputError, "wrong_shape"):
+        bz.read(model, (X, y[:3]))
+    with raises(bz.InputError, "duplicate_name"):
+        bz.read(model, (X.rename(columns={"x": "y"}), y))

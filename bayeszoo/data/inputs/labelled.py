@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayeszoo.data.inputs.base import Arrays, Layout, Parsed
+from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, columns_of
 from bayeszoo.data.inputs.classed import CLASS, CLASSES, alphabet_of, classes_of, trimmed
 from bayeszoo.data.inputs.labels import checked_codes, checked_labels, in_order, label_array
 from bayeszoo.data.inputs.mixed import Mixed
 from bayeszoo.data.inputs.mixed_arrays import AXES, LEVELS, levels_by_feature
 from bayeszoo.data.inputs.regression import free_name
+from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
 from bayeszoo.data.table.table import Column, Table, quoted, shown
 from bayeszoo.errors import InputError
 
@@ -43,6 +44,23 @@ class Labelled(Mixed):
         return Layout((*features.coords, CLASS), features.dims, coded, (unknown | {self.name}, unknown))
 
     # Tables
+
+    def own_table(self, source: Any, decimal: str) -> Table | None:
+        """Read a pair ``(X, y)``, features in two dimensions and the class of each row, or an array X alone."""
+        is_pair = isinstance(source, list | tuple) and len(source) == 2 and has_two_dimensions(source[0])
+        if not is_pair and (not has_two_dimensions(source) or is_frame(source)):
+            return None
+        X, *y = source if is_pair else (source,)
+        features = columns_of("X", X, "feature", None, decimal)
+        columns = [*(to_column(self.name, values, decimal) for values in y), *features]
+        if len({*map(len, columns)}) > 1:
+            problem = f"X has {len(features[0])} rows, {self.name} has {len(columns[0])}"
+            raise InputError(problem, "wrong_shape")
+        if y and (same := next((column for column in features if column.name == self.name), None)):
+            problem = f"X has {same}, and so is the class called"
+            raise InputError(problem, "duplicate_name", column=self.name, hint="rename it")
+        notes = different_indexes({"X": X, self.name: y[0]}) if y else ()
+        return Table("", {column.name: column for column in columns}, notes)
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         target = options.get("target", self.name)
