@@ -83,10 +83,22 @@ class Labelled(Mixed):
         note = f"column {shown(self.name)} is not used; use it with --target {self.name}"
         return replace(parsed, arrays={**parsed.arrays, **known}, notes=(*parsed.notes, *[note] * is_unused))
 
-    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> np.ndarray:
-        return alphabet_of(options, like).coded(trimmed(column)).codes
+    def _from_columns(
+        self,
+        table: Table,
+        kinds: Mapping[str, str],
+        missing: str,
+        like: Arrays | None,
+        options: Mapping[str, Any],
+        target: str | None = None,
+    ) -> Parsed:
+        if target is None:
+            return super()._from_columns(table, kinds, missing, like, options)
+        codes = alphabet_of(options, like).coded(trimmed(table[target])).codes
+        parsed, own = self._features(table, kinds, missing, like, options, {target: codes})
+        return self._with_class(parsed, table[target], own[0], options, like)
 
-    def _with_outcome(
+    def _with_class(
         self, parsed: Parsed, column: Column, codes: np.ndarray, options: Mapping[str, Any], like: Arrays | None
     ) -> Parsed:
         coded, notes = classes_of(column, codes, alphabet_of(options, like))

@@ -160,20 +160,25 @@ class Mixed(Inputs):
         return {name: fitted[name] for name in in_order_of([*fitted], names, FEATURES)}
 
     def _from_columns(
+        self, table: Table, kinds: Mapping[str, str], missing: str, like: Arrays | None, options: Mapping[str, Any]
+    ) -> Parsed:
+        return self._features(table, kinds, missing, like, options, {})[0]
+
+    def _features(
         self,
         table: Table,
         kinds: Mapping[str, str],
         missing: str,
         like: Arrays | None,
         options: Mapping[str, Any],
-        target: str | None = None,
-    ) -> Parsed:
-        """Convert columns, leave out or repeat the same rows of all of them, and add notes."""
-        cells = self._cells(table, kinds, like, options, target)
-        outcome = [] if target is None else [table[target]]
+        codes: Mapping[str, np.ndarray],
+    ) -> tuple[Parsed, list[np.ndarray]]:
+        """Convert columns, leave out or repeat the same rows of all of them and of codes by column, and add notes."""
+        cells = self._cells(table, kinds, like, options)
+        coded = [table[name] for name in codes]
         counted = [table[options[COUNT]]] if COUNT in options else []
-        own = [*(self._outcome(column, options, like) for column in outcome), *map(to_counts, counted)]
-        own, values, notes = kept_rows([*outcome, *counted], own, cells, missing, like is not None, self.maskable)
+        own = [*codes.values(), *map(to_counts, counted)]
+        own, values, notes = kept_rows([*coded, *counted], own, cells, missing, like is not None, self.maskable)
         if counted:
             rows = np.repeat(np.arange(len(own[-1])), repeats(counted[0], own[-1]))
             own, values = [each[rows] for each in own], [each[rows] for each in values]
@@ -184,18 +189,7 @@ class Mixed(Inputs):
         roles = {kind: ", ".join(cell.column.name for cell in cells if cell.kind == kind) for kind in self.kinds}
         roles |= {COUNT: options[COUNT]} if counted else {}
         arrays = arrays_of_cells(self.kinds, cells, like, len(values[0]))
-        parsed = Parsed(arrays, {role: names for role, names in roles.items() if names}, notes)
-        return self._with_outcome(parsed, outcome[0], own[0], options, like) if outcome else parsed
-
-    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> np.ndarray:
-        """Convert the column of the outcome, of kinds that have any."""
-        raise NotImplementedError
-
-    def _with_outcome(
-        self, parsed: Parsed, column: Column, codes: np.ndarray, options: Mapping[str, Any], like: Arrays | None
-    ) -> Parsed:
-        """Add the outcome of the rows that were kept."""
-        raise NotImplementedError
+        return Parsed(arrays, {role: names for role, names in roles.items() if names}, notes), own
 
     def _cells(
         self,
@@ -203,7 +197,6 @@ class Mixed(Inputs):
         kinds: Mapping[str, str],
         like: Arrays | None,
         options: Mapping[str, Any],
-        target: str | None,
     ) -> list[Cell]:
         known = None if like is None else {name: list(codes) for name, codes in levels_by_feature(like).items()}
         asked: Mapping[str, list[str] | None] = options.get(LEVELS, {})
