@@ -33,6 +33,7 @@ from bayeszoo.comparison.evidence.grid import evidence_grid
 from bayeszoo.comparison.held_out_rows import held_out_error
 from bayeszoo.comparison.held_out_words import held_out
 from bayeszoo.comparison.many import fit_many
+from bayeszoo.comparison.prequential import prequential
 from bayeszoo.comparison.select import select
 from bayeszoo.contract.check import check
 from bayeszoo.data.read import Data, Example, example, read
@@ -64,6 +65,7 @@ from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.groups import plot_groups
+from bayeszoo.plots.prequential import plot_prequential
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
 from bayeszoo.report.notebook import show_in_notebooks, view
@@ -96,14 +98,22 @@ __all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates"
 __all__ += ["complete", "project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
-__all__ += ["priors"]
+__all__ += ["prequential", "priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "svm", "trees"]
 # Pictures and the page.
 __all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
-__all__ += ["plot_pooling", "plot_predictive_check", "plot_residuals", "plot_scree", "plot_select", "plot_slopes"]
+__all__ += [
+    "plot_pooling",
+    "plot_predictive_check",
+    "plot_prequential",
+    "plot_residuals",
+    "plot_scree",
+    "plot_select",
+    "plot_slopes",
+]
 __all__ += ["plot_states", "plot_topics", "plots", "report"]
 
 show_in_notebooks()

@@ -98,7 +98,7 @@ def _stream(
         data = _batch(model, batch, options)
         stats = model.statistics(data)
         if accumulated is None:
-            _require_weights(model, stats)
+            require_weights(model, stats)
         model = model.labelled(data, model.labels)  # which the other batches must have too
         accumulated = stats if accumulated is None else accumulated.discounted(forget) + stats
         yield model.updated(accumulated).labelled(data, model.labels)
@@ -123,7 +123,7 @@ def _batch(model: Model, batch: Any, options: Mapping[str, Any]) -> Data:
     return data
 
 
-def _require_weights(model: Conjugate[Any], stats: Any) -> None:
+def require_weights(model: Conjugate[Any], stats: Any) -> None:
     """Require rows that count twice to be the rows twice: a mean among the statistics, say, must not be doubled."""
     both = (model.updated(s) for s in (stats + stats, stats.discounted(2.0)))
     pairs = zip(*([np.asarray(getattr(each, name)) for name in hyperparameters(model)] for each in both), strict=True)

@@ -1,0 +1,126 @@
+"""Prediction of each row from the rows before it: cumulative log loss, and regret (Dawid 1984)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.data.read import Data, read
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.threads import one_thread
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Conjugate, Observable, PointEstimates, Predictive
+from bayeszoo.model.density import log_density
+from bayeszoo.model.update import require_weights
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS, MOST_PLACES = 100_000, 500
+
+
+def prequential(model: Model, data: object = None, *, forget: float = 1.0, **options: Any) -> pd.DataFrame:
+    """Predict each row from those before it, in the order of the table, and add up the log losses.
+
+    Parameters
+    ----------
+    model : Model
+        Must be `Predictive`: its predictive distribution is known in closed form.
+    data : Data or anything that `read` takes, optional
+        Rows in order; by default the model's own first real data set.
+    forget : float
+        How much each row still counts when another has come: after ``age`` rows, ``forget ** age`` times. In (0, 1]; at
+        1 nothing is forgotten.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by row, from 1, in nats: ``log_loss``, minus the log predictive density of the row;
+        ``cumulative_log_loss``, which at the last row is minus the log evidence, if nothing is forgotten;
+        ``least_log_loss`` of the rows so far by one value of the parameters, the best in hindsight, NaN where there is
+        none; ``regret``, the difference of the two. Of more than 500 rows the last two are at 500 places. ``attrs`` has
+        ``forget`` and, if nothing is forgotten, ``log_evidence``.
+
+    Raises
+    ------
+    InputError
+        When the model is not `Predictive`, forgets and is not `Conjugate`, ``forget`` is not in (0, 1], or there are
+        more than 100,000 rows.
+    NumericalError
+        When the model's statistics do not know what it means to count rows by a weight.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> frame = bz.prequential(bz.find("beta_bernoulli")(), [1, 1, 0, 1])
+    >>> frame["log_loss"].round(4).tolist()
+    [0.6931, 0.4055, 1.3863, 0.5108]
+    >>> round(frame["regret"].iloc[-1], 4)
+    0.7464
+    """
+    import pandas as pd
+
+    predictive = _require(model, forget)
+    rows = read(predictive, data, **options)
+    if rows.rows > MOST_ROWS:
+        raise InputError(f"{rows.rows} rows are predicted one by one, more than {MOST_ROWS}", "too_many_rows")
+    with one_thread():
+        losses, least = _losses(predictive, rows, float(forget))
+    cumulative = np.cumsum(losses)
+    columns = {
+        "log_loss": losses,
+        "cumulative_log_loss": cumulative,
+        "least_log_loss": least,
+        "regret": cumulative - least,
+    }
+    frame = pd.DataFrame(columns, index=pd.Index(rows.numbers, name="row"))
+    frame.attrs["forget"] = float(forget)
+    if forget == 1:
+        frame.attrs["log_evidence"] = -math.fsum(losses)
+    return frame
+
+
+def _require(model: object, forget: float) -> Predictive[Any]:
+    if not isinstance(model, Model):
+        hint = "write bz.find(name)()"
+        raise InputError(f"a model instance is needed, got {type(model).__name__}", "not_a_model", hint=hint)
+    if not isinstance(model, Predictive):
+        hint = "see `bayeszoo list`"
+        raise InputError(f"{model.name} has no predictive distribution in closed form", "no_closed_form", hint=hint)
+    if isinstance(forget, bool) or not 0 < forget <= 1:
+        raise InputError(f"forget must be a number in (0, 1], got {forget!r}", "out_of_range", hint="1 forgets nothing")
+    if forget < 1 and not isinstance(model, Conjugate):
+        raise InputError(f"{model.name} cannot forget: it is not conjugate", "no_capability", hint="leave out forget")
+    return model
+
+
+def _losses(model: Predictive[Any], data: Data, forget: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log loss of each row given those before, and the least one of all rows so far by one parameter."""
+    inputs, losses, least = model.inputs, np.empty(data.rows), np.full(data.rows, np.nan)
+    past = whole = model.statistics(inputs.split(data, 0)[0])
+    looked_at = {*np.linspace(0, data.rows - 1, min(data.rows, MOST_PLACES)).astype(int).tolist()}
+    for i in range(data.rows):
+        row = inputs.reordered(data, np.array([i]))
+        losses[i] = -log_density(model.predictive(past, row), inputs.outcome(row)).item()
+        stats = model.statistics(row)
+        if i == 0 and forget < 1 and isinstance(model, Conjugate):
+            require_weights(model, stats)
+        past, whole = past.discounted(forget) + stats if forget < 1 else past + stats, whole + stats
+        if i in looked_at:
+            least[i] = _in_hindsight(model, whole, inputs.split(data, i + 1)[0])
+    return losses, least
+
+
+def _in_hindsight(model: Predictive[Any], stats: Any, rows: Values) -> float:
+    """Return the least log loss of rows by one parameter; NaN where there is none."""
+    if not (isinstance(model, PointEstimates) and isinstance(model, Observable)):
+        return math.nan
+    try:
+        law = model.likelihood(model.mle(stats), rows)
+    except NumericalError:
+        return math.nan
+    return 0.0 - float(np.sum(log_density(law, model.inputs.outcome(rows))))
