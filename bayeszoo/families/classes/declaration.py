@@ -24,9 +24,10 @@ def log_likelihood(stats: Counts | Events | Moments, *params: Any) -> Any:
 
 
 def _of_counts(stats: Counts, p: Any) -> Any:
-    at = np.nonzero(stats.counts)  # 0 * log(0) would be NaN
-    places = tuple(pm.Data(f"{p.name}_axis_{i}", axis) for i, axis in enumerate(at))
-    return pm.math.sum(pm.Data(f"{p.name}_counts", stats.counts[at]) * pm.math.log(p[places]))
+    counts = pm.Data(f"{p.name}_counts", _array(stats.counts))
+    # 0 * log(0) would be NaN; a mask of floats is data, one of booleans a constant, compiled again for other rows
+    seen = pm.Data(f"{p.name}_seen", _array(stats.counts > 0))
+    return pm.math.sum(counts * pm.math.log(p * seen + (1 - seen)))
 
 
 def _of_events(stats: Events, rate: Any) -> Any:
