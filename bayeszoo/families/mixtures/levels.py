@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bayeszoo.data.inputs import tables_of
-from bayeszoo.distributions.bases import ByVariance
 from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.families.mixtures.base import MixtureModel
+from bayeszoo.families.statistics.indicators import Indicators, draw_levels
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Observable
 
@@ -53,7 +53,7 @@ class LevelMixtureModel(MixtureModel, Observable, family=True):
         return LevelRows(params["weights"], params["theta"], tables_of(data), self.inputs.size(data))
 
 
-class LevelRows(ByVariance):
+class LevelRows(Indicators):
     """Levels of rows, each of one component which is not known: moments are of an indicator of each level.
 
     Weights (..., K) and probabilities (..., K, L) have draws as leading axes; rows are places (rows, features).
@@ -68,15 +68,6 @@ class LevelRows(ByVariance):
         p = np.sum(self._weights[..., None] * self._theta, axis=-2)
         return np.repeat(p[..., None, :], self._rows, axis=-2)
 
-    def var(self) -> np.ndarray:
-        """Return the variance of each indicator, (..., rows, L)."""
-        p = self.mean()
-        return np.asarray(p * (1 - p))
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each indicator, 0 or 1."""
-        return np.where(1 - self.mean() >= q, 0.0, 1.0)
-
     def logpmf(self, levels: npt.ArrayLike) -> np.ndarray:
         """Log probability of the levels of each row, (..., rows); a missing level, -1, is left out."""
         law = Tables(("theta",), "levels", np.ones(self._theta.shape[-2:]), self._tables)
@@ -88,12 +79,10 @@ class LevelRows(ByVariance):
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
         """Draw indicators of shape ``size``, which ends in (rows, L): of each feature 1 at its level."""
         rng = np.random.default_rng(random_state)
-        ends = np.cumsum(self._weights, axis=-1)[..., None, :-1]
-        which = np.sum(rng.random(size[:-1])[..., None] > ends, axis=-1)
+        which = draw_levels(np.broadcast_to(self._weights[..., None, :], (*size[:-1], self._weights.shape[-1])), rng)
         theta = np.broadcast_to(self._theta[..., None, :, :], (*size[:-1], *self._theta.shape[-2:]))
         p, drawn = np.take_along_axis(theta, which[..., None, None], axis=-2)[..., 0, :], np.zeros(size)
         for places in map(list, self._tables):
-            below = np.cumsum(p[..., places], axis=-1)[..., :-1]
-            level = np.sum(rng.random(size[:-1])[..., None] > below, axis=-1)
+            level = draw_levels(p[..., places], rng)
             drawn[..., places] = level[..., None] == np.arange(len(places))
         return drawn
