@@ -269,8 +269,11 @@ def test_rows_with_holes_are_refused_in_training_and_answered_afterwards():
     assert np.isfinite(frame["log_score"]).all()
     assert frame.loc[(1, "a=x"), "observed":"observed"].isna().all()
     assert frame.loc[(2, "a=x"), "observed"] == 1
+    for alpha in (0.0, math.inf, True):
+        with raises(bz.InputError, "out_of_range"):
+            bz.trees(ROWS, alpha=alpha)
     with raises(bz.InputError, "out_of_range"):
-        bz.trees(ROWS, alpha=0.0)
+        bz.trees(ROWS).draw(0)
 
 
 # Missing levels from the others

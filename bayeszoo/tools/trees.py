@@ -124,6 +124,8 @@ class Trees:
         seed : int
             Of the draws.
         """
+        if count < 1:
+            raise InputError(f"count must be >= 1, got {count!r}", "out_of_range")
         rng = stream(seed, "trees", count, self.data.digest)
         return [self._named(tree) for tree in draw_trees(self._posterior.log_weights, count, rng)]
 
@@ -177,7 +179,7 @@ def trees(data: object = None, *, alpha: float = 1.0, **options: Any) -> Trees:
     >>> round(answer.log_evidence, 4)
     -14.0391
     """
-    if not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
+    if isinstance(alpha, bool) or not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
         raise InputError(f"alpha must be > 0 and finite, got {alpha!r}", "out_of_range")
     rows = read(LevelFeatures, data, **options)
     require_complete(rows)
