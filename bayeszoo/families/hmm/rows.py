@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -17,26 +16,15 @@ from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.foundation.levels import reached
 
 
-@singledispatch
 def rows_of(block: Law[Any], params: Values, states: np.ndarray) -> RowLaw:
     """Return the distribution of rows by probabilities of their states, (..., rows, K), at the block's parameters."""
-    raise NotImplementedError(type(block).__name__)
-
-
-@rows_of.register
-def _(block: Categorical, params: Values, states: np.ndarray) -> RowLaw:
-    return discrete.Categorical(states @ block.row_mean(params))
-
-
-@rows_of.register
-def _(block: Normal, params: Values, states: np.ndarray) -> RowLaw:
+    if isinstance(block, Categorical):
+        return discrete.Categorical(states @ block.row_mean(params))
+    if isinstance(block, Poisson):
+        return CountRows(states, discrete.Poisson(np.asarray(block.row_mean(params))[..., None, :]))
+    assert isinstance(block, Normal)
     means, variances = (np.asarray(values)[..., None, :] for values in block.means_and_variances(params))
     return RealRows(states, frozen.norm(means, np.sqrt(variances)))
-
-
-@rows_of.register
-def _(block: Poisson, params: Values, states: np.ndarray) -> RowLaw:
-    return CountRows(states, discrete.Poisson(np.asarray(block.row_mean(params))[..., None, :]))
 
 
 class _Mixture(discrete.ByVariance):
