@@ -71,7 +71,7 @@ def maximum_entropy(features: npt.ArrayLike, means: npt.ArrayLike, base: npt.Arr
     A die whose throws have mean 4.5 (Jaynes):
 
     >>> maximum_entropy([1, 2, 3, 4, 5, 6], 4.5).probabilities.round(4).tolist()
-    [0.0543, 0.0788, 0.1142, 0.1654, 0.2398, 0.3475]
+    [0.0544, 0.0788, 0.1142, 0.1654, 0.2398, 0.3475]
     """
     table, target, measure = _checked(features, means, base)
     centred = table - target
