@@ -156,6 +156,7 @@ def test_draws_that_have_not_been_where_others_settled_are_seen(middle, height, 
     assert (check.value, check.passed) == (count, count == 0)
 
 
+@pytest.mark.slow  # two fits of the galaxies; a quick one: `test_chains_that_do_not_travel_between_modes_do_not_pass`
 def test_chains_go_on_from_the_best_of_those_that_looked_for_modes(monkeypatch):
     """Of the galaxies two modes hold a chain, one with e**-10 of the other's mass."""
     data = bz.example(GAUSSIAN, "galaxies")
@@ -245,14 +246,12 @@ APART = {
 SHORT = {"seed": 1, "draws": 400, "tune": 100, "thin": 1}
 
 
-@pytest.fixture(scope="module")
-def fits():
-    return {name: bz.fit(bz.find(name)(K=2), table, "gibbs", **SHORT) for name, table in APART.items()}
+QUICK = ("multinomial_mixture", "dawid_skene")
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_a_fit_is_asked_as_one_by_nuts(fits, name, tmp_path):
-    tree = fits[name]
+@pytest.mark.parametrize("name", quick_where(EXAMPLES, QUICK.__contains__))
+def test_a_fit_is_asked_as_one_by_nuts(name, tmp_path):
+    tree = bz.fit(bz.find(name)(K=2), APART[name], "gibbs", **SHORT)
     assert tree.attrs["status"] in ("ok", "caution")
     size = Fit(tree).model.inputs.size(Fit(tree).data)
     assert len(bz.assign(tree)) == size
@@ -270,7 +269,7 @@ def test_a_fit_is_asked_as_one_by_nuts(fits, name, tmp_path):
     assert "Gibbs" in page
 
 
-@pytest.mark.parametrize("name", quick_where(EXAMPLES, ("multinomial_mixture", "dawid_skene").__contains__))
+@pytest.mark.parametrize("name", quick_where(EXAMPLES, QUICK[:1].__contains__))
 def test_groups_of_rows_are_fitted_one_by_one(name):
     table = {key: [*values, *values] for key, values in APART[name].items()}
     table["site"] = np.repeat(["here", "there"], len(table[next(iter(table))]) // 2)

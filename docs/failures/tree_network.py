@@ -19,9 +19,14 @@ first, second = rng.integers(0, 2, (2, 400))
 alike = np.where(rng.random(400) < 0.9, first == second, first != second)
 labels = np.array(["no", "yes"])
 rows = {"first": labels[first], "second": labels[second], "alike": labels[alike.astype(int)]}
-answer = bz.trees(rows)
+Tree = bz.find("tree_network")
+answer, data = bz.trees(rows), bz.read(Tree, rows)
 print(f"trees {answer.log_evidence:.1f}, independent {answer.log_evidence_independent:.1f}")
 print(f"a table of all combinations {answer.log_evidence_saturated:.1f}")
+fit = bz.fit(Tree.weak(data), data, "exact", seed=1)
+guess = bz.complete(fit, {"first": ["yes"], "second": ["yes"], "alike": [""]}, missing="mask")["probability"]
+print(f"alike, of a yes and a yes: {guess.iloc[1]:.2f}, and {np.mean(alike[first & second == 1]):.2f} of them are")
 
+assert guess.iloc[1] < 0.65
 assert answer.log_evidence < answer.log_evidence_independent + 3
 assert answer.log_evidence_saturated > answer.log_evidence + 50
