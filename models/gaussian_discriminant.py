@@ -29,7 +29,7 @@ from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.model import Axes, Example, Values, positive
 
 pm = lazy_loader.load("pymc")
-declared = lazy_loader.load("bayeszoo.families.classes.declaration", suppress_warning=True)
+declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
 inverse_wishart = lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 
 

@@ -26,6 +26,7 @@ from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.model import Axes, BlockModel, Values, plain, positive
 
 pm = lazy_loader.load("pymc")
+declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,10 @@ class MarkovChain(BlockModel[Counts]):
         return block.statistics_by(data["previous"], data)
 
     def compressed(self, stats: Counts) -> Any:
-        """Declare the density of the transitions from the counts that are not zero."""
-        context, symbol = np.nonzero(stats.counts)  # 0 * log(0) would be NaN
+        """Declare the density of the transitions from their counts."""
         with pm.Model() as model:
             p = pm.Dirichlet("P", a=self.entries("alpha", stats.counts.shape))
-            counts = pm.Data("counts", stats.counts[context, symbol])
-            seen = p[pm.Data("context", context), pm.Data("symbol", symbol)]
-            pm.Potential("next", pm.math.sum(counts * pm.math.log(seen)))
+            pm.Potential("next", declared.log_likelihood(stats, p))
         return model
 
     def block(self, stats: Counts) -> Categorical:

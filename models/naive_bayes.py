@@ -25,7 +25,7 @@ from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.model import Example, Values, positive
 
 pm = lazy_loader.load("pymc")
-declared = lazy_loader.load("bayeszoo.families.classes.declaration", suppress_warning=True)
+declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
 priors = lazy_loader.load("bayeszoo.likelihoods.dirichlet_tables", suppress_warning=True)
 TWO_FEATURES = {"class": "abc", "feature": "fg", "level": ("f=no", "f=yes", "g=no", "g=yes"), "count": (), "real": ()}
 

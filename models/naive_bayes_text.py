@@ -26,7 +26,7 @@ from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.model import Axes, Example, Values, plain, positive
 
 pm = lazy_loader.load("pymc")
-declared = lazy_loader.load("bayeszoo.families.classes.declaration", suppress_warning=True)
+declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
 
 
 @dataclass(frozen=True)

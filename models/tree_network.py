@@ -24,7 +24,7 @@ from bayeszoo.families.trees.structure import most_probable_tree
 from bayeszoo.model import Axes, Example, Values, positive
 
 pm = lazy_loader.load("pymc")
-declared = lazy_loader.load("bayeszoo.families.classes.declaration", suppress_warning=True)
+declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
 priors = lazy_loader.load("bayeszoo.likelihoods.dirichlet_tables", suppress_warning=True)
 FOUR_FEATURES = {"feature": "abcd", "level": ("a=no", "a=yes", "b=x", "b=y", "b=z", "c=no", "c=yes", "d=no", "d=yes")}
 

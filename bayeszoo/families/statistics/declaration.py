@@ -1,4 +1,4 @@
-"""Declarations in PyMC of rows by class: their density from sufficient statistics."""
+"""Declarations in PyMC of the density of rows from their sufficient statistics."""
 
 from __future__ import annotations
 
