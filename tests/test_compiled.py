@@ -14,9 +14,9 @@ from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import Atoms
 from tests.quick import quick_where
 
-# of counts up to a largest, of pairs of states that occur, of which counts are 0
-OTHER_SHAPES = {"hmm_poisson", "markov_chain", "gamma_poisson_groups"}
-QUICK = ("beta_bernoulli", "gamma_poisson", "linear_regression")
+# of counts up to a largest, of which counts are 0
+OTHER_SHAPES = {"hmm_poisson", "gamma_poisson_groups"}
+QUICK = ("beta_bernoulli", "gamma_poisson", "linear_regression", "markov_chain", "tree_network")
 
 
 @pytest.fixture
