@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import bayeszoo as bz
+from bayeszoo.inference.methods import em
 from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
@@ -153,3 +154,32 @@ def test_items_are_named_where_they_are_assigned():
     table = bz.assign(bz.fit(bz.find("dawid_skene")(), bz.read(bz.find("dawid_skene"), rows), "map", seed=1))
     assert table["item"].tolist() == ["b", "a", "c"]
     assert set(table["component"]) <= {"y", "n"}
+
+
+# Raters who disagree
+
+DISAGREE = {
+    "two of four": ([1, 1, 2, 2, 3, 3, 4, 4], "uvvvuuuv"),  # who of the two errs is not known
+    "mirrored": ([1, 1, 2, 2], "uvvu"),  # each item is as likely at either maximum, whose classes are opposite
+}
+
+
+def ties(name, method="map"):
+    items, labels = DISAGREE[name]
+    table = {"item": items, "rater": list("ab") * (len(items) // 2), "label": list(labels)}
+    fits = [bz.fit(DAWID, bz.read(DAWID, table), method, seed=seed, groups=()) for seed in (1, 2)]
+    return [Fit(tree) for tree in fits]
+
+
+@pytest.mark.parametrize("name", DISAGREE)
+def test_maxima_that_are_as_high_and_say_the_opposite_are_no_answer_without_a_word(name):
+    for fit in ties(name):
+        assert fit.status == "caution"
+        assert fit.checks["equal_maxima"]["value"] == 1
+
+
+def test_opposite_classes_that_are_not_told_apart_are_seen(monkeypatch):
+    """A seeded bug: maxima are told apart by the densities of items alone, which are equal."""
+    monkeypatch.setattr(em, "_told_apart", em.log_rows)
+    with pytest.raises(AssertionError):
+        test_maxima_that_are_as_high_and_say_the_opposite_are_no_answer_without_a_word("mirrored")

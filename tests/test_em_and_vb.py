@@ -406,3 +406,13 @@ def test_mirror_images_are_two_optima():
     tree = bz.fit(model(m0=0.0, kappa0=0.01, a0=0.5, b0=0.5, nu=1.0), bz.read(model, rows), "vb", seed=1)
     checks = Fit(tree).checks
     assert checks["next_optimum_weight"]["value"] == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["map", "mle"])
+def test_mirror_images_of_one_height_are_no_answer_without_a_word(method):
+    """The row in the middle belongs to the component on either side."""
+    rows = bz.read(GAUSSIAN, {"Y": [[-3.0], [-3.1], [-2.9], [0.0], [2.9], [3.1], [3.0]], "column": ["y"]})
+    fit = Fit(bz.fit(GAUSSIAN.weak_given(rows, {"K": 2}), rows, method, seed=1, groups=()))
+    assert fit.checks["equal_maxima"]["value"] == 1
+    assert fit.status == "caution"
+    assert "equal_maxima" not in Fit(bz.fit(GAUSSIAN.weak(FAITHFUL), FAITHFUL, method, seed=1, groups=())).checks

@@ -16,6 +16,7 @@ PLAIN = {
     "gain_left": "gain left by Aitken's extrapolation",
     "restarts": "restarts that reached the best",
     "unseen_maxima": "chance that a further restart ends at an unseen maximum",
+    "equal_maxima": "other maxima as high as the best",
     "small_step_gain": "gain of a small step",
     "stationary_distance": "distance to a stationary point in sd",
     "non_finite_numbers": "numbers not finite",

@@ -20,6 +20,8 @@ STOPPED = "not all restarts converged; a better optimum may exist"
 MAX_UNSEEN = 0.1  # chance that a further start ends at an unseen maximum, above which a higher one is not ruled out
 UNSEEN = "a higher maximum may exist: fit with other seeds and keep the highest, or with fewer components"
 
+TIED = "they may say the opposite: compare fits with other seeds, or average over them by nuts or gibbs"
+
 Fingerprint = Callable[[Any], np.ndarray | None]
 
 
@@ -87,6 +89,12 @@ class Search:
     def distinct(self) -> list[Climb]:
         """The sound climbs, one for each maximum, from the highest down."""
         return [group[0] for group in self.by_maximum]
+
+    @property
+    def ties(self) -> list[Check]:
+        """Check, where other maxima are as high as the best, that there are none: no one of them is the answer."""
+        others = [climb for climb in self.distinct[1:] if self.best.objective - climb.objective <= SAME]
+        return [at_most("equal_maxima", len(others), 0).or_caveat(TIED)] if others else []
 
     @property
     def starts(self) -> int:

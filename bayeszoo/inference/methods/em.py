@@ -22,7 +22,7 @@ from bayeszoo.inference.engine.ascent import RESTARTS, Effort, search
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, LogConcave
+from bayeszoo.model.capabilities import EM, Latent, LogConcave, exchangeable_axis
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_sample, some_of
 from bayeszoo.model.steps import Expectation
@@ -52,7 +52,7 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
         facts = {"mode_space": SPACE, **heights, **search.facts}
     draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in search.best.state.items()}
-    checks = [*search.checks, *_slope_checks(model, problem.sample, search.best.state, flat)]
+    checks = [*search.checks, *search.ties, *_slope_checks(model, problem.sample, search.best.state, flat)]
     return Outcome(draws, "EM", checks, facts, optimization={"objective": search.best.trace})
 
 
@@ -111,10 +111,18 @@ def climbs(
         reporter or Reporter(),
         suspect,
         restarts,
-        lambda params: log_rows(model, of_sample(model, params, data), some),
+        lambda params: _told_apart(model, of_sample(model, params, data), some),
         replace(Effort.of(model, some), gives_up=flat),
         _longer(model, (evaluate, update), some, flat),
     )
+
+
+def _told_apart(model: EM, params: Values, data: Any) -> np.ndarray | None:
+    """Return what tells maxima apart: the log density of each row, and its component where labels mean something."""
+    rows = log_rows(model, params, data)
+    if rows is None or not isinstance(model, Latent) or exchangeable_axis(model) is not None:
+        return rows
+    return np.concatenate([np.ravel(rows), np.ravel(model.assign(params, data))])
 
 
 def _longer(model: EM, steps: Steps, data: object, flat: bool) -> Steps:
