@@ -63,6 +63,7 @@ from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.families.information import plot_information
 from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
+from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.prequential import plot_prequential
@@ -115,6 +116,6 @@ __all__ += [
     "plot_select",
     "plot_slopes",
 ]
-__all__ += ["plot_states", "plot_topics", "plots", "report"]
+__all__ += ["plot_levels", "plot_states", "plot_topics", "plots", "report"]
 
 show_in_notebooks()

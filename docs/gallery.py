@@ -55,7 +55,7 @@ def fitted(name: str, method: str) -> Any:
 
 
 def thumbnail(name: str, target: Path) -> None:
-    """Draw what the model is for: states over time, topics, factors, clusters, or the posterior of its parameters."""
+    """Draw what the model is for: states or levels over time, topics, factors, clusters, or a posterior."""
     figure = _figure(bz.find(name))
     figure.savefig(target, metadata={"Date": None})
 
@@ -63,6 +63,8 @@ def thumbnail(name: str, target: Path) -> None:
 def _figure(kind: Any) -> Any:
     if "state" in _axes(kind):
         return _small(bz.plot_states(fitted(kind.name, "map")))
+    if "time" in _axes(kind):
+        return _small(bz.plot_levels(fitted(kind.name, "map")))
     if "word" in _axes(kind):
         return bz.plot_topics(fitted(kind.name, "vb"), top=6, untrusted=True)  # which the picture says
     if "factor" in _axes(kind):

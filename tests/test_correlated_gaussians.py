@@ -1,13 +1,8 @@
-"""Inner parameters that are jointly Gaussian: a level that moves in time, and a Gaussian process, against dense ones.
-
-Neither is a model of the zoo; they show what one needs to say.
-"""
+"""Inner parameters that are jointly Gaussian: a moving level, and a Gaussian process, against dense ones."""
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,109 +13,16 @@ from sklearn.gaussian_process.kernels import RBF
 
 import bayeszoo as bz
 from bayeszoo.answers.averages import by_points
-from bayeszoo.data.inputs import RealSeries
-from bayeszoo.distributions import frozen
-from bayeszoo.distributions.averaged import Averaged, RowLaw
-from bayeszoo.distributions.gaussian import Chained, Dense, given_all_others
-from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.distributions.priors import HalfNormal, Prior
-from bayeszoo.distributions.scale import POSITIVE, Scale
+from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.gaussian import Dense, given_all_others
 from bayeszoo.foundation.gate import passed
-from bayeszoo.model import Conditional
-from bayeszoo.model.base import Values
 from bayeszoo.model.integration import integrate
 
 AT = {"q": np.array([38.0, 5.0, 200.0]), "r": np.array([120.0, 150.0, 30.0])}
 
 
-@dataclass(frozen=True)
-class LocalLevel(Conditional):
-    """level_1 ~ N(m0, s0^2), level_t ~ N(level_(t-1), q^2), y_t ~ N(level_t, r^2); an unknown y_t is NaN."""
-
-    m0: float = 0.0
-    s0: float = 1.0
-
-    inputs = RealSeries("y")
-    dims: ClassVar = {"level": ("time",)}
-    outer: ClassVar[Mapping[str, Scale]] = {"q": POSITIVE, "r": POSITIVE}
-    inner_are_of_rows = False
-
-    @property
-    def textbook_priors(self) -> dict[str, Prior]:
-        return {"q": HalfNormal(100.0), "r": HalfNormal(200.0)}
-
-    def simulate(self, rng, size=20):
-        outer = self.drawn_outer(rng)
-        level = rng.normal(self.m0, self.s0) + outer["q"] * np.cumsum(np.append(0, rng.normal(size=size - 1)))
-        data = {"y": rng.normal(level, outer["r"]), "sequence": np.zeros(size, dtype=int)}
-        return {**outer, "level": level}, data
-
-    def declare(self, data: Values) -> NoReturn:
-        raise NotImplementedError
-
-    marginalized = declare
-
-    def sizes(self, data: Values) -> dict[str, int]:
-        return {"time": len(data["y"])}
-
-    def coords(self, data: Values) -> dict[str, Any]:
-        return {"time": np.arange(1, 1 + len(data["y"]))}
-
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
-        return {"q": (40.0, 1.0), "r": (120.0, 1.0)}
-
-    def _filtered(self, outer: Values, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return predicted variance, filtered mean and variance, error and its variance, inf of none: (..., T)."""
-        q, r = (np.square(outer[name]) for name in ("q", "r"))
-        mean, variance, steps = self.m0 + 0 * q, self.s0**2 + 0 * q, []
-        for value in y:
-            known = not np.isnan(value)
-            total, error = (variance + r, value - mean) if known else (np.inf + 0 * q, 0 * q)
-            rest = variance * r / total if known else variance
-            mean, ahead = mean + variance / total * error, variance
-            steps.append((ahead, mean, rest, error, total))
-            variance = rest + q
-        return tuple(np.stack(each, axis=-1) for each in zip(*steps, strict=True))
-
-    def log_marginal(self, outer: Values, data: Values) -> Any:
-        *_, error, total = self._filtered(outer, data["y"])
-        known = ~np.isnan(data["y"])
-        return frozen.norm(0.0, np.sqrt(total[..., known])).logpdf(error[..., known]).sum(axis=-1)
-
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
-        return Posterior.gaussian("level", self._smoothed(outer, data))
-
-    def _smoothed(self, outer: Values, data: Values) -> Chained:
-        _, own, rest, _, _ = self._filtered(outer, data["y"])
-        gain = rest / (rest + np.square(outer["q"])[..., None])
-        gain[..., -1] = 0.0
-        mean, variance, rest = own.copy(), rest.copy(), rest * (1 - gain)
-        for t in range(mean.shape[-1] - 2, -1, -1):
-            mean[..., t] += gain[..., t] * (mean[..., t + 1] - own[..., t])
-            variance[..., t] = rest[..., t] + np.square(gain[..., t]) * variance[..., t + 1]
-        return Chained(mean, np.sqrt(variance), gain, np.sqrt(rest))
-
-    def law(self, params: Values, seen: Values, new: Values, rng: Any = None) -> RowLaw:
-        _, own, rest, _, _ = self._filtered(params, seen["y"])
-        q, r = (np.square(params[name])[..., None] for name in ("q", "r"))
-        steps = np.arange(1, 1 + len(new["y"]))
-        return frozen.norm(own[..., -1:] + 0 * steps, np.sqrt(rest[..., -1:] + q * steps + r))
-
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
-        """By smoothed disturbances (de Jong 1988), which are sums of positive terms."""
-        ahead, _, _, error, total = self._filtered(params, seen["y"])
-        pull, precision = error / total, 1 / total
-        gain, later, weight = ahead / total, np.zeros(ahead.shape[:-1]), np.zeros(ahead.shape[:-1])
-        for t in range(ahead.shape[-1] - 1, -1, -1):
-            own, left = gain[..., t], 1 - gain[..., t]
-            pull[..., t], precision[..., t] = pull[..., t] - own * later, precision[..., t] + np.square(own) * weight
-            later = error[..., t] / total[..., t] + left * later
-            weight = 1 / total[..., t] + np.square(left) * weight
-        y = seen["y"][places]
-        return given_all_others(y, pull[..., places], np.where(np.isnan(y), 0.0, precision[..., places]))
-
-
-NILE = LocalLevel(900.0, 300.0)
+LocalLevel = bz.find("local_level")
+NILE = LocalLevel(900.0, 300.0, 100.0, 200.0)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +63,7 @@ def test_a_chain_is_the_dense_gaussian_also_where_rows_are_unknown(flow, p):
     of_rows = model.s0**2 + outer["q"] ** 2 * np.minimum(i[:, None], i) + outer["r"] ** 2 * np.eye(len(i))
     height = stats.multivariate_normal(np.full(len(i), model.m0), of_rows).logpdf(y[known])
     assert model.log_marginal(AT, data)[p] == pytest.approx(height, rel=1e-12)
-    ahead, law = np.arange(T, T + 3), model.law(AT, data, {"y": np.zeros(3)})
+    ahead, law = np.arange(T, T + 3), model.law(AT, data, model.inputs.unseen(data, 3))
     mean, cov = dense(model, outer, y, rows, ahead)
     assert law.mean()[p] == pytest.approx(mean, rel=1e-10)
     assert law.std()[p] ** 2 == pytest.approx(np.diag(cov) + outer["r"] ** 2, rel=1e-10)
@@ -175,7 +77,7 @@ def test_a_chain_is_the_dense_gaussian_also_where_rows_are_unknown(flow, p):
 def test_draws_of_a_chain_have_its_covariances(flow):
     """And a chain whose gains are of the wrong entries has not: 20,000 draws, z-scores of 100 covariances."""
     at = {"q": np.array([38.0]), "r": np.array([120.0])}
-    chain = NILE._smoothed(at, flow)
+    chain = NILE.levels(at, flow).smoothed()
     cov = chain.covariance()[0]
     worst = []
     for shift in (0, 1):
@@ -239,9 +141,10 @@ def test_a_row_left_out_and_the_next_row_are_ratios_of_evidences(flow, exact):
     for i in (0, 10, 99):
         others = {**flow, "y": np.where(rows == i, np.nan, flow["y"])}
         assert left_out[i] == pytest.approx(exact.log_evidence - integrate(NILE, others).log_evidence, abs=1e-5)
-    ahead = Averaged(NILE.law(at, flow, {"y": np.zeros(3)}), exact.mass)
+    ahead = Averaged(NILE.law(at, flow, NILE.inputs.unseen(flow, 3)), exact.mass)
     more = {"y": np.append(flow["y"], 800.0), "sequence": np.zeros(101, dtype=int)}
-    of_next = scipy.special.logsumexp(NILE.law(at, flow, {"y": np.zeros(1)}).logpdf([800.0])[:, 0], b=exact.mass)
+    next_row = NILE.law(at, flow, NILE.inputs.unseen(flow, 1))
+    of_next = scipy.special.logsumexp(next_row.logpdf([800.0])[:, 0], b=exact.mass)
     assert of_next == pytest.approx(integrate(NILE, more).log_evidence - exact.log_evidence, abs=1e-5)
     assert np.all(np.diff(ahead.ppf(0.975)) > 0)
 

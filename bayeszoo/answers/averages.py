@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
+from bayeszoo.data.inputs import Series
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
@@ -222,8 +223,11 @@ def given_the_others(model: Model, rows: Values, weights: np.ndarray, i: int) ->
 
     Returns what `by_points` does, and these observations.
     """
-    kept = np.repeat(np.arange(len(weights)), weights - (np.arange(len(weights)) == i))
-    others = model.inputs.reordered(rows, kept)
+    if isinstance(model.inputs, Series):  # no row may be taken from between its neighbours
+        others = model.inputs.without(rows, i)
+    else:
+        kept = np.repeat(np.arange(len(weights)), weights - (np.arange(len(weights)) == i))
+        others = model.inputs.reordered(rows, kept)
     return by_points(integrate(model, others)), others
 
 

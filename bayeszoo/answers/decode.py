@@ -11,15 +11,17 @@ import numpy as np
 from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked
 from bayeszoo.answers.averages import log_means
 from bayeszoo.answers.columns import moment_columns, with_reasons
-from bayeszoo.data.inputs import starts
+from bayeszoo.answers.levels import decoded, forecasted
+from bayeszoo.answers.time_tables import frame_of, sequences, whole_number
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import existing, moments
 from bayeszoo.inference.labels.align import flat
 from bayeszoo.model.base import Model, Values, fields_of
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.sequential import LevelsInTime, StatesInTime
 from bayeszoo.results.caveats import next_step, require_shown
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class Decodable:
     may be said of single states, if it may not. Independent draws are not those of chains.
     """
 
-    model: Sequential
+    model: StatesInTime
     draws: Values
     data: Data
     fitted: Data | None
@@ -86,7 +88,7 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
     """
     fit = None if isinstance(source, Model) else require_shown(source, "states by it")
     model = source if fit is None else fit.model
-    if not isinstance(model, Sequential):
+    if not isinstance(model, StatesInTime):
         raise InputError(f"{model.name} has no states over time", "no_states", hint="see `bayeszoo list`")
     if fit is None:
         data = read(model, new_data, **options)
@@ -99,6 +101,17 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
     return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
 
 
+def _of_levels(source: Any, new_data: Any, options: Mapping[str, Any]) -> tuple[Fit, Data] | None:
+    """Return a fit whose hidden states are numbers, and the rows asked for; None where they are no numbers."""
+    model = source if isinstance(source, Model) else Fit(source).model
+    if not isinstance(model, LevelsInTime):
+        return None
+    if isinstance(source, Model):
+        model.known_parameters(read(model, new_data, **options))
+    fit = require_shown(source, "levels by it")
+    return fit, rows_asked(fit, new_data, options, "levels")
+
+
 def decode(
     source: xr.DataTree | Model,
     new_data: Any = None,
@@ -107,12 +120,13 @@ def decode(
     seed: int | np.random.Generator = 0,
     **options: Any,
 ) -> pd.DataFrame:
-    """Say what state each row was in.
+    """Say what state each row was in, or of a hidden state that is a number, what it was.
 
     Parameters
     ----------
     source : xarray.DataTree or Model
-        What `fit` returned for a hidden Markov model; or a model whose tables are all known.
+        What `fit` returned for a hidden Markov model, or for one whose state is a number, as `local_level`; or a model
+        whose tables are all known.
     new_data : Data or anything that `read` takes, optional
         Other sequences; by default those of the fit, or the model's example.
     paths : int
@@ -143,6 +157,12 @@ def decode(
         is not ``state``; and of new rows by several draws ``log_predictive``, the log of their density averaged over
         the draws, NaN where few draws carry it, and its Monte Carlo error ``mcse_log_predictive``.
 
+        Where the state is a number, the columns are ``level`` and ``sd``, ``q025``, ``median`` and ``q975`` given all
+        rows, with the Monte Carlo error ``mcse`` of the mean; ``filtered`` and ``sd_filtered`` given the rows so far;
+        ``log_score``, the log density of the row given those before it, NaN of a missing one, with the parameters that
+        all rows of the fit gave, whose sum is in ``attrs``; where rows are missing ``filled``, ``filled_q025`` and
+        ``filled_q975``, the rows with predictions and 95% intervals in the gaps; and drawn paths.
+
     Raises
     ------
     Untrustworthy
@@ -158,13 +178,14 @@ def decode(
     >>> tree = bz.fit(bz.find("hmm_categorical")(), method="map", seed=1)  # doctest: +SKIP
     >>> bz.decode(tree)[["state", "viterbi", "smoothed[2]"]]  # doctest: +SKIP
     """
+    paths = whole_number(paths, 0, "paths")
+    if (levels := _of_levels(source, new_data, options)) is not None:
+        return decoded(*levels, paths, seed)
     whole = decodable(source, new_data, options)
-    if isinstance(paths, bool) or not isinstance(paths, int | np.integer) or paths < 0:
-        raise InputError(f"the number of paths must be >= 0, got {paths!r}", "out_of_range")
     model, states = whole.model, np.array(whole.states)
     smoothed, filtered, best = whole.average(), whole.average(model.filtered), whole.best()
     path, value = model.best_path(best, whole.data)
-    columns = _sequences(whole.data) | {"state": states[smoothed.label], "viterbi": states[path]}
+    columns = sequences(whole.data) | {"state": states[smoothed.label], "viterbi": states[path]}
     rng, points = stream(seed, model.name, fields_of(model), whole.data.digest, "paths"), _each(flat(whole.draws))
     for i, at in enumerate(rng.integers(0, len(points), paths), start=1):
         columns[f"path[{i}]"] = states[model.sampled_path(points[at], whole.data, rng)]
@@ -172,7 +193,7 @@ def decode(
     columns |= _by_state(filtered, states, "filtered", "mcse_filtered")
     log_likelihood = float(model.log_likelihoods(best, whole.data))
     about = {"viterbi_log_joint": value, "log_likelihood": log_likelihood, **whole.score()}
-    return _frame(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
+    return frame_of(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
 
 
 def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = None, **options: object) -> pd.DataFrame:
@@ -192,10 +213,11 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
         several; ``state[k]``, the probability of state k averaged over the draws; then of symbols ``p[v]``, the
         probability of each, and of numbers their ``mean`` and ``sd``, which has in it what is not known of states and
         parameters. ``mcse_state[k]``, ``mcse_p[v]``, ``mcse_mean`` and ``mcse_sd`` are Monte Carlo standard errors (NaN
-        of a point estimate). A mean, an sd or an error is NaN where the tails of the draws are too heavy for it:
-        the column ``withheld`` and ``attrs["withheld"]`` say which. Where draws do not agree what the states are, their
-        probabilities are NaN, and ``attrs["states_withheld"]`` says why: those of the observations do not depend on
-        labels.
+        of a point estimate). Where the state is a number there are ``level`` and ``sd_level`` in the place of
+        probabilities, and the quantiles of the rows. A mean, an sd or an error is NaN where the tails of the draws are
+        too heavy for it: the column ``withheld`` and ``attrs["withheld"]`` say which. Where draws do not agree what the
+        states are, their probabilities are NaN, and ``attrs["states_withheld"]`` says why: those of the observations do
+        not depend on labels.
 
     Raises
     ------
@@ -204,14 +226,15 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
     InputError, NumericalError
         As `decode`; or ``steps`` is below 1.
     """
-    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise InputError(f"the number of steps must be >= 1, got {steps!r}", "out_of_range")
+    steps = whole_number(steps, 1, "steps")
+    if (levels := _of_levels(source, new_data, options)) is not None:
+        return forecasted(*levels, steps)
     whole = decodable(source, new_data, options, need_states=False)
     labels, K, kept = whole.data.get("symbol"), len(whole.states), list[np.ndarray]()
 
     def ahead(params: Values, data: Values) -> np.ndarray:
         """Return the states and means at some draws; keep both moments of each, to check their tails."""
-        states = whole.model.ahead(params, data, int(steps))
+        states = whole.model.ahead(params, data, steps)
         law = whole.model.rows_in(params, data, states)
         if labels is not None:
             return np.concatenate([states, law.mean()], axis=2)
@@ -219,37 +242,20 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
         return states
 
     averaged = whole.average(ahead)
-    columns = _sequences(whole.data, int(steps)) | _by_state(averaged, whole.states, "state", "mcse_state")
+    columns = sequences(whole.data, steps) | _by_state(averaged, whole.states, "state", "mcse_state")
     if whole.withheld:
         columns |= {name: np.full(len(v), np.nan) for name, v in columns.items() if name != "sequence"}
     about = {"states_withheld": whole.withheld} if whole.withheld else {}
     if labels is not None:
         rest = Assignments(averaged.probability[:, K:], averaged.mcse[:, K:])
-        return _frame(columns | _by_state(rest, labels, "p", "mcse_p"), "step", about, int(steps))
+        return frame_of(columns | _by_state(rest, labels, "p", "mcse_p"), "step", about, steps)
     means, variances = np.moveaxis(np.concatenate(kept), -1, 0).reshape(2, *whole.shape, -1)
     known = moments(means, variances, independent=whole.is_independent)
     if whole.fitted is not None and whole.shape != (1, 1):  # at a single point the moments are those of the states
         known = existing(known, whole.model.moments_below(whole.fitted))
-    return with_reasons(_frame(columns | moment_columns(known, {}), "step", about, int(steps)), known.withheld)
+    return with_reasons(frame_of(columns | moment_columns(known, {}), "step", about, steps), known.withheld)
 
 
 def _by_state(averaged: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:
     """Name the first columns by the labels."""
     return labelled(name, labels, averaged.probability) | labelled(error, labels, averaged.mcse)
-
-
-def _sequences(data: Values, steps: int | None = None) -> dict[str, np.ndarray]:
-    """Return the number of the sequence of each row, or of each step after its end, where there are several."""
-    sequence = data["sequence"]
-    numbers = sequence + 1 if steps is None else np.repeat(sequence[starts(sequence)] + 1, steps)
-    return {"sequence": numbers} if sequence.any() else {}
-
-
-def _frame(columns: Mapping[str, Any], name: str, about: Mapping[str, Any], every: int | None = None) -> pd.DataFrame:
-    """Make the table; its index starts at 1 again after ``every`` rows."""
-    import pandas as pd
-
-    size = len(next(iter(columns.values())))
-    frame = pd.DataFrame(dict(columns), index=pd.Index(np.arange(size) % (every or size) + 1, name=name))
-    frame.attrs.update(about)
-    return frame

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.answers.averages import averaging, log_means
-from bayeszoo.data.inputs import Groups, places_of
+from bayeszoo.data.inputs import Groups, Series, places_of
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
@@ -169,8 +169,9 @@ def _by_points(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np
     few = known.halved > NOTHING
     at_few, weights = {name: values[few] for name, values in known.points.items()}, known.halved[few]
     parts, size = [], inputs.size(data)
-    for at in range(0, size, step := max(1, AT_ONCE // len(known.mass))):
-        some = np.arange(at, min(at + step, size))
+    at_once = size if isinstance(inputs, Series) else max(1, AT_ONCE // len(known.mass))  # rows in time are counted
+    for at in range(0, size, at_once):
+        some = np.arange(at, min(at + at_once, size))
         rows = inputs.reordered(data, some)
         law, law_of_few = (fit.model.law(points, fit.like, rows) for points in (known.points, at_few))
         mixture, halved = Averaged(law, known.mass, known.halved), Averaged(law_of_few, weights / weights.sum())

@@ -18,6 +18,7 @@ from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
 from bayeszoo.model.others import all_but_one, statistics_of
+from bayeszoo.model.sequential import Sequential
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -154,7 +155,9 @@ def _over_points(model: Model, rows: Values, weights: np.ndarray, parts: Parts) 
     for i in np.flatnonzero(np.isnan(terms) & (weights > 0)).tolist():
         (average, points), others = given_the_others(model, rows, weights, i)
         row = model.inputs.reordered(rows, np.array([i]))
-        log_p = log_density(model.law(points, others, row), model.inputs.outcome(row))
+        in_time = isinstance(model, Sequential)
+        law = model.held_out(points, rows, np.array([i])) if in_time else model.law(points, others, row)
+        log_p = log_density(law, model.inputs.outcome(row))
         value, error = average.log_means(log_p, np.ones(1, dtype=bool))
         terms[i], errors[i] = value[0], error[0]
     return _weighted(terms, weights, mcse=float(np.mean(errors[weights > 0])))

@@ -29,6 +29,7 @@ from bayeszoo.model.capabilities import (
 from bayeszoo.model.density import prior
 from bayeszoo.model.fields import moved
 from bayeszoo.model.integration import exact_evidence, integrate
+from bayeszoo.model.sequential import LevelsInTime
 
 MOST_COST = 5_000  # cost of a step above which the identities are checked on an excerpt of the data
 POINTS = 25  # points from the prior, and as many from the posterior, at which densities are compared
@@ -98,7 +99,7 @@ class Case:
         rng = np.random.default_rng(self.seed)
         if is_log_concave(self.model):
             return self._about_the_one_mode(rng)
-        rows = self.size if rows_have_parameters(self.model) else 1
+        rows = self.size if rows_have_parameters(self.model) or isinstance(self.model, LevelsInTime) else 1
         prior = [self.model.simulate(rng, rows)[0] for _ in range(POINTS)] if self._suits_its_simulator else []
         if not isinstance(self.model, EM):
             return [*prior, *self._about_the_start(rng)]

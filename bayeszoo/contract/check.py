@@ -67,7 +67,7 @@ IDENTITIES = (
     Identity("normalization", EXACT, when=_countable, data_free=True),
     Identity("gradient", closed=False, lacks=("Atoms",)),
     Identity("jacobian", closed=False, lacks=("Atoms",)),
-    Identity("row_order", EXACT),
+    Identity("row_order", EXACT, when=lambda inputs: not isinstance(inputs, Series)),
     Identity("label_order", when=lambda inputs: bool(inputs.coords)),
     Identity("units", EXACT, when=lambda inputs: isinstance(inputs, Measured)),
     Identity("feature_units", when=lambda inputs: isinstance(inputs, Regression)),

@@ -15,6 +15,7 @@ from bayeszoo.foundation.gate import Check, at_most, failures
 from bayeszoo.model.base import Values
 from bayeszoo.model.density import log_density
 from bayeszoo.model.integration import integrate
+from bayeszoo.model.sequential import Sequential
 
 MOST_ROWS = 3
 """Rows that are left out one by one."""
@@ -44,20 +45,26 @@ def marginalized_density(case: Case) -> Check:
 def _of_rows(case: Case, outer: Values) -> list[float]:
     """Compare the law of a row given all others, and of a new row, with ratios of the marginal with and without it.
 
-    Also at points of those outer parameters alone that are integrated over, given which rows depend on each other.
+    Also at points of those outer parameters alone that are integrated over, given which rows depend on each other. A
+    new row of a series follows those before it.
     """
     model, data, errors = case.model, case.data, [0.0]
+    in_time = isinstance(model, Sequential)
     if not model.has_law_given_outer():
         return errors
-    rows = np.arange(model.inputs.size(data))
+    rows = np.flatnonzero(model.inputs.observations(data)[1]) if in_time else np.arange(model.inputs.size(data))
     for names in (model.outer, model.integrated_over):
         points = {name: outer[name] for name in names}
-        for i in rows[:: max(1, len(rows) // MOST_ROWS)][:MOST_ROWS]:
-            row, rest = model.inputs.reordered(data, rows[[i]]), model.inputs.reordered(data, np.delete(rows, i))
-            expected = model.log_marginal(points, data) - model.log_marginal(points, rest)
-            for law in (model.held_out(points, data, rows[[i]]), model.law(points, rest, row)):
+        for i in rows[in_time :: max(1, len(rows) // MOST_ROWS)][:MOST_ROWS].tolist():
+            row, rest = model.inputs.reordered(data, np.array([i])), model.inputs.without(data, i)
+            before, new = (model.inputs.split(data, i)[0], model.inputs.unseen(row, 1)) if in_time else (rest, row)
+            both = model.inputs.split(data, i + 1)[0] if in_time else data
+            for law, more, less in (
+                (model.held_out(points, data, np.array([i])), data, rest),
+                (model.law(points, before, new), both, before),
+            ):
                 heights = log_density(law, model.inputs.outcome(row))[..., 0] - model.log_coefficient(row)
-                errors.append(relative(heights, expected))
+                errors.append(relative(heights, model.log_marginal(points, more) - model.log_marginal(points, less)))
     return errors
 
 

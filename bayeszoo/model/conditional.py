@@ -147,7 +147,7 @@ class Conditional(Model, family=True):
     @classmethod
     def has_law_given_outer(cls) -> bool:
         """Say whether new rows have a closed form given the outer parameters alone."""
-        return cls.predictive_given is not Conditional.predictive_given
+        return cls.predictive_given is not Conditional.predictive_given or cls.law is not Conditional.law
 
     def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the outer parameters; new groups have the population's law."""

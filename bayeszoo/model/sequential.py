@@ -9,60 +9,33 @@ import numpy as np
 from bayeszoo.data.inputs import Series
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Values
+from bayeszoo.model.base import Model, Values
 from bayeszoo.model.observable import Latent
 from bayeszoo.model.views import View
 
 
-class Sequential(Latent, family=True):
-    """Rows in one or several sequences: each has a hidden state, one of K, that depends on the previous one.
+class Sequential(Model, family=True):
+    """Rows in one or several sequences: each has a hidden state that depends on the previous one.
 
-    `assign` is the probability of each state given all rows. Leading axes of parameters are draws, but where a step is
-    of one point.
+    The state is one of K (`StatesInTime`), or a number (`LevelsInTime`). Leading axes of parameters are draws, but
+    where a step is of one point.
     """
-
-    def views(self) -> frozenset[View]:
-        """Show the states over time."""
-        return super().views() | {View.STATES}
-
-    @abstractmethod
-    def filtered(self, params: Values, data: Values) -> np.ndarray:
-        """Return the probability of each state given the rows so far, (..., T, K)."""
 
     @abstractmethod
     def log_rows(self, params: Values, data: Values) -> np.ndarray:
-        """Return the log density of each row given those before it in its sequence, (..., T)."""
-
-    @abstractmethod
-    def log_prior(self, params: Values, data: Values) -> np.ndarray:
-        """Return the log density of the prior."""
+        """Return the log density of each row given those before it in its sequence, (..., T); 0 of a missing one."""
 
     def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
         """Return the log density of all rows."""
         return np.asarray(self.log_rows(params, data).sum(axis=-1))
 
     @abstractmethod
-    def best_path(self, params: Values, data: Values) -> tuple[np.ndarray, float]:
-        """Return the most probable path at one point, states counted from 0, (T,), and its log joint with the rows.
-
-        Raises `NumericalError` where no path can give the rows.
-        """
-
-    @abstractmethod
     def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
-        """Draw a path given all rows at one point, states counted from 0, (T,)."""
+        """Draw the states of all rows given all rows at one point, (T,); those of K are counted from 0."""
 
     @abstractmethod
-    def ahead(self, params: Values, data: Values, steps: int) -> np.ndarray:
-        """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
-
-    @abstractmethod
-    def given_others(self, params: Values, data: Values) -> np.ndarray:
-        """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
-
-    @abstractmethod
-    def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
-        """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
+    def rows_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+        """Return the law of the rows after each sequence, (..., sequences * steps), the steps of one side by side."""
 
     @abstractmethod
     def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
@@ -83,8 +56,79 @@ class Sequential(Latent, family=True):
                 "new_rows_unknown",
                 hint=hint,
             )
-        return self.rows_in(params, seen, self.ahead(params, seen, self.inputs.size(new)))
+        return self.rows_ahead(params, seen, self.inputs.size(new))
+
+
+class StatesInTime(Sequential, Latent, family=True):
+    """The hidden state of a row is one of K; `assign` is the probability of each given all rows."""
+
+    def views(self) -> frozenset[View]:
+        """Show the states over time."""
+        return super().views() | {View.STATES}
+
+    @abstractmethod
+    def filtered(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each state given the rows so far, (..., T, K)."""
+
+    @abstractmethod
+    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of the prior."""
+
+    @abstractmethod
+    def best_path(self, params: Values, data: Values) -> tuple[np.ndarray, float]:
+        """Return the most probable path at one point, states counted from 0, (T,), and its log joint with the rows.
+
+        Raises `NumericalError` where no path can give the rows.
+        """
+
+    @abstractmethod
+    def ahead(self, params: Values, data: Values, steps: int) -> np.ndarray:
+        """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
+
+    @abstractmethod
+    def given_others(self, params: Values, data: Values) -> np.ndarray:
+        """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
+
+    @abstractmethod
+    def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
+        """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
+
+    def rows_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+        """Return the law of the rows after each sequence: their states are those `ahead`."""
+        return self.rows_in(params, data, self.ahead(params, data, steps))
 
     def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
         """Return the distribution of rows at ``places``, each given all other rows: those before and those after."""
         return self.rows_in(params, seen, self.given_others(params, seen)[..., places, :])
+
+
+class LevelsInTime(Sequential, family=True):
+    """The hidden state of a row is a number, its level, which is Gaussian given the parameters and any of the rows."""
+
+    def views(self) -> frozenset[View]:
+        """Show the levels over time, and what comes next."""
+        return super().views() | {View.LEVELS}
+
+    @abstractmethod
+    def smoothed(self, params: Values, data: Values) -> RowLaw:
+        """Return the distribution of each level given all rows, (..., T)."""
+
+    @abstractmethod
+    def filtered(self, params: Values, data: Values) -> RowLaw:
+        """Return the distribution of each level given the rows so far, (..., T)."""
+
+    @abstractmethod
+    def levels_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+        """Return the distribution of the levels after each sequence, (..., sequences * steps), steps side by side."""
+
+    @abstractmethod
+    def rows_about(self, params: Values, levels: RowLaw) -> RowLaw:
+        """Return the distribution of rows by that of their levels, (..., rows)."""
+
+    def rows_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+        """Return the law of the rows after each sequence, about their levels."""
+        return self.rows_about(params, self.levels_ahead(params, data, steps))
+
+    def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
+        """Refuse to decode without a fit: the parameters are unknown."""
+        raise InputError(f"the parameters of {self.name} are unknown", "unknown_field", hint="fit it first")

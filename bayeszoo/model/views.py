@@ -11,6 +11,7 @@ class View(StrEnum):
     TOPICS = "topics"
     GROUPS = "groups"
     STATES = "states"
+    LEVELS = "levels"
     SLOPES = "slopes"
     FACTORS = "factors"
     COMPONENTS = "components"
@@ -19,4 +20,4 @@ class View(StrEnum):
     PATH = "path"
 
 
-FIRST_SCREENS = (View.TOPICS, View.GROUPS, View.STATES, View.SLOPES, View.FACTORS, View.COMPONENTS)
+FIRST_SCREENS = (View.TOPICS, View.GROUPS, View.STATES, View.LEVELS, View.SLOPES, View.FACTORS, View.COMPONENTS)

@@ -22,6 +22,7 @@ from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.families.latent import plot_states, plot_topics
+from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.tables import nats, number, topic_rows
 from bayeszoo.results.stored import is_by_group
@@ -79,7 +80,7 @@ def decode_command(
     table: opt.TableOptions = opt.TABLE,
     fields: opt.FieldOptions = opt.FIELDS,
 ) -> None:
-    """Infer the hidden state of each row, from a saved fit of a hidden Markov model.
+    """Infer the hidden state of each row, or its level, from a saved fit of a model of series.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def decode_command(
     steps
         Instead of decoding, forecast this many rows after the last of each sequence.
     plot
-        Picture of the states over time: PNG, SVG or PDF.
+        Picture of the states, or of the level and the rows to come: PNG, SVG or PDF.
     """
     shown.probe(plot)
     source: Any
@@ -102,8 +103,23 @@ def decode_command(
         source, new = kind(**fields.fields(kind)), table.read(kind, data)
         whole = {"model": kind.name, "method": "known tables", "kind": "exact"}
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
+    if "level" in frame:
+        draw = shown.drawn(lambda: plot_levels(source, new, steps=steps), plot)
+        shown.answer(frame, whole, _show_levels, plot=draw)
+        return
     draw = shown.drawn(lambda: plot_states(source, new), plot)
     shown.answer(frame, whole, _show_states, plot=draw)
+
+
+def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the levels, or the rows to come."""
+    console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
+    saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "sd_"), digits=digits)
+    if "log_score" in whole:
+        score = nats(whole["log_score"], digits)
+        console.print(f"Log density of the rows one step ahead {score}, with the parameters that all rows gave.")
+    if whole["kind"] == "point estimate":
+        console.print("Parameter uncertainty is ignored (point estimate).")
 
 
 def _show_states(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

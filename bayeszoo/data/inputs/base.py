@@ -208,6 +208,10 @@ class Inputs(ABC):
         """Take the rows of `permutation`, an array of row indices, in its order."""
         return {name: values if name in self.coords else values[permutation] for name, values in arrays.items()}
 
+    def without(self, arrays: Arrays, row: int) -> dict[str, np.ndarray]:
+        """Return all rows but one."""
+        return self.reordered(arrays, np.delete(np.arange(self.size(arrays)), row))
+
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Put the labels of the coordinate `axis` in the order of `permutation`: the same data in other codes.
 

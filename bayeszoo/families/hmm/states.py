@@ -17,12 +17,12 @@ from bayeszoo.families.hmm import emissions, passes
 from bayeszoo.families.hmm.rows import rows_of
 from bayeszoo.families.hmm.tables import HiddenChain, Pair
 from bayeszoo.model.base import Values
-from bayeszoo.model.sequential import Sequential
+from bayeszoo.model.sequential import StatesInTime
 
 state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
 
 
-class HiddenStates(Sequential, family=True):
+class HiddenStates(StatesInTime, family=True):
     """The states of a Markov chain of K states, whose tables and emissions are parameters or known."""
 
     K: int

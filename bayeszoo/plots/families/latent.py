@@ -12,12 +12,12 @@ import numpy as np
 from bayeszoo.answers.decode import Decodable, decodable, decode
 from bayeszoo.answers.topics import topics
 from bayeszoo.data.inputs import starts
-from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import emissions
 from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.base import Model
-from bayeszoo.plots.style import panels, short
+from bayeszoo.plots.families.levels import name_rows
+from bayeszoo.plots.style import panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,22 +83,10 @@ def plot_states(
             panel.axvline(start + 0.5, color="0.4", lw=0.8, ls=":")
         panel.tick_params(labelsize="small")
     axes[-1].set(xlim=(0.5, len(frame) + 0.5))
-    _name_rows(axes[-1], whole.data)
+    name_rows(axes[-1], whole.data)
     how = "known tables" if isinstance(source, Model) else f"{source.attrs['method']} ({source.attrs['kind']})"
     figure.suptitle(f"{whole.model.name}, {how}", fontsize="medium")
     return figure
-
-
-def _name_rows(axes: Axes, data: Data) -> None:
-    """Write the times of rows at the ticks, where the table has a column of them, or their numbers."""
-    from matplotlib.ticker import MaxNLocator
-
-    times = data.reading.get("times", {"column": "row", "values": []})
-    at = {i: times["values"][row - 1] for i, row in enumerate(data.numbers.tolist(), 1) if times["values"]}
-    axes.set_xlabel(short(times["column"]), parse_math=False)
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    if at:
-        axes.xaxis.set_major_formatter(lambda row, _: short(at.get(round(row), "")))
 
 
 def _chosen(whole: Decodable, frame: pd.DataFrame, state: object) -> int:

@@ -131,6 +131,12 @@ class Series(Inputs):
         last = arrays[SEQUENCE][-1] if len(arrays[SEQUENCE]) else 0
         return {**rows, SEQUENCE: np.full(self.size(rows), last)}
 
+    def without(self, arrays: Arrays, row: int) -> dict[str, np.ndarray]:
+        """Return all rows, the observation of one of them unknown: without the row its neighbours would be adjacent."""
+        values = arrays[self.name].copy()
+        values[row] = self._stored(np.full(1, np.nan))[0]
+        return {**arrays, self.name: values}
+
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Take the rows of `permutation` in its order; where the number of the sequence changes, a new one starts.
 

@@ -1,0 +1,152 @@
+"""What was the level of a series, and where does it go? By a fit of a model whose hidden state is a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayeszoo.answers.averages import Average, averaging
+from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.time_tables import frame_of, sequences
+from bayeszoo.data.inputs import Series
+from bayeszoo.data.read import Data
+from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.streams import stream
+from bayeszoo.foundation.tails import Moments, existing, moments
+from bayeszoo.model.base import Values, fields_of
+from bayeszoo.model.sequential import LevelsInTime
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 2**25
+"""Numbers of a table of draws, or points of a quadrature, by rows: of more draws an even selection is taken."""
+OF_QUANTILES, LEAST_DRAWS = 2**20, 400
+"""The same for quantiles, and how many draws are taken at least: those of a mixture need few."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelsOfFit:
+    """Rows of which a fit says the levels, and draws or points of its parameters, (chain, draw, ...)."""
+
+    model: LevelsInTime
+    data: Data
+    average: Average
+    params: Mapping[str, np.ndarray]
+    is_independent: bool
+
+    @classmethod
+    def of(cls, fit: Fit, data: Data) -> LevelsOfFit:
+        """Take the points of an exact fit, or the draws of another."""
+        model = fit.model
+        assert isinstance(model, LevelsInTime)
+        average, params = averaging(fit)
+        numbers = next(iter(params.values()))[..., None].shape[:2]
+        rows = len(data["y"])
+        step = max(1, numbers[0] * numbers[1] * rows // MOST)
+        if average.mass is not None and step > 1:
+            hint = "a fit by map or nuts says them of long series"
+            line = f"{rows:,} rows are too many for {numbers[1]:,} points of a quadrature"
+            raise InputError(line, "too_large", hint=hint)
+        named = {name: values[:, ::step] for name, values in params.items() if values.ndim == 2}
+        return cls(model, data, average, named, fit.has_independent_draws)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many chains, and draws of each."""
+        chains, draws = next(iter(self.params.values())).shape
+        return chains, draws
+
+    def points(self, some: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
+        """Return some of the draws, (P,)."""
+        return {name: values.reshape(-1)[some] for name, values in self.params.items()}
+
+    def mixture(self, law: Callable[[Values], RowLaw]) -> Mixed:
+        """Return the law at the draws averaged over them."""
+        mass, halved = self.average.mass, self.average.halved
+        if mass is not None and halved is not None:
+            few = halved > NOTHING
+            coarse = Averaged(law(self.points(few)), halved[few] / halved[few].sum())
+            return Mixed(Averaged(law(self.points()), mass, halved), coarse, None)
+        at = law(self.points())
+        means, variances = (np.reshape(each, (*self.shape, -1)) for each in (at.mean(), at.var()))
+        known = moments(means, variances, independent=self.is_independent)
+        size = means.shape[0] * means.shape[1]
+        step = max(1, min(size // LEAST_DRAWS, means.size // OF_QUANTILES))
+        return Mixed(Averaged(at), Averaged(law(self.points(slice(None, None, step)))), known)
+
+    def log_scores(self) -> np.ndarray:
+        """Return the log of the averaged density of each row given those before it, NaN of a missing one."""
+        log_p = np.reshape(self.model.log_rows(self.points(), self.data), (*self.shape, -1))
+        inputs = self.model.inputs
+        assert isinstance(inputs, Series)
+        return self.average.log_means(log_p, ~inputs.masked(self.data))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """A law averaged over all draws or points, one over few of them for quantiles, and moments over draws."""
+
+    whole: Averaged
+    few: Averaged
+    by_draws: Moments | None
+
+    def moments(self, below: float) -> Moments:
+        """Return mean and sd, and their Monte Carlo errors where there are draws."""
+        if self.by_draws is not None:
+            return existing(self.by_draws, below)
+        mean, sd = self.whole.mean(), self.whole.std()
+        none = np.full(mean.shape, np.nan)
+        return Moments(mean, sd, none, none, np.full(mean.shape, "", dtype=object))
+
+    def quantiles(self) -> dict[str, np.ndarray]:
+        """Return the quantiles by their names."""
+        return {name: self.few.ppf(level) for name, level in QUANTILES.items()}
+
+
+def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
+    """Return the level of each row: `bz.decode` of a fit whose hidden state is a number."""
+    of = LevelsOfFit.of(fit, data)
+    smoothed = of.mixture(lambda params: of.model.smoothed(params, data))
+    filtered = of.mixture(lambda params: of.model.filtered(params, data)).moments(np.inf)
+    level, quantiles = smoothed.moments(np.inf), smoothed.quantiles()
+    columns = sequences(data) | {"level": level.mean, "sd": level.sd, **quantiles, "mcse": level.mcse_mean}
+    columns |= {"filtered": filtered.mean, "sd_filtered": filtered.sd, "log_score": of.log_scores()}
+    columns |= _filled(of)
+    rng, p = stream(seed, of.model.name, fields_of(of.model), data.digest, "paths"), of.average.mass
+    for i, at in enumerate(rng.choice(of.shape[0] * of.shape[1], paths, p=None if p is None else p / p.sum()), start=1):
+        columns[f"path[{i}]"] = of.model.sampled_path(of.points(at), data, rng)
+    about = {"log_score": float(np.nansum(columns["log_score"]))}
+    return with_reasons(frame_of(columns, "row", about), level.withheld)
+
+
+def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
+    """Return the rows, those that are missing by their predictions given all others with 95% intervals."""
+    inputs = of.model.inputs
+    assert isinstance(inputs, Series)
+    missing, y = inputs.masked(of.data), of.data[inputs.name]
+    if not missing.any():
+        return {}
+    rows = of.mixture(lambda params: of.model.rows_about(params, of.model.smoothed(params, of.data)))
+    parts = {
+        "filled": rows.moments(np.inf).mean,
+        **{f"filled_{k}": v for k, v in rows.quantiles().items() if k != "median"},
+    }
+    return {name: np.where(missing, values, y) for name, values in parts.items()}
+
+
+def forecasted(fit: Fit, data: Data, steps: int) -> pd.DataFrame:
+    """Return levels and rows after the last of each sequence: `bz.forecast` of such a fit."""
+    of = LevelsOfFit.of(fit, data)
+    level = of.mixture(lambda params: of.model.levels_ahead(params, data, steps)).moments(np.inf)
+    rows = of.mixture(lambda params: of.model.rows_ahead(params, data, steps))
+    known = rows.moments(fit.model.moments_below(data) if fit.kind != "point estimate" else np.inf)
+    columns = sequences(data, steps) | {"level": level.mean, "sd_level": level.sd}
+    frame = frame_of(columns | moment_columns(known, rows.quantiles()), "step", {}, steps)
+    return with_reasons(frame, known.withheld)

@@ -1,0 +1,39 @@
+"""Tables of rows in time: by row, or by step after each sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.data.inputs import starts
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Values
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def sequences(data: Values, steps: int | None = None) -> dict[str, np.ndarray]:
+    """Return the number of the sequence of each row, or of each step after its end, where there are several."""
+    sequence = data["sequence"]
+    numbers = sequence + 1 if steps is None else np.repeat(sequence[starts(sequence)] + 1, steps)
+    return {"sequence": numbers} if sequence.any() else {}
+
+
+def frame_of(columns: Mapping[str, Any], name: str, about: Mapping[str, Any], every: int | None = None) -> pd.DataFrame:
+    """Make the table; its index starts at 1 again after ``every`` rows."""
+    import pandas as pd
+
+    size = len(next(iter(columns.values())))
+    frame = pd.DataFrame(dict(columns), index=pd.Index(np.arange(size) % (every or size) + 1, name=name))
+    frame.attrs.update(about)
+    return frame
+
+
+def whole_number(value: object, least: int, what: str) -> int:
+    """Return a number of steps or paths, or refuse it."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"the number of {what} must be >= {least}, got {value!r}", "out_of_range")
+    return int(value)

@@ -1,0 +1,1 @@
+"""State-space models: hidden numbers that move in time, filtered and smoothed."""

@@ -1,0 +1,142 @@
+"""Rows about a level that moves in time: what they say of the level, of rows to come, and of each other.
+
+Leading axes of the parameters are points, or draws; arrays are of shape (..., T). Rows that are missing are NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import starts
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.gaussian import Chained, given_all_others
+from bayeszoo.families.state_space import short
+
+# numba takes its time, which exact answers of few rows need not wait for
+compiled = lazy_loader.load("bayeszoo.likelihoods.loops.kalman", suppress_warning=True)
+
+SHORT = 1000
+"""Rows up to which NumPy goes over all points at once."""
+
+
+class Filtered(NamedTuple):
+    """Variance of each level given the rows before; mean and variance with its own; error of the row, and variance."""
+
+    ahead: np.ndarray
+    mean: np.ndarray
+    rest: np.ndarray
+    error: np.ndarray
+    total: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Rows y, and standard deviations q of the steps of their level and r of rows about it, of shape (...).
+
+    The first level of each sequence is N(m0, s0^2); ``sequence`` (T,) numbers the sequences.
+    """
+
+    q: np.ndarray
+    r: np.ndarray
+    y: np.ndarray
+    sequence: np.ndarray
+    m0: float
+    s0: float
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], data: Mapping[str, Any], m0: float, s0: float) -> Levels:
+        """Take parameters q and r by name, and the canonical arrays of `RealSeries`."""
+        q, r = np.broadcast_arrays(*(np.asarray(params[name], dtype=np.float64) for name in ("q", "r")))
+        return cls(q, r, data["y"], data["sequence"], float(m0), float(s0))
+
+    @cached_property
+    def opens(self) -> np.ndarray:
+        """Marks of the first row of each sequence, (T,)."""
+        marks = np.zeros(len(self.y), dtype=bool)
+        marks[starts(self.sequence)] = True
+        return marks
+
+    @cached_property
+    def _inputs(self) -> tuple[Any, ...]:
+        """The first arguments of the loops: deviations, marks, and variances, those of the points flat."""
+        deviations = np.ascontiguousarray(self.y - self.m0, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            flat = (np.square(values).reshape(-1) for values in (self.q, self.r))
+        return deviations, self.opens, self.s0**2, *flat
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        return values.reshape((*np.shape(self.q), *values.shape[1:]))
+
+    @property
+    def _loops(self) -> Any:
+        return short if len(self.y) <= SHORT else compiled
+
+    def _empty(self, count: int) -> list[np.ndarray]:
+        shape, is_short = (np.size(self.q), len(self.y)), len(self.y) <= SHORT
+        return [np.empty(shape[::-1]).T if is_short else np.empty(shape) for _ in range(count)]
+
+    @cached_property
+    def _filtered(self) -> Filtered:
+        forward = Filtered(*self._empty(5))
+        self._loops.filtered(*self._inputs, *forward)
+        return forward
+
+    def log_marginal(self) -> np.ndarray:
+        """Return the log density of all rows, (...)."""
+        values = np.empty(np.size(self.q))
+        self._loops.log_likelihoods(*self._inputs, values)
+        return self._shaped(values)[()]
+
+    def log_rows(self) -> np.ndarray:
+        """Return the log density of each row given those before it, (..., T), 0 of a missing one."""
+        seen = ~np.isnan(self.y)
+        terms = np.zeros((np.size(self.q), len(self.y)))
+        of_seen = frozen.norm(0.0, np.sqrt(self._filtered.total[:, seen]))
+        terms[:, seen] = of_seen.logpdf(self._filtered.error[:, seen])
+        return self._shaped(terms)
+
+    def filtered(self) -> Any:
+        """Return the normal distribution of each level given the rows so far, (..., T)."""
+        mean, rest = (self._shaped(values) for values in (self._filtered.mean, self._filtered.rest))
+        return frozen.norm(self.m0 + mean, np.sqrt(rest))
+
+    def smoothed(self) -> Chained:
+        """Return the joint Gaussian of the levels given all rows, (..., T)."""
+        mean, rest = (values.copy(order="K") for values in (self._filtered.mean, self._filtered.rest))
+        gain, variance = self._empty(2)
+        self._loops.smoothed(self.opens, self._inputs[3], mean, rest, gain, variance)
+        mean, sd, gain, rest = map(self._shaped, (self.m0 + mean, np.sqrt(variance), gain, np.sqrt(rest)))
+        return Chained(mean, sd, gain, rest)
+
+    def ahead(self, steps: int) -> Any:
+        """Return the normal distribution of the levels after each sequence, (..., sequences * steps)."""
+        last = np.append(starts(self.sequence)[1:], len(self.y)) - 1
+        mean, rest = (self._shaped(values[:, last]) for values in (self._filtered.mean, self._filtered.rest))
+        moved = np.square(self.q)[..., None, None] * np.arange(1, steps + 1)
+        variance = (rest[..., None] + moved).reshape((*mean.shape[:-1], -1))
+        return frozen.norm(self.m0 + np.repeat(mean, steps, axis=-1), np.sqrt(variance))
+
+    def given_others(self, places: np.ndarray) -> Any:
+        """Return the normal distribution of rows at ``places``, each given all others; NaN of a missing one."""
+        pull, precision = self._empty(2)
+        ahead, _, _, error, total = self._filtered
+        self._loops.disturbances(self.opens, self._inputs[-1], ahead, error, total, pull, precision)
+        y = self.y[places]
+        pull, precision = (self._shaped(values[:, places]) for values in (pull, precision))
+        return given_all_others(y, pull, np.where(np.isnan(y), 0.0, precision))
+
+    def squares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the expected sums of squared steps of the level, and of squared deviations of rows from it, (...)."""
+        chain, seen = self.smoothed(), ~np.isnan(self.y)
+        variance, inside = np.square(chain.sd), ~self.opens[1:]
+        step = np.diff(chain.mean, axis=-1)
+        spread = np.square(chain.rest[..., :-1]) + np.square(1 - chain.gain[..., :-1]) * variance[..., 1:]
+        steps = np.sum((np.square(step) + spread)[..., inside], axis=-1)
+        about = np.square(self.y - chain.mean) + variance
+        return steps, np.sum(about[..., seen], axis=-1)

@@ -1,0 +1,127 @@
+"""Steps of models with a level that moves in time, whose rows are Gaussian about it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayeszoo.data.inputs import RealSeries, starts
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.scale import POSITIVE, Scale
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.errors import NumericalError
+from bayeszoo.families.state_space.levels import Levels
+from bayeszoo.model.base import Axes, Values
+from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.sequential import LevelsInTime
+
+TIME = "time"
+LEAST_SHARE = 0.05
+"""Share of the variance of a step that the guess of either variance has at least."""
+TINY = 1e-100
+"""A standard deviation so small that a prior with a density there does not keep it from 0."""
+
+
+class MovingLevel(LevelsInTime, Conditional, family=True):
+    """Given the standard deviations q of the level's steps and r of rows about it, levels and rows are Gaussian."""
+
+    inputs = RealSeries("y")
+    dims: ClassVar[Axes] = {"level": (TIME,)}
+    outer: ClassVar[Mapping[str, Scale]] = {"q": POSITIVE, "r": POSITIVE}
+    inner_are_of_rows = False
+    nonnegative = ("q", "r")
+
+    @abstractmethod
+    def levels(self, params: Values, data: Values) -> Levels:
+        """Return what the rows say of their levels at parameters q and r."""
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the numbers of the rows."""
+        return {**super().coords(data), TIME: np.arange(1, len(data["y"]) + 1)}
+
+    def sizes(self, data: Values) -> dict[str, int]:
+        """Return the number of rows: each has a level."""
+        return {**super().sizes(data), TIME: len(data["y"])}
+
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Guess both variances by the moments of steps of the rows; where there is none by the sds of the priors.
+
+        A step has the variance q^2 + 2 r^2, and two steps in a row have the covariance -r^2.
+        """
+        self.require_spread(data)
+        steps = steps_of(data)
+        if not np.isfinite(steps).any() or not np.nanmax(np.abs(steps)) > 0:
+            return {name: (float(prior.scale.inside(spread(data))), 1.0) for name, prior in self.outer_priors.items()}
+        square, pairs = float(np.nanmean(np.square(steps))), steps[1:] * steps[:-1]
+        least = LEAST_SHARE * square
+        noise = np.clip(-np.nanmean(pairs) if np.isfinite(pairs).any() else square / 3, least, (square - least) / 2)
+        return {"q": (float(np.sqrt(square - 2 * noise)), 1.0), "r": (float(np.sqrt(noise)), 1.0)}
+
+    def require_spread(self, data: Values) -> None:
+        """Refuse rows that are all alike where priors allow that nothing varies: the density has no bound there."""
+        seen, sequence = ~np.isnan(data["y"]), data["sequence"]
+        y, first = data["y"][seen], starts(sequence[seen])
+        own = np.repeat(y[first], np.diff(np.append(first, len(y))))
+        tiny = {name: np.float64(TINY) for name in self.outer}
+        if len(y) - len(first) >= 2 and np.all(y == own) and np.isfinite(self.log_outer_prior(tiny)):
+            why = f"all {len(y)} numbers are equal, so that the density has no bound as q and r go to 0"
+            raise NumericalError(f"{self.name}: {why}; other priors, as r=InvGamma(2, 1), keep r from 0", "no_spread")
+
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log density of the rows given q and r, levels integrated out."""
+        return self.levels(outer, data).log_marginal()
+
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return the levels given all rows: Gaussian, each depending on the next."""
+        return Posterior.gaussian("level", self.levels(outer, data).smoothed())
+
+    def log_rows(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of each row given those before."""
+        return self.levels(params, data).log_rows()
+
+    def smoothed(self, params: Values, data: Values) -> RowLaw:
+        """Return the distribution of each level given all rows."""
+        chain = self.levels(params, data).smoothed()
+        law: RowLaw = frozen.norm(chain.mean, chain.sd)
+        return law
+
+    def filtered(self, params: Values, data: Values) -> RowLaw:
+        """Return the distribution of each level given the rows so far."""
+        law: RowLaw = self.levels(params, data).filtered()
+        return law
+
+    def levels_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+        """Return the distribution of the levels after each sequence."""
+        law: RowLaw = self.levels(params, data).ahead(steps)
+        return law
+
+    def rows_about(self, params: Values, levels: RowLaw) -> RowLaw:
+        """Return the normal distribution of rows about levels: r^2 is added to their variances."""
+        law: RowLaw = frozen.norm(levels.mean(), np.hypot(levels.std(), np.asarray(params["r"])[..., None]))
+        return law
+
+    def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw the levels given all rows at one point, from the last row backwards."""
+        return self.levels(params, data).smoothed().rvs((), rng)
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+        """Return the distribution of rows at ``places``, each given all others (de Jong 1988)."""
+        law: RowLaw = self.levels(params, seen).given_others(places)
+        return law
+
+
+def steps_of(data: Values) -> np.ndarray:
+    """Return the steps from each row to the next one, NaN where either is missing or a sequence ends."""
+    return np.where(np.diff(data["sequence"]) == 0, np.diff(data["y"]), np.nan)
+
+
+def spread(data: Values) -> float:
+    """Return the root mean square of the steps, of rows without any the standard deviation; 1 where there is none."""
+    steps = steps_of(data)
+    square = np.nanmean(np.square(steps)) if np.isfinite(steps).any() else 0.0
+    return float(np.sqrt(square)) if square > 0 else float(Moments.of(data["y"][~np.isnan(data["y"])]).sd)

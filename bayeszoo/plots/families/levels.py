@@ -1,0 +1,111 @@
+"""Pictures of a series with its level: the rows, the smoothed level with its band, gaps filled, and what comes next.
+
+Figures are Matplotlib's, made without pyplot: ``figure.savefig("levels.png")``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.data.inputs import starts
+from bayeszoo.data.read import Data, read
+from bayeszoo.plots.style import panels, short
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_STEPS = 12
+"""Rows that are forecast at the most where their number is not said: else a tenth of the series."""
+_DARK, _PALE, _NEXT = "#1f4e79", "#9dbbd8", "#b5651d"
+
+
+def plot_levels(
+    tree: xr.DataTree, new_data: Any = None, *, steps: int | None = None, truth: Any = None, **options: Any
+) -> Figure:
+    """Draw a series, its level given all rows with a 95% band, and of a single sequence the rows to come.
+
+    Parameters
+    ----------
+    tree, new_data, **options
+        As of `decode`, of a fit whose hidden state is a number, as of `local_level`.
+    steps : int, optional
+        How many rows to forecast; by default a tenth of the series, at most 12.
+    truth : array_like of shape (rows,), optional
+        The true level of each row, where it is known.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Missing rows have the 95% interval of their predictions; so has each row to come. Dotted lines are where a
+        sequence starts.
+
+    Raises
+    ------
+    Untrustworthy, InputError, NumericalError
+        As `decode` and `forecast`.
+    """
+    frame = decode(tree, new_data, **options)
+    fit = Fit(tree)
+    data = fit.data if new_data is None else read(fit.model, new_data, new=True, like=fit.like, **options)
+    figure, (axes,) = panels(1, 10, 3.6)
+    rows, first = frame.index.to_numpy(), starts(data["sequence"])
+    for begin, end in zip(first, np.append(first[1:], len(rows)), strict=True):
+        _draw_level(axes, frame.iloc[begin:end], rows[begin:end])
+        if begin:
+            axes.axvline(begin + 0.5, color="0.4", lw=0.8, ls=":")
+    _draw_rows(axes, frame, data)
+    if truth is not None:
+        axes.plot(rows, np.asarray(truth), color="0.2", lw=1, ls="--", label="true level")
+    last = len(rows)
+    if len(first) == 1:
+        table = forecast(tree, steps or min(MOST_STEPS, max(1, last // 10)), new_data, **options)
+        _draw_next(axes, table, last + table.index.to_numpy())
+        last += len(table)
+    axes.set(xlim=(0.5, last + 0.5))
+    axes.set_ylabel(short(data.columns.get("y", "y")), parse_math=False)
+    axes.tick_params(labelsize="small")
+    name_rows(axes, data)
+    handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    axes.legend(
+        handles.values(), handles, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False
+    )
+    figure.suptitle(f"{fit.model.name}, {fit.method} ({fit.kind})", fontsize="medium", x=0.99, ha="right")
+    return figure
+
+
+def _draw_level(axes: Axes, frame: pd.DataFrame, rows: np.ndarray) -> None:
+    axes.fill_between(rows, frame["q025"], frame["q975"], color=_PALE, lw=0, alpha=0.6, label="level, 95%")
+    axes.plot(rows, frame["level"], color=_DARK, lw=1.5, label="level, mean")
+
+
+def _draw_rows(axes: Axes, frame: pd.DataFrame, data: Data) -> None:
+    """Draw the rows, and intervals in the place of those that are missing."""
+    rows, missing = frame.index.to_numpy(), np.isnan(data["y"])
+    axes.plot(rows[~missing], data["y"][~missing], "o", color="0.3", ms=3, label="rows")
+    if missing.any():
+        ends = frame.loc[missing, ["filled_q025", "filled_q975"]].to_numpy().T
+        axes.vlines(rows[missing], *ends, color="0.6", lw=1.2, label="missing rows, 95%")
+
+
+def _draw_next(axes: Axes, table: pd.DataFrame, rows: np.ndarray) -> None:
+    axes.fill_between(rows, table["q025"], table["q975"], color=_NEXT, lw=0, alpha=0.25, label="next rows, 95%")
+    axes.plot(rows, table["mean"], ".-", color=_NEXT, lw=1, ms=4, label="next rows, mean")
+
+
+def name_rows(axes: Axes, data: Data) -> None:
+    """Write the times of rows at the ticks, where the table has a column of them, or their numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    times = data.reading.get("times", {"column": "row", "values": []})
+    at = {i: times["values"][row - 1] for i, row in enumerate(data.numbers.tolist(), 1) if times["values"]}
+    axes.set_xlabel(short(times["column"]), parse_math=False)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    if at:
+        axes.xaxis.set_major_formatter(lambda row, _: short(at.get(round(row), "")))
