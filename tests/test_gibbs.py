@@ -211,7 +211,7 @@ def test_a_fit_of_a_tiny_corpus_passes_the_gate_and_agrees_with_enumeration(tree
     assert tree.attrs["kind"] == "sampled"
     assert tree["posterior"]["topics"].dims == ("chain", "draw", "topic", "word")
     assert tree["posterior"]["proportions"].shape == (4, 500, 3, 2)
-    assert {"attempts": 1, "tune": 1000, "thin": 4}.items() <= Fit(tree).facts.items()
+    assert {"attempts": 1, "tune": 1250, "thin": 4}.items() <= Fit(tree).facts.items()
     draws = {name: values.to_numpy().reshape(2000, -1, values.shape[-1]) for name, values in tree["posterior"].items()}
     assert np.max(z_scores(draws, np.full(2, 0.8), np.full(3, 0.7))[:3]) < LIMIT  # labels mean nothing
 
@@ -236,7 +236,7 @@ SWEEP = TopicChain.sweep
 def test_chains_that_stand_still_fail_the_gate_at_once(monkeypatch):
     monkeypatch.setattr(TopicChain, "sweep", lambda self, *_: None if self._total.any() else SWEEP(self, 1))
     said = Quiet()
-    tree = bz.fit(LDA(K=2, alpha=0.8, eta=0.1), SMALL, "gibbs", seed=1, draws=400, reporter=said)
+    tree = bz.fit(LDA(K=2, alpha=0.8, eta=0.1), LONG, "gibbs", seed=1, draws=400, reporter=said)
     assert tree.attrs["status"] == "failed"
     assert Fit(tree).facts["attempts"] == 1  # what stands still is not mended by more of it
     assert said.lines == []
@@ -252,8 +252,7 @@ def test_chains_in_different_modes_fail_the_gate_after_three_attempts_or_without
     said = Quiet()
     tree = two_modes(reporter=said)
     facts = Fit(tree).facts
-    assert (tree.attrs["status"], facts["attempts"], facts["thin"]) == ("failed", 3, 1)
-    assert facts["tune"] == 10 + 400 + 20 + 400 + 40  # all before the draws that were kept: annealed three times
+    assert (tree.attrs["status"], facts["attempts"]) == ("failed", 3)
     assert [line[:9] for line in said.lines] == ["attempt 1", "attempt 2"]
     tree = two_modes(extend=False)
     assert (tree.attrs["status"], Fit(tree).facts["attempts"]) == ("failed", 1)
@@ -261,7 +260,7 @@ def test_chains_in_different_modes_fail_the_gate_after_three_attempts_or_without
 
 @pytest.mark.parametrize(("height", "passes"), [(0.0, False), (-100.0, True)])
 def test_chains_that_agree_after_others_did_not_must_visit_their_modes(monkeypatch, height, passes):
-    """Two of four chains find one mode of equal mass, and once annealed again none: both modes are the posterior's."""
+    """Two of four chains find a mode of equal mass, and once annealed again none: both modes are the posterior's."""
     rng, modes = np.random.default_rng(1), iter([[0, 0, 1, 1], [1, 1, 1, 1]])
     shares = np.array([[[90, 10], [90, 10], [90, 10]], [[90, 10], [50, 50], [10, 90]]])
 
@@ -280,6 +279,17 @@ def test_chains_that_agree_after_others_did_not_must_visit_their_modes(monkeypat
     assert {check.name: check.passed for check in second.checks}["unvisited_modes"] == passes
 
 
+def test_chains_that_look_for_modes_find_what_four_that_agree_would_miss():
+    """Three groups of words and two topics: any two groups may share a topic, and one pair has e**-3 of the others."""
+    words = np.kron(np.eye(3), np.ones((2, 2)))
+    words[:2] *= 9
+    words[2:] *= 8
+    model, data = LDA(K=2, alpha=0.3, eta=0.3), corpus(words.astype(int).tolist())
+    tree = bz.fit(model, data, "gibbs", seed=10, extend=False)
+    assert tree.attrs["status"] == "failed"  # four chains alone agree, with this seed
+    assert not Fit(tree).checks["unvisited_modes"]["passed"]
+
+
 def test_warmup_is_annealed_and_every_draw_is_made_at_the_end_of_it(monkeypatch):
     powers = []
 
@@ -290,8 +300,10 @@ def test_warmup_is_annealed_and_every_draw_is_made_at_the_end_of_it(monkeypatch)
     monkeypatch.setattr(TopicChain, "sweep", sweep)
     bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, chains=1, draws=10, tune=40, thin=2, extend=False)
     assert powers[0] == 1.0  # where a chain starts
-    np.testing.assert_allclose(powers[1:31], 0.3 + 0.7 * np.arange(30) / 30)
-    assert powers[31:] == [1.0] * (10 + 20)
+    assert powers.count(1.0) == 3 * (1 + 10 + 10) + 20  # three chains warm up, and one of them goes on
+    assert powers[-20:] == [1.0] * 20
+    rising = np.repeat(0.3 + 0.7 * np.arange(30) / 30, 3)
+    np.testing.assert_allclose(sorted(power for power in powers if power < 1), rising)
 
 
 @pytest.mark.slow

@@ -56,6 +56,21 @@ def test_classes_of_few_features_are_not_identified():
         bz.fit(LATENT(K=2), two, "mle", seed=1)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_three_classes_of_four_yes_no_features_are_not_identified_though_the_table_has_more_free_cells(seed):
+    """14 parameters and 15 free cells, and yet one parameter is free (Goodman 1974, Biometrika 61, 215-231)."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, 300)
+    yes = np.array([[0.9, 0.2, 0.5], [0.8, 0.3, 0.1], [0.7, 0.1, 0.6], [0.9, 0.5, 0.2]])
+    table = {
+        name: np.where(rng.random(300) < share[classes], "y", "n") for name, share in zip("abcd", yes, strict=True)
+    }
+    four = bz.read(LATENT, table)
+    with raises(bz.NumericalError, "no_maximum"):
+        bz.fit(LATENT(K=3), four, "mle", seed=seed)
+    assert bz.fit(LATENT(K=2), four, "mle", seed=seed).attrs["status"] == "ok"
+
+
 def test_knowledge_of_cancer():
     """Two classes of the people asked in 1945: the likelihood is above independence, below the saturated table."""
     rows = bz.example(LATENT)

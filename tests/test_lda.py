@@ -386,3 +386,11 @@ def test_there_is_no_mle_of_two_topics_of_one_document():
     with raises(NumericalError, "no_maximum"):
         bz.fit(LDA(K=2, alpha=1.5, eta=1.5), data, "mle", seed=1, groups=())
     assert bz.fit(LDA(K=2, alpha=1.5, eta=1.5), data, "map", seed=1, groups=()).attrs["status"] == "ok"
+
+
+def test_topics_that_may_be_nearer_or_farther_apart_have_no_mle():
+    """Two topics on the line of three documents' shares of words: what lies beyond them on both sides fits as well."""
+    documents = {"counts": [[8, 2, 1], [1, 7, 3], [2, 3, 9]], "word": list("abc"), "document": list("xyz")}
+    for seed in (1, 2):
+        with raises(NumericalError, "no_maximum"):
+            bz.fit(LDA(K=2, alpha=1.5, eta=1.5), bz.read(LDA, documents), "mle", seed=seed)

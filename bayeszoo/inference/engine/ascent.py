@@ -232,10 +232,11 @@ class _Climbs:
     def _finished(self, begun: Climb) -> list[Climb]:
         if self._is_hopeless(begun) or self._is_behind(begun.trace):
             return [replace(begun, abandoned=True)]
-        reached, traces = list[Climb](), [list(begun.trace)]
+        reached, traces, at = list[Climb](), [list(begun.trace)], [begun.state]
 
         def is_decided(state: object, trace: list[float]) -> bool:
             traces[0] = [*begun.trace[-PACE:-1], *trace]
+            at[0] = state
             reached[:] = [end for end, rows in self._known if self._is_near(state, trace[-1], end, rows)]
             return bool(reached) or self._is_behind(traces[0])
 
@@ -245,7 +246,8 @@ class _Climbs:
             if (rows := self._of_end(end.state)) is not None:
                 self._known.append((end, rows))
         trace = [np.append(begun.trace, end.trace[1:]) for end in ends]
-        return [replace(end, trace=trace[0], abandoned=gives_up) for end in reached[:1] or ends]
+        merged = [replace(end, merged_at=at[0]) for end in reached[:1]]
+        return [replace(end, trace=trace[0], abandoned=gives_up) for end in merged or ends]
 
     def _is_near(self, state: object, height: float, end: Climb, rows: np.ndarray) -> bool:
         """Say whether a point is so near to a maximum that climbs from it end there."""

@@ -37,6 +37,7 @@ class Climb:
     degenerate: str = ""  # why it cannot be the answer, if it cannot
     accepted_early: bool = False  # whether it may be the answer though it was stopped early
     abandoned: bool = False  # whether it was not climbed to the end
+    merged_at: Any = field(default=None, repr=False)  # where it was taken to end at the maximum of another climb
 
     @property
     def is_sound(self) -> bool:

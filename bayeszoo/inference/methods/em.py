@@ -8,7 +8,7 @@ the best, and refuses degenerate maxima as the answer. Bishop, PRML, section 9.4
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,15 +18,17 @@ from bayeszoo.foundation.newton import slope_of
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import QuasiNewton, Steps, squared
-from bayeszoo.inference.engine.ascent import RESTARTS, Effort, search
-from bayeszoo.inference.engine.maxima import Search
+from bayeszoo.inference.engine.ascent import RESTARTS, Effort, climb, search
+from bayeszoo.inference.engine.maxima import SAME, Search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Latent, LogConcave, exchangeable_axis
+from bayeszoo.model.capabilities import EM, Latent, LogConcave, Symmetric, exchangeable_axis
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_sample, some_of
 from bayeszoo.model.steps import Expectation
 
+MOVED = 0.01
+"""Share of its size by which a quantity may differ between climbs to one maximum."""
 SPACE = "constrained (no Jacobian)"
 ESTIMATES = ("map", "mle")
 
@@ -46,7 +48,8 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
     with problem.clock.phase("run"):
         search = searched(problem, flat, restarts)
         expectation = search.best.expectation
-        if why := model.undetermined(search.best.state, some, expectation.stats, flat):
+        why = model.undetermined(search.best.state, some, expectation.stats, flat) or _elsewhere(problem, search, flat)
+        if why:
             raise NumericalError(f"the maximum is not a single point: {why}", "no_maximum")
         likelihood, log_prior = expectation.value, float(model.log_prior(search.best.state, some))
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
@@ -91,30 +94,74 @@ def climbs(
     if flat and isinstance(model, LogConcave):
         model.concave(data).refuse_unbounded()
     some = some_of(data)
-
-    def evaluate(params: Values) -> tuple[float, Expectation]:
-        expectation = expected(_e_step, model, params, data)
-        return expectation.value + (0.0 if flat else float(model.log_prior(params, some))), expectation
+    steps = _steps(model, data, flat)
 
     def suspect(params: Values, stats: object) -> str:
         # a proper prior keeps the density bounded: there a small component is an answer, and no artefact
         return model.degenerate(params, stats) if flat else ""
 
-    def update(stats: Any) -> Any:
-        return model.m_step(stats, flat)
-
     return search(
         lambda rng: from_sample(model, model.start(some, rng), data),
-        evaluate,
-        update,
+        *steps,
         rng,
         reporter or Reporter(),
         suspect,
         restarts,
         lambda params: _told_apart(model, of_sample(model, params, data), some),
         replace(Effort.of(model, some), gives_up=flat),
-        _longer(model, (evaluate, update), some, flat),
+        _longer(model, steps, some, flat),
     )
+
+
+def _steps(model: EM, data: Any, flat: bool) -> Steps:
+    """Return the E-step with the height of a place, and the M-step."""
+    some = some_of(data)
+
+    def evaluate(params: Values) -> tuple[float, Expectation]:
+        expectation = expected(_e_step, model, params, data)
+        return expectation.value + (0.0 if flat else float(model.log_prior(params, some))), expectation
+
+    def update(stats: Any) -> Any:
+        return model.m_step(stats, flat)
+
+    return evaluate, update
+
+
+def _elsewhere(problem: Problem, search: Search, flat: bool) -> str:
+    """Say which quantities differ where another climb ends as high, with every row as likely; nothing where none do.
+
+    The climb goes on from where it was taken to end at the same maximum, farthest from it.
+    """
+    model, data, best = problem.model_as(EM), problem.sample, search.best
+    merged = [climb.merged_at for climb in search.by_maximum[0] if climb.merged_at is not None]
+    if not merged:
+        return ""
+    some = some_of(data)
+
+    def moved(state: Values) -> dict[str, float]:
+        here, there = (_told(model, of_sample(model, params, data), some) for params in (best.state, state))
+        return {name: _relative(here[name], there[name]) for name in here}
+
+    start = max(merged, key=lambda state: max(moved(state).values()))
+    end = climb(start, *_longer(model, _steps(model, data, flat), some, flat))
+    if best.objective - end.objective > SAME:
+        return ""
+    names = [name for name, share in moved(end.state).items() if share > MOVED]
+    return f"another one is as high and fits every row as well, with other {', '.join(names)}" if names else ""
+
+
+def _told(model: EM, params: Values, data: Any) -> Values:
+    """Return the quantities of a place that do not depend on labels."""
+    if exchangeable_axis(model) is None:
+        return params
+    draws = {name: np.asarray(value)[None, None] for name, value in params.items()}
+    return cast(Symmetric, model).invariants(draws, data)
+
+
+def _relative(first: Any, second: Any) -> float:
+    """Return the largest difference of two arrays as a share of the largest number of the first."""
+    size = np.max(np.abs(first), initial=np.finfo(np.float64).tiny)
+    return float(np.nanmax(np.abs(np.subtract(first, second)), initial=0.0) / size)
 
 
 def _told_apart(model: EM, params: Values, data: Any) -> np.ndarray | None:

@@ -4,14 +4,12 @@ Where parameters can be integrated out the chain is collapsed (Liu 1994, JASA 89
 latent variables whenever a draw is kept, so that draws are of the posterior as soon as the chain is. Where they cannot,
 latent variables and parameters are drawn in turn (Tanner and Wong 1987, JASA 82, 528-540).
 
-A chain that moves one latent variable at a time seldom leaves a mode, and from random starts chains end in different
-ones. Chains are therefore annealed while they warm up (Kirkpatrick, Gelatt and Vecchi 1983, Science 220, 671-680):
-probabilities are raised to a power that rises to 1, so that all begin where there is one mode, and find their way as it
-parts. Chains that agree then are no proof that the posterior has no other mode; chains that do not are one, and those
-that follow them must visit every mode where they were.
+A chain that moves one latent variable at a time seldom leaves a mode. Where a model may have several, three times as
+many short chains look for them; the best go on, and must visit wherever the others have settled.
 
-Of a model that may have modes and whose parameters are drawn too, as a mixture, nothing is annealed. Short chains from
-random starts look for modes instead; the best of them go on, and must visit wherever the others have settled.
+From random starts most collapsed chains end in poor modes. They are therefore annealed while they warm up (Kirkpatrick,
+Gelatt and Vecchi 1983, Science 220, 671-680): probabilities are raised to a power that rises to 1, so that all begin
+where there is one mode, and find their way as it parts. A mixture whose parameters are drawn too is not annealed.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Atoms, Collapsed, Gibbs, is_log_concave
 from bayeszoo.model.steps import GibbsChain
 
@@ -41,8 +38,10 @@ ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw or, if it is ann
 LEAST_POWER = 0.3  # at which warmup begins
 ANNEALED = 0.75  # share of the warmup in which the power rises to 1
 MOST_BYTES = 2 * 2**30  # of all draws
-SCOUTS, SCOUT_THIN = 3, 5
-"""Short chains that look for modes, for each chain that goes on, and their sweeps for a draw."""
+SCOUTS, SCOUT_DRAWS = 3, 200
+"""Short chains that look for modes, for each chain that goes on, and the most draws of each."""
+SETTLING = 0.25
+"""Sweeps of an annealed chain that looks for modes once it has warmed up, as a share of the warmup."""
 LP = "log p(y, z)"
 """Name of an extra array of draws: the log joint density of the latent variables that a draw was made from."""
 
@@ -52,11 +51,11 @@ def run(
 ) -> Outcome:
     """Sample the posterior: of each chain, in a thread of its own, ``tune`` sweeps, then a draw every ``thin`` sweeps.
 
-    Three quarters of the warmup anneal the chain; or three times as many chains look for modes in it. With ``extend``
-    chains that fail the gate go on, each time with twice as many sweeps for a draw; annealed ones that are far apart
-    are annealed again instead, each time twice as slowly.
+    Three quarters of the warmup anneal a collapsed chain. Where the model may have modes three times as many chains
+    look for them in the warmup. With ``extend`` chains that fail the gate go on, each time with twice as many sweeps
+    for a draw; annealed ones that are far apart are annealed again instead, each time twice as slowly.
     """
-    model, scouts = problem.model_as(Gibbs), may_have_modes(problem.model)
+    model, scouts = problem.model_as(Gibbs), not is_log_concave(problem.model)
     with problem.clock.phase("run"):
         samplers = [
             model.gibbs(problem.data, np.random.default_rng(problem.seed()))
@@ -70,15 +69,21 @@ def run(
     return Outcome(kept, sampler, checks or [], facts, sample_stats=lp, interrupted=checks is None)
 
 
-def may_have_modes(model: Model) -> bool:
-    """Say whether short chains look for modes: the model may have several, and its parameters are drawn."""
-    return not isinstance(model, Collapsed) and not is_log_concave(model)
+def _is_annealed(problem: Problem) -> bool:
+    return isinstance(problem.model, Collapsed)
+
+
+def _scouting(problem: Problem, tune: int) -> tuple[int, int]:
+    """Return the sweeps in which chains that look for modes are annealed, and those that follow."""
+    return (tune, int(SETTLING * tune)) if _is_annealed(problem) else (0, tune)
 
 
 def _best(problem: Problem, scouts: list[GibbsChain], count: int, tune: int) -> tuple[list[GibbsChain], list[Settled]]:
     """Run short chains; return those with the highest log density, and where all have settled."""
-    kept = _room(scouts[0], (len(scouts), max(2, tune // SCOUT_THIN)))
-    length = _sample(scouts, kept, 0, SCOUT_THIN, problem.reporter)
+    warmup, sweeps = _scouting(problem, tune)
+    thin = max(1, -(-sweeps // SCOUT_DRAWS))
+    kept = _room(scouts[0], (len(scouts), max(2, sweeps // thin)))
+    length = _sample(scouts, kept, warmup, thin, problem.reporter)
     settled = _settled(problem, {name: values[:, :length] for name, values in kept.items()})
     return [scouts[c] for c in _highest(settled)[:count]], [settled]
 
@@ -137,10 +142,11 @@ def _attempts(
 ) -> Iterator[_Attempt]:
     """Run the chains until they pass or were stopped, or longer runs would not help; at most so often.
 
-    Where ``others`` have looked for modes the chains have warmed up, and are not annealed. Chains that are annealed
-    again must visit wherever those before them settled.
+    Where ``others`` have looked for modes the chains have warmed up. Chains that are annealed again must visit wherever
+    those before them settled.
     """
-    warmup, before, places = 0 if others else tune, tune, list(others)
+    warmup, places = 0 if others else tune, list(others)
+    before = sum(_scouting(problem, tune)) if others else tune
     kept = _room(samplers[0], (len(samplers), draws))
     for attempt in range(1, most + 1):
         length = _sample(samplers, kept, warmup, thin, problem.reporter)
@@ -150,7 +156,7 @@ def _attempts(
         if checks is None or passed(checks) or not longer_may_help(checks) or attempt == most:
             return
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
-        are_apart = not others and any(
+        are_apart = _is_annealed(problem) and any(
             check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks
         )
         places += [_settled(problem, kept)] if are_apart else []
