@@ -94,6 +94,7 @@ class TableOptions:
     exposure: Annotated[str | None, _help("Column of exposures: how long or how much each row was observed.")] = None
     group: Annotated[str | None, _help("Column that names the groups of a hierarchical model, all in one fit.")] = None
     sequence: Annotated[str | None, _help("Column that names the sequence of each row.")] = None
+    time: Annotated[str | None, _help("Column of times, which must rise by equal steps in each sequence.")] = None
     source: Annotated[str | None, _help("Column of the symbol that a transition starts from; goes with --target.")] = (
         None
     )

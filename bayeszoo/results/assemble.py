@@ -253,6 +253,7 @@ def _provenance(
         "data_from": "rows" if problem.has_rows else "statistics",
         "declared_from": problem.declared_from,
     }
+    remarks = problem.model.remarks(problem.stats, problem.like)
     nested = {
         "fields": fields_of(problem.model),
         "options": dict(options),
@@ -260,7 +261,7 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": list(dict.fromkeys([*data.notes, *problem.model.remarks(problem.stats, problem.like)])),
+        "notes": list(dict.fromkeys([*data.notes, *remarks, *_said(outcome)])),
         "columns": dict(data.columns),
         "reading": dict(data.reading),
     }
@@ -283,3 +284,12 @@ def _versions() -> Mapping[str, str]:
         except PackageNotFoundError:
             continue
     return versions
+
+
+def _said(outcome: Outcome) -> list[str]:
+    """Say of a mode on the edge that it is one."""
+    if not (zero := outcome.facts.get("at_edge", [])):
+        return []
+    return [
+        f"{', '.join(zero)} = 0 is a mode on the edge, and not certain: exact or nuts says how far from 0 it may be"
+    ]

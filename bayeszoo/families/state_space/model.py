@@ -23,8 +23,8 @@ from bayeszoo.model.sequential import LevelsInTime
 TIME = "time"
 LEAST_SHARE = 0.05
 """Share of the variance of a step that the guess of either variance has at least."""
-TINY = 1e-100
-"""A standard deviation so small that a prior with a density there does not keep it from 0."""
+TINY, LEAST_LOG = 1e-100, -1000.0
+"""A standard deviation so small, and a log density so low, that a prior with more there does not keep it from 0."""
 
 
 class MovingLevel(LevelsInTime, Conditional, family=True):
@@ -68,7 +68,7 @@ class MovingLevel(LevelsInTime, Conditional, family=True):
         y, first = data["y"][seen], starts(sequence[seen])
         own = np.repeat(y[first], np.diff(np.append(first, len(y))))
         tiny = {name: np.float64(TINY) for name in self.outer}
-        if len(y) - len(first) >= 2 and np.all(y == own) and np.isfinite(self.log_outer_prior(tiny)):
+        if len(y) - len(first) >= 2 and np.all(y == own) and self.log_outer_prior(tiny) > LEAST_LOG:
             why = f"all {len(y)} numbers are equal, so that the density has no bound as q and r go to 0"
             raise NumericalError(f"{self.name}: {why}; other priors, as r=InvGamma(2, 1), keep r from 0", "no_spread")
 

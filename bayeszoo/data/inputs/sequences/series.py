@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Measured, Parsed
 from bayeszoo.data.inputs.labels import Alphabet, checked_codes, checked_labels, code, in_order, label_array
+from bayeszoo.data.inputs.sequences.times import SEQUENCE, checked_times
 from bayeszoo.data.table.read import read_table, to_column
 from bayeszoo.data.table.table import (
     Column,
@@ -21,13 +21,10 @@ from bayeszoo.data.table.table import (
     refuse_large_sum,
     shown,
     to_counts,
-    to_numbers,
     to_reals,
 )
 from bayeszoo.errors import InputError
 
-SEQUENCE = "sequence"
-MOST_TIMES = 10_000
 MASKED = -1
 """What stands for an unknown code or count; for an unknown real number it is NaN."""
 
@@ -46,7 +43,8 @@ class Series(Inputs):
     """Observations in order, in one sequence or several, which share nothing.
 
     The table holds one column of observations, perhaps with one called ``sequence``, or named by that option, which
-    says to which sequence each row belongs; the rows of a sequence are adjacent. A Python list of lists holds one
+    says to which sequence each row belongs; the rows of a sequence are adjacent. The column that ``time`` names must
+    rise by equal steps along each. A Python list of lists holds one
     sequence in each. A row without a value is never dropped, as this would join its neighbours; with
     ``missing="mask"`` it is kept, and its observation is unknown.
 
@@ -55,7 +53,7 @@ class Series(Inputs):
     """
 
     name: str
-    options = frozenset({"column", SEQUENCE})
+    options = frozenset({"column", SEQUENCE, "time"})
     treatments = ("refuse", "mask")
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
@@ -72,7 +70,9 @@ class Series(Inputs):
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         columns = columns_in_order(table, options, self.name)
-        return self._arrays(columns, missing, lambda column: self._converted(column, options, like))
+        parsed = self._arrays(columns, missing, lambda column: self._converted(column, options, like))
+        notes = checked_times(table, options.get("time"), parsed.arrays[SEQUENCE], columns[self.name].name)
+        return replace(parsed, notes=(*parsed.notes, *notes))
 
     def _arrays(self, columns: Mapping[str, Column], missing: str, convert: Callable[[Column], Converted]) -> Parsed:
         """Convert the observations, and number their sequences."""
@@ -232,30 +232,6 @@ class SymbolSeries(Series):
         return {**moved, self.name: np.where(self.masked(arrays), MASKED, moved[self.name])}
 
 
-def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
-    """Return the first unused column that rises along every sequence, as times do: name, and values as text.
-
-    Times are numbers or ISO dates. Nothing is returned where no column has them, or more than `MOST_TIMES`.
-    """
-    within = np.diff(parsed.arrays[SEQUENCE]) == 0
-    used = set(parsed.columns.values())
-    for name, column in table.columns.items():
-        if name not in used and within.any() and len(column) <= MOST_TIMES:
-            steps = np.diff(_as_times(column))[within]
-            if np.all(steps > 0):
-                return {"times": {"column": name, "values": [str(value) for value in column.values]}}
-    return {}
-
-
-def _as_times(column: Column) -> np.ndarray:
-    """Return numbers or dates as numbers, NaN where the column holds neither."""
-    with suppress(InputError):
-        return to_numbers(column)
-    with suppress(ValueError, TypeError):
-        return np.asarray(column.values, dtype="datetime64[s]").astype(np.float64)
-    return np.full(len(column), np.nan)
-
-
 def starts(sequence: np.ndarray) -> np.ndarray:
     """Return the index of the first row of each sequence, int64, from the canonical array of their numbers, (rows,)."""
     inside = np.flatnonzero(sequence[1:] != sequence[:-1])
@@ -356,7 +332,9 @@ def columns_in_order(table: Table, options: Mapping[str, Any], name: str) -> dic
     """Find the column `name` of values in order, and that of sequences: one called ``sequence`` is never ignored."""
     named = "sequence" in table.columns and len(table.columns) > 1 and options.get("column") != "sequence"
     names = options.get("sequence", "sequence" if named else None)
-    column = choose(table, options.get("column"), name, {} if names is None else {names: "their sequences"})
+    others = {options[role]: f"their {role}s" for role in ("time",) if role in options}
+    others |= {} if names is None else {names: "their sequences"}
+    column = choose(table, options.get("column"), name, others)
     return {name: column} | ({} if names is None else {"sequence": table[names]})
 
 

@@ -71,6 +71,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
         ]
     joint, likelihood = places.height(False)(place), places.height(True)(place)
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": joint}
+    facts |= {"at_edge": at_edge} if (at_edge := places.at_edge(place)) else {}
     draws = {name: np.full((1, 1), value) for name, value in places.values(place).items()}
     return Outcome(draws, "L-BFGS-B", checks, facts)
 
@@ -89,6 +90,11 @@ class _Places:
     def values(self, place: np.ndarray) -> dict[str, float]:
         """Return the outer parameters at a place."""
         return {name: float(value) for name, value in self._coordinates.outer(place).items()}
+
+    def at_edge(self, place: np.ndarray) -> list[str]:
+        """Name the positive parameters that are 0 at a place."""
+        pairs = zip(self._model.outer, place, self.bounds, strict=True)
+        return [name for name, value, bounds in pairs if bounds == POSITIVE and value == 0]
 
     def of(self, values: Values) -> np.ndarray:
         """Return the place of outer parameters."""

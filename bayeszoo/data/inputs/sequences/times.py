@@ -1,0 +1,96 @@
+"""Times of rows in order: found in a table, and checked to rise by equal steps along each sequence."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Parsed
+from bayeszoo.data.table.table import Column, Table, to_numbers
+from bayeszoo.errors import InputError
+
+SEQUENCE = "sequence"
+MOST_TIMES = 10_000
+TIMES = ("time", "date", "year")
+"""Names of columns that hold times where none is said to: they are only looked at."""
+EVEN = 1e-6
+"""By how much steps may differ, relative to the shortest."""
+
+
+def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
+    """Return the first unused column that rises along every sequence, as times do: name, and values as text.
+
+    Times are numbers or ISO dates. Nothing is returned where no column has them, or more than `MOST_TIMES`.
+    """
+    within = np.diff(parsed.arrays[SEQUENCE]) == 0
+    used = set(parsed.columns.values())
+    for name, column in table.columns.items():
+        if name not in used and within.any() and len(column) <= MOST_TIMES:
+            steps = np.diff(_as_times(column))[within]
+            if np.all(steps > 0):
+                return {"times": {"column": name, "values": [str(value) for value in column.values]}}
+    return {}
+
+
+def checked_times(table: Table, name: str | None, sequence: np.ndarray, value: str) -> tuple[str, ...]:
+    """Refuse times of the column ``name`` that do not rise by equal steps; where none is named, return a note.
+
+    ``value`` is the column of the observations.
+    """
+    if name is not None:
+        require_even(table[name], sequence)
+        return ()
+    for each in TIMES:
+        if each in table.columns and each != value:
+            try:
+                require_even(table[each], sequence)
+            except InputError as error:
+                return (f"{error}; rows are taken in the order of the table, a step apart",)
+    return ()
+
+
+def require_even(column: Column, sequence: np.ndarray) -> None:
+    """Refuse times that do not rise by equal steps along each sequence: a row is one step of time."""
+    times, within = _as_times(column), np.diff(sequence) == 0
+    column.refuse(np.isnan(times), "is no time: a number, or a date as 2026-01-31", "not_a_time")
+    if not within.any():
+        return
+    months = np.diff(_months(column))
+    steps = np.diff(times) if np.isnan(months).any() else months
+    repeats, falls = within & (steps == 0), within & (steps < 0)
+    column.refuse(_marks(repeats), "is the time of the row before too", "repeated_times", "keep one row for each time")
+    column.refuse(_marks(falls), "is before the time of the row before", "unsorted_times", "sort the rows by it")
+    least = np.min(steps[within])
+    wide = within & (steps > (1 + EVEN) * least)
+    line = f"is {steps[np.argmax(wide)] / least:.3g} times as far from the row before as others are"
+    hint = "keep a row for each time that has no value, and use --missing mask"
+    column.refuse(_marks(wide), line, "uneven_times", hint)
+
+
+def _marks(of_steps: np.ndarray) -> np.ndarray:
+    """Return marks of rows by those of the steps that end in them."""
+    return np.append(False, of_steps)
+
+
+def _as_times(column: Column) -> np.ndarray:
+    """Return numbers or dates as numbers, NaN where the column holds neither."""
+    with suppress(InputError):
+        return to_numbers(column)
+    with suppress(ValueError, TypeError):
+        return np.asarray(column.values, dtype="datetime64[s]").astype(np.float64)
+    return np.full(len(column), np.nan)
+
+
+def _months(column: Column) -> np.ndarray:
+    """Return dates of one day of the month as months, whose lengths differ; NaN of others, and of numbers."""
+    with suppress(InputError):
+        return np.full(len(to_numbers(column)), np.nan)
+    with suppress(ValueError, TypeError):
+        days = np.asarray(column.values, dtype="datetime64[D]")
+        months = days.astype("datetime64[M]")
+        last = (months + np.timedelta64(1, "M")).astype("datetime64[D]") - np.timedelta64(1, "D")
+        if len(np.unique(days - months)) == 1 or np.all(days == last):
+            return months.astype(np.float64)
+    return np.full(len(column), np.nan)
