@@ -64,7 +64,8 @@ def _of_rows(case: Case, outer: Values) -> list[float]:
                 (model.law(points, before, new), both, before),
             ):
                 heights = log_density(law, model.inputs.outcome(row))[..., 0] - model.log_coefficient(row)
-                errors.append(relative(heights, model.log_marginal(points, more) - model.log_marginal(points, less)))
+                terms = model.log_marginal(points, more), model.log_marginal(points, less)
+                errors.append(relative(heights + terms[1], terms[0]))  # relative to these, which are rounded
     return errors
 
 

@@ -1,0 +1,156 @@
+"""Kernels by name: the correlation of a function's values at two places, at a length scale.
+
+A kernel has a table of distances B of all pairs of places, which does not depend on the length, and a function of
+t = B / length^2. Kernels are added and multiplied by ``+`` and ``*``: ``linear + rbf``, ``periodic * rbf``. All have
+one length. Rasmussen and Williams 2006, chapter 4; the parametrization is that of `sklearn.gaussian_process.kernels`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import mul
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.errors import InputError
+
+SMALLEST = 1e-300
+"""In place of a squared distance of 0, whose root has no slope."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Numbers that some kernels have besides the length: ``period``, and ``alpha`` of the rational quadratic."""
+
+    period: float = 1.0
+    alpha: float = 1.0
+
+
+Table = Callable[[np.ndarray, np.ndarray, Shape], np.ndarray]
+"""Distances (n, m) of places (n, F) and (m, F)."""
+Curve = Callable[[Any, Any, Shape], Any]
+"""The correlation at t, by the functions of NumPy or PyTensor."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel without its length: distances of places, and the correlation at distances over length^2."""
+
+    distances: Table
+    curve: Curve
+    is_stationary: bool = True
+    """Whether it depends on differences of places alone, and is 1 at a difference of 0."""
+
+
+def _squared(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
+    return np.sum(np.square(x[:, None, :] - z[None, :, :]), axis=-1)
+
+
+def _chords(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
+    """Return squared chords of places on a circle whose round is the period."""
+    return np.square(2 * np.sin(math.pi / shape.period * np.sqrt(_squared(x, z, shape))))
+
+
+def _products(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
+    return x @ z.T
+
+
+def _least(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
+    """Return the squares of the smaller one of two times."""
+    if x.shape[1] != 1:
+        raise InputError(f"the kernel brownian is of one feature, got {x.shape[1]}", "wrong_shape")
+    if min(np.min(x, initial=0.0), np.min(z, initial=0.0)) < 0:
+        raise InputError(
+            "the kernel brownian starts at center, and some rows are before it", "out_of_range", hint="set center"
+        )
+    return np.square(np.minimum(x, z.T))
+
+
+def _root(t: Any, of: Any) -> Any:
+    return of.sqrt(of.maximum(t, SMALLEST))
+
+
+def _matern32(t: Any, of: Any, shape: Shape) -> Any:
+    r = math.sqrt(3) * _root(t, of)
+    return (1 + r) * of.exp(-r)
+
+
+def _matern52(t: Any, of: Any, shape: Shape) -> Any:
+    r = math.sqrt(5) * _root(t, of)
+    return (1 + r + r * r / 3) * of.exp(-r)
+
+
+def _rational_quadratic(t: Any, of: Any, shape: Shape) -> Any:
+    return of.exp(-shape.alpha * of.log1p(t / (2 * shape.alpha)))
+
+
+def _gaussian(t: Any, of: Any, shape: Shape) -> Any:
+    return of.exp(-t / 2)
+
+
+KERNELS: dict[str, Kernel] = {
+    "rbf": Kernel(_squared, _gaussian),
+    "matern12": Kernel(_squared, lambda t, of, shape: of.exp(-_root(t, of))),
+    "matern32": Kernel(_squared, _matern32),
+    "matern52": Kernel(_squared, _matern52),
+    "rational_quadratic": Kernel(_squared, _rational_quadratic),
+    "periodic": Kernel(_chords, _gaussian),
+    "linear": Kernel(_products, lambda t, of, shape: t, is_stationary=False),
+    "brownian": Kernel(_least, lambda t, of, shape: _root(t, of), is_stationary=False),
+}
+"""The kernels by name. ``rbf`` is also called squared exponential; ``matern12`` is exponential."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A sum of products of kernels, by their names, with one length."""
+
+    terms: tuple[tuple[str, ...], ...]
+    shape: Shape
+
+    @classmethod
+    def read(cls, text: object, shape: Shape) -> Expression:
+        """Read ``linear + rbf`` or ``periodic * rbf``; refuse what is no kernel."""
+        terms = tuple(tuple(name.strip() for name in term.split("*")) for term in str(text).split("+"))
+        for name in (name for term in terms for name in term):
+            if name not in KERNELS:
+                hint = f"known are {', '.join(KERNELS)}, and sums and products of these, as linear + rbf"
+                raise InputError(f"{name or text!r} is no kernel", "unknown_name", hint=hint)
+        return cls(terms, shape)
+
+    def __str__(self) -> str:
+        """Write it as it is read."""
+        return " + ".join(" * ".join(term) for term in self.terms)
+
+    def tables(self, x: np.ndarray, z: np.ndarray) -> list[list[np.ndarray]]:
+        """Return the distances (n, m) of places (n, F) and (m, F), by term and factor."""
+        return [[KERNELS[name].distances(x, z, self.shape) for name in term] for term in self.terms]
+
+    def correlations(self, tables: list[list[Any]], length: Any, of: ModuleType = np) -> Any:
+        """Return the kernel at a length, of the shape of a table; ``of`` are the functions of NumPy or PyTensor."""
+        square, total = length * length, None
+        for term, own in zip(self.terms, tables, strict=True):
+            each = (KERNELS[name].curve(table / square, of, self.shape) for name, table in zip(term, own, strict=True))
+            total = reduce(mul, each) if total is None else total + reduce(mul, each)
+        return total
+
+    def diagonal(self, x: np.ndarray, length: float) -> np.ndarray:
+        """Return the kernel of each place with itself, (n,)."""
+        tables = [[_own_distances(name, x, self.shape) for name in term] for term in self.terms]
+        return np.asarray(self.correlations(tables, length))
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether it depends on differences of places alone."""
+        return all(KERNELS[name].is_stationary for term in self.terms for name in term)
+
+
+def _own_distances(name: str, x: np.ndarray, shape: Shape) -> np.ndarray:
+    if KERNELS[name].is_stationary:
+        return np.zeros(len(x))
+    return np.sum(np.square(x), axis=1)  # of the product, and of the smaller of two equal times, squared

@@ -1,0 +1,155 @@
+"""What models of functions share: rows at places, a kernel, and what follows given amplitude, length and noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import Regression
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.distributions.scale import POSITIVE
+from bayeszoo.errors import InputError
+from bayeszoo.families.processes.kernels import Expression, Shape
+from bayeszoo.families.processes.noise import extent, highest
+from bayeszoo.families.processes.spectrum import Rows
+from bayeszoo.model.base import Values
+from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.fields import positive, real
+
+ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)
+
+MOST_ROWS = 2000
+"""Rows whose kernel is decomposed: 32 MB, and seconds for each length."""
+
+
+@dataclass(frozen=True)
+class ProcessModel(Conditional, family=True):
+    """Rows at places of features about a function that is a Gaussian process; given three numbers all is Gaussian.
+
+    Parameters
+    ----------
+    kernel : str
+        A name of `bayeszoo.families.processes.kernels.KERNELS`, or sums and products of several, as ``linear + rbf``.
+    period : float
+        Of the kernel ``periodic``, in units of ``scale``, > 0.
+    alpha : float
+        Of the kernel ``rational_quadratic``, > 0: the larger, the nearer to ``rbf``.
+    center, scale : float, or one for each feature of the data
+        Where each feature is measured from, and its unit, > 0: the length is in these units.
+    """
+
+    kernel: str = field(default="rbf", kw_only=True)
+    period: float = positive(1.0, "period", kw_only=True)
+    alpha: float = positive(1.0, "alpha of the rational quadratic", kw_only=True)
+    center: float = real(0.0, "center", axes=("feature",), kw_only=True)
+    scale: float = positive(1.0, "scale", axes=("feature",), kw_only=True)
+    m0: float = real(0.0, "mean of the process", units=1, location=True, kw_only=True)
+
+    inputs = Regression("y")
+    outer = {"amplitude": POSITIVE, "length": POSITIVE, "sigma": POSITIVE}  # noqa: RUF012
+    nonnegative = ("amplitude", "length", "sigma")
+    inner_are_of_rows: ClassVar[bool] = False
+    _kept: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.expression  # refuses what is no kernel
+        object.__setattr__(self, "_kept", {})
+
+    @property
+    def expression(self) -> Expression:
+        """The kernel, read."""
+        return Expression.read(self.kernel, Shape(float(self.period), float(self.alpha)))
+
+    # Rows and places
+
+    def places(self, data: Values) -> np.ndarray:
+        """Return the features about their centres, in their units, (n, F)."""
+        size = len(data["feature"])
+        return (data["X"] - self.entries("center", size)) / self.entries("scale", size)
+
+    def rows(self, data: Values) -> Rows:
+        """Return the rows, which are decomposed once for a length; refuse more than can be."""
+        if self._kept.get("data") is not data:
+            if (n := len(data["y"])) > MOST_ROWS:
+                problem = f"{n:,} rows need matrices of {8e-6 * n * n:,.0f} MB and {n:,}^3 operations for each length"
+                hint = f"give a sample of at most {MOST_ROWS:,} rows, or fit linear_regression with --degree"
+                raise InputError(problem, "too_many_rows", hint=hint)
+            self._kept.clear()
+            self._kept.update(data=data, rows=Rows(self.expression, self.places(data), data["y"], np.float64(self.m0)))
+        rows: Rows = self._kept["rows"]
+        return rows
+
+    def extent(self, data: Values) -> float:
+        """Return how far apart places may be, in units of ``scale``."""
+        return extent(self.places(data))
+
+    # Steps
+
+    def declare(self, data: Values) -> Any:
+        """Declare the rows by PyMC's own process with noise."""
+        import pymc as pm
+
+        with pm.Model() as model:
+            ours.declared(self.rows(data), **self.declared_outer())
+        return model
+
+    def marginalized(self, data: Values) -> Any:
+        """Declare the density of the rows, which has its gradient."""
+        import pymc as pm
+
+        self._highest(data)
+        with pm.Model() as model:
+            pm.Potential("y", ours.marginal(self.rows(data), **self.declared_outer()))
+        return model
+
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Guess by the highest of some points; refuse data that leave no noise."""
+        return {name: (value, 1.0) for name, value in self._highest(data).items()}
+
+    def _highest(self, data: Values) -> dict[str, float]:
+        return highest(self.rows(data), self.outer_priors["sigma"], self.log_outer_prior)
+
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log density of the rows; -inf where rounding decides it, as next to no noise."""
+        return self.rows(data).log_density(outer)
+
+    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+        """Return nothing: the function is no parameter, as of a smooth kernel its values have no density."""
+        return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
+
+    @classmethod
+    def has_law_given_outer(cls) -> bool:
+        """Say that new rows have a closed form given amplitude, length and noise."""
+        return True
+
+    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+        """Return the normal distribution of each new row given the rows seen."""
+        mean, variance = self.rows(seen).function(params, self.places(new))
+        law: RowLaw = frozen.norm(mean, np.sqrt(variance + np.square(params["sigma"])[..., None]))
+        return law
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+        """Return the normal distribution of each row given all others, without a fit of these (5.4.2)."""
+        law: RowLaw = self.rows(seen).held_out(params, places)
+        return law
+
+    # Simulation
+
+    def simulated_places(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+        """Draw places at random, of as many features as the fields say, or of two."""
+        count = max([*np.shape(self.center), *np.shape(self.scale)], default=1)
+        places = self.entries("center", count) + self.entries("scale", count) * np.abs(rng.normal(size=(size, count)))
+        return {"X": places, "feature": np.array([f"x{j + 1}" for j in range(count)], dtype=str)}
+
+    def simulated_function(self, rng: np.random.Generator, outer: Values, data: Values) -> np.ndarray:
+        """Draw a function at the places of data."""
+        kernel, places = self.expression, self.places(data)
+        values, vectors = np.linalg.eigh(kernel.correlations(kernel.tables(places, places), outer["length"]))
+        noise = rng.standard_normal(len(places))
+        return np.asarray(self.m0 + outer["amplitude"] * vectors @ (np.sqrt(np.maximum(values, 0.0)) * noise))

@@ -1,0 +1,63 @@
+"""Where the density of rows of a process is high, and data that leave no noise, whose density has no highest point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.distributions.priors import Prior
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.errors import NumericalError
+from bayeszoo.families.processes.spectrum import Rows
+
+MATTERS = 30.0
+"""Nats below the highest density down to which a point matters."""
+AMPLITUDES, LENGTHS, NOISES = np.array([0.3, 1.0, 3.0]), np.geomspace(0.01, 2.0, 10), np.geomspace(1.0, 1e-6, 13)
+"""Amplitudes and noises in units of the spread of the outcome, and lengths in units of the extent of the places, among
+which the density is looked for."""
+NEXT_TO_NOTHING = 1e-100
+"""A noise at which a prior that vanishes at 0 has no density."""
+HINT = "take a rougher kernel, as matern32, or for sigma a prior that vanishes at 0, as InvGamma(2, 1)"
+
+
+def extent(places: np.ndarray) -> float:
+    """Return the diagonal of the box about places (n, F); 1 where there is none."""
+    return float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0 if len(places) else 1.0
+
+
+def highest(rows: Rows, noise: Prior, log_prior: Callable[[Mapping[str, Any]], Any]) -> dict[str, float]:
+    """Return the highest of some points; refuse data that leave no noise, by `NumericalError`."""
+    if not len(rows.y):
+        return {"amplitude": 1.0, "length": 1.0, "sigma": 1.0}
+    _refuse_repeated(rows, noise)
+    sd, size = float(Moments.of(rows.y).sd), extent(rows.places)
+    grid = np.meshgrid(sd * AMPLITUDES, size * LENGTHS, sd * NOISES, indexing="ij")
+    points = dict(zip(("amplitude", "length", "sigma"), grid, strict=True))
+    heights = rows.log_density(points) + log_prior(points) + sum(map(np.log, grid))  # in the logs of the three
+    is_last = np.isfinite(heights[..., :-1]) & np.isneginf(heights[..., 1:])  # of less noise rounding decides
+    if np.max(heights[..., :-1][is_last], initial=-np.inf) > np.max(heights) - MATTERS:
+        raise NumericalError(
+            f"the data leave next to no noise, and with so little the kernel {rows.kernel} of {len(rows.y)} rows is "
+            f"singular but for rounding; {HINT}",
+            "singular_kernel",
+        )
+    best = np.unravel_index(np.argmax(heights), heights.shape)
+    return {name: float(values[best]) for name, values in points.items()}
+
+
+def _refuse_repeated(rows: Rows, noise: Prior) -> None:
+    """Refuse equal rows without others at a place: the less noise, the higher their density, without end."""
+    if noise.logpdf(NEXT_TO_NOTHING) == -np.inf or len(rows.y) < 2:
+        return
+    if not np.ptp(rows.y):
+        raise NumericalError("the outcome is constant, which says nothing of the noise", "no_noise")
+    _, first, which = np.unique(rows.places, axis=0, return_index=True, return_inverse=True)
+    if len(first) < len(rows.y) and np.array_equal(rows.y[first][np.ravel(which)], rows.y):
+        twice = np.flatnonzero(first[np.ravel(which)] != np.arange(len(rows.y)))[0]
+        raise NumericalError(
+            f"duplicate rows, as row {twice + 1}, have equal outcomes wherever places are equal: the noise may be 0, "
+            f"and the posterior has no mass elsewhere; leave the duplicates out, or {HINT}",
+            "duplicate_rows",
+        )

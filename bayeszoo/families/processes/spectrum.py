@@ -1,0 +1,156 @@
+"""Rows of a Gaussian process with noise: their density and all that follows from it, by eigenvectors of the kernel.
+
+With K the kernel of n rows at a length, K = U diag(e) U', the covariance of the rows is a^2 K + s^2 I = U diag(v) U',
+v = a^2 e + s^2, for every amplitude a and noise s. So one decomposition, of n^3 operations, serves all of them, and
+each costs n. Rasmussen and Williams 2006, 2.2 and 5.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.distributions.gaussian import given_all_others
+from bayeszoo.families.processes.kernels import Expression
+
+EPSILON = float(np.finfo(np.float64).eps)
+LEAST_SHARE = 1e-10
+"""Smallest over largest eigenvalue of the covariance below which rounding decides its inverse."""
+SHORTEST = 1e-140
+"""Shortest length whose square is a number that can be divided by."""
+MOST_KEPT = 2**25
+"""Numbers of eigenvectors that are kept: 256 MB."""
+
+Values = Mapping[str, Any]
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues (n,) of the kernel of rows at a length, eigenvectors (n, n), and outcomes less the mean along these.
+
+    Of a smooth kernel most eigenvalues are 0 but for rounding: the first ``flat``, which all have the variance s^2.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    outcome: np.ndarray
+    flat: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Places (n, F) and outcomes (n,) of rows, the mean of the process, and the spectra at the lengths asked so far."""
+
+    kernel: Expression
+    places: np.ndarray
+    y: np.ndarray
+    mean: float
+    tables: list[list[np.ndarray]] = field(init=False)
+    _kept: dict[float, Spectrum] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", self.kernel.tables(self.places, self.places))
+
+    def at(self, length: float) -> Spectrum:
+        """Return the spectrum at a length."""
+        if length not in self._kept:
+            if (len(self._kept) + 1) * len(self.y) ** 2 > MOST_KEPT:
+                self._kept.clear()
+            with np.errstate(over="ignore", under="ignore"):  # far out there is no correlation
+                kernel = self.kernel.correlations(self.tables, min(max(length, SHORTEST), 1 / SHORTEST))
+            values, vectors = np.linalg.eigh(kernel)
+            flat = int(np.searchsorted(values, EPSILON * np.max(values, initial=0.0)))
+            values[:flat] = 0.0
+            self._kept[length] = Spectrum(values, vectors, (self.y - self.mean) @ vectors, flat)
+        return self._kept[length]
+
+    def each(self, outer: Values, of: Callable[[Spectrum, np.ndarray, np.ndarray, float], Any]) -> Any:
+        """Compute a function at points of any shape, all of one length together.
+
+        It is of the spectrum, amplitudes^2 and noises^2 (P, 1) and the length, and returns an array (P, ...), or a
+        tuple of these.
+        """
+        amplitude, length, sigma = np.broadcast_arrays(*(outer[name] for name in ("amplitude", "length", "sigma")))
+        squares = [np.square(np.ravel(each).astype(np.float64))[:, None] for each in (amplitude, sigma)]
+        lengths, which = np.unique(np.ravel(length), return_inverse=True)
+        order = np.argsort(which, kind="stable")
+        parts = []
+        for value, some in zip(lengths.tolist(), _groups(which[order]), strict=True):
+            spectrum, (a, s) = self.at(value), (square[order[some]] for square in squares)
+            parts.append(of(spectrum, a, s, value))
+        back = np.argsort(order)
+
+        def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+            return np.concatenate(arrays)[back].reshape((*amplitude.shape, *arrays[0].shape[1:]))
+
+        if isinstance(parts[0], tuple):
+            return tuple(joined(each) for each in zip(*parts, strict=True))
+        return joined(parts)
+
+    def log_density(self, outer: Values) -> Any:
+        """Return the log density of the rows; -inf where the covariance is so near singular that rounding decides."""
+
+        def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> np.ndarray:
+            flat, squares = spectrum.flat, np.square(spectrum.outcome)
+            v = a * spectrum.values[flat:] + s
+            with np.errstate(all="ignore"):  # far out, where it is -inf
+                terms = np.sum(np.log(v), axis=-1) + (1 / v) @ squares[flat:]
+                terms += (flat * np.log(s) + np.sum(squares[:flat]) / s)[:, 0] if flat else 0.0
+            heights = -(terms + len(self.y) * math.log(2 * math.pi)) / 2
+            return np.where(is_safe(s[:, 0] if flat else np.min(v, axis=-1, initial=np.inf), v), heights, -np.inf)
+
+        return self.each(outer, of)[()]
+
+    def function(self, outer: Values, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return means and variances (..., m) of the function at places (m, F)."""
+
+        def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> Pair:
+            v = a * spectrum.values + s
+            along = spectrum.vectors.T @ self._correlations(places, length)
+            own = self.kernel.diagonal(places, length)
+            return a * ((spectrum.outcome / v) @ along), np.maximum(a * (own - a * ((1 / v) @ np.square(along))), 0.0)
+
+        mean, variance = self.each(outer, of)
+        return self.mean + mean, variance
+
+    def covariance(self, outer: Values, places: np.ndarray) -> np.ndarray:
+        """Return the covariance (..., m, m) of the function at places (m, F)."""
+
+        def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> np.ndarray:
+            v = a * spectrum.values + s
+            along = spectrum.vectors.T @ self._correlations(places, length)
+            own = self.kernel.correlations(self.kernel.tables(places, places), length)
+            told = np.einsum("pi,ij,ik->pjk", 1 / v, along, along)
+            return a[..., None] * (own - a[..., None] * told)
+
+        return np.asarray(self.each(outer, of))
+
+    def held_out(self, outer: Values, rows: np.ndarray) -> Any:
+        """Return the normal distribution of some rows, each given all others (5.4.2)."""
+
+        def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> Pair:
+            v = a * spectrum.values + s
+            along = spectrum.vectors[rows].T
+            return (spectrum.outcome / v) @ along, (1 / v) @ np.square(along)
+
+        return given_all_others(self.y[rows], *self.each(outer, of))
+
+    def _correlations(self, places: np.ndarray, length: float) -> np.ndarray:
+        return np.asarray(self.kernel.correlations(self.kernel.tables(self.places, places), length))
+
+
+def is_safe(least: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Say whether the least of all eigenvalues (P,) is large enough next to those in ``v`` (P, r) for an inverse."""
+    largest = np.max(v, axis=-1, initial=0.0)
+    return (least > LEAST_SHARE * largest) & np.isfinite(largest)
+
+
+def _groups(sorted_codes: np.ndarray) -> Iterator[slice]:
+    """Yield where each code is, of codes in order."""
+    starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
+    ends = [*starts[1:].tolist(), len(sorted_codes)]
+    return (slice(start, end) for start, end in zip(starts.tolist(), ends, strict=True))

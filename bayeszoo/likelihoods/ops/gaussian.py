@@ -1,0 +1,35 @@
+"""The log density of a Gaussian vector in its covariance matrix as a PyTensor operation, which has its gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.likelihoods.loops import gaussian as gaussian_loops
+from bayeszoo.likelihoods.loops.gaussian import gaussian_value_and_gradient
+from bayeszoo.likelihoods.ops.operation import LogDensity
+
+
+def _by_loops(covariance: Any, y: Any) -> Any:
+    """Return value and gradient as arrays."""
+    value, gradient = gaussian_value_and_gradient(covariance, y)
+    return np.asarray(value), gradient
+
+
+class ZeroMeanGaussian(LogDensity):
+    """Covariance (n, n) and vector (n,) to log density and its gradient in the covariance."""
+
+    parameters = (2,)
+    data = ((1, "float64"),)
+    sources = (gaussian_loops,)
+    loops = staticmethod(_by_loops)
+
+
+def zero_mean_log_density(covariance: Any, y: Any) -> Any:
+    """Return the log density of y ~ N(0, covariance), shapes (n,) and (n, n), as a PyTensor scalar.
+
+    It is -inf where the covariance is not positive definite but for rounding. Second derivatives raise
+    NotImplementedError.
+    """
+    return ZeroMeanGaussian()(covariance, y)[0]
