@@ -1,4 +1,4 @@
-r"""Gaussian process: a smooth function of features, whose shape nobody has to know: kernel ridge with its uncertainty.
+r"""Gaussian process: a smooth function of features, whose form is not known; kernel ridge with its uncertainty.
 
     amplitude ~ HalfNormal(t_amplitude),  length ~ InvGamma(a_length, b_length),  sigma ~ HalfNormal(t_sigma)
     f         ~ GP(m0, amplitude^2 k(x / length))      k by `kernel`, 1 at a distance of 0
@@ -36,8 +36,8 @@ class GaussianProcess(ProcessModel):
     """
 
     t_amplitude: float = positive(1.0, "prior scale of the amplitude", units=1)
-    a_length: float = positive(3.0, "prior shape of the length")
-    b_length: float = positive(2.0, "prior scale of the length")
+    a_length: float = positive(5.0, "prior shape of the length")
+    b_length: float = positive(5.0, "prior scale of the length")
     t_sigma: float = positive(1.0, "prior scale of sigma", units=1)
 
     examples = (
@@ -51,14 +51,14 @@ class GaussianProcess(ProcessModel):
 
     @classmethod
     def weak(cls, data: Values) -> GaussianProcess:
-        """Scale to the outcome's spread, and lengths to a fifth of the extent of the features; several in their sds."""
+        """Scale to the outcome's spread, and the length to a quarter of the features' extent, several in their sds."""
         features = [Moments.of(column) for column in data["X"].T]
         center = plain([each.mean for each in features])
         scale = plain([each.sd for each in features]) if len(features) > 1 else 1.0
         y = Moments.of(data["y"])
         sd = float(y.sd)
         base = cls(t_amplitude=2 * sd, t_sigma=sd, center=center, scale=scale, m0=float(y.mean))
-        return base.replaced(b_length=base.extent(data) / 2)
+        return base.replaced(b_length=base.extent(data))
 
     @property
     def textbook_priors(self) -> dict[str, Prior]:

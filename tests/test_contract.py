@@ -17,6 +17,7 @@ from bayeszoo.model.capabilities import Atoms, LogConcave, is_exact
 MODELS = zoo.names()
 EXACT = [name for name in MODELS if is_exact(zoo.find(name))]
 QUICK = {
+    "row_order": tuple(name for name in MODELS if name != "gaussian_process"),
     "simulator": ("beta_bernoulli", "normal_gamma"),
     "simulated_rows": ("student_t", "robust_regression"),
     "simulation_based": ("multinomial_mixture",),

@@ -47,7 +47,7 @@ def _covariance(name: str, features: int, length: Any, shape: Shape) -> Any:
         "rational_quadratic": lambda: cov.RatQuad(features, alpha=np.float64(shape.alpha), ls=length),
         "periodic": lambda: cov.Periodic(features, period=np.float64(shape.period), ls=length / 2),
         "linear": lambda: length**-2 * cov.Linear(features, c=zero),
-        "brownian": lambda: _Of(features, lambda x, z: pt.minimum(x, z.T) / length),
+        "brownian": lambda: _Of(features, lambda x, z: pt.minimum(x[:, 0][:, None], z[:, 0][None, :]) / length),
     }
     return known[name]()
 

@@ -17,8 +17,8 @@ MATTERS = 30.0
 AMPLITUDES, LENGTHS, NOISES = np.array([0.3, 1.0, 3.0]), np.geomspace(0.01, 2.0, 10), np.geomspace(1.0, 1e-6, 13)
 """Amplitudes and noises in units of the spread of the outcome, and lengths in units of the extent of the places, among
 which the density is looked for."""
-NEXT_TO_NOTHING = 1e-100
-"""A noise at which a prior that vanishes at 0 has no density."""
+NEXT_TO_NOTHING, VANISHES = 1e-100, -1e6
+"""A noise at which the log density of a prior that vanishes at 0 is below the second."""
 HINT = "take a rougher kernel, as matern32, or for sigma a prior that vanishes at 0, as InvGamma(2, 1)"
 
 
@@ -37,7 +37,7 @@ def highest(rows: Rows, noise: Prior, log_prior: Callable[[Mapping[str, Any]], A
     points = dict(zip(("amplitude", "length", "sigma"), grid, strict=True))
     heights = rows.log_density(points) + log_prior(points) + sum(map(np.log, grid))  # in the logs of the three
     is_last = np.isfinite(heights[..., :-1]) & np.isneginf(heights[..., 1:])  # of less noise rounding decides
-    if np.max(heights[..., :-1][is_last], initial=-np.inf) > np.max(heights) - MATTERS:
+    if np.max(heights[..., :-1], where=is_last, initial=-np.inf) > np.max(heights) - MATTERS:
         raise NumericalError(
             f"the data leave next to no noise, and with so little the kernel {rows.kernel} of {len(rows.y)} rows is "
             f"singular but for rounding; {HINT}",
@@ -49,7 +49,7 @@ def highest(rows: Rows, noise: Prior, log_prior: Callable[[Mapping[str, Any]], A
 
 def _refuse_repeated(rows: Rows, noise: Prior) -> None:
     """Refuse equal rows without others at a place: the less noise, the higher their density, without end."""
-    if noise.logpdf(NEXT_TO_NOTHING) == -np.inf or len(rows.y) < 2:
+    if noise.logpdf(NEXT_TO_NOTHING) < VANISHES or len(rows.y) < 2:
         return
     if not np.ptp(rows.y):
         raise NumericalError("the outcome is constant, which says nothing of the noise", "no_noise")
