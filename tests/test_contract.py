@@ -115,7 +115,8 @@ def test_declared_model_has_a_finite_gradient_at_its_start(name, cases_for):
 
 def examples():
     """Yield every example; those whose densities are sums over rows, or beside a first one, are slow."""
-    costly = ("markov_chain", "normal_inverse_wishart", "linear_regression")  # of many rows, or long to compile
+    # of many rows, or long to compile
+    costly = ("markov_chain", "normal_inverse_wishart", "linear_regression", "gaussian_process")
     for name in MODELS:
         for i, item in enumerate(zoo.find(name).examples):
             is_slow = i > 0 or name not in EXACT or name in costly
