@@ -9,6 +9,8 @@ Importing it imports neither PyMC nor ArviZ. The public names are grouped below 
 imports nothing from a higher one.
 """
 
+from importlib.metadata import version as _version
+
 import bayeszoo.foundation.starting  # noqa: F401 (before all others)
 from bayeszoo import plots
 from bayeszoo.answers.assign import assign
@@ -54,6 +56,7 @@ from bayeszoo.model.many_files.accumulate import accumulate
 from bayeszoo.model.many_files.read_files import read_files
 from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.model.over import over
+from bayeszoo.model.suggest import suggest
 from bayeszoo.model.update import stream, update
 from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.plots.families.classes import plot_calibration, plot_roc
@@ -85,10 +88,11 @@ from bayeszoo.tools.pagerank import pagerank
 from bayeszoo.tools.svm import svm
 from bayeszoo.tools.trees import trees
 
+__version__ = _version("bayeszoo")
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and functions of families.
 __all__ += ["Accumulated", "Data", "Example", "FileRows", "accumulate", "example", "find", "names", "over", "read"]
-__all__ += ["read_chunks", "read_files"]
+__all__ += ["read_chunks", "read_files", "suggest"]
 __all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
 # Fits: made, judged, read and stored.
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]

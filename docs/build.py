@@ -38,6 +38,7 @@ def stage(folder: Path) -> Path:
     contract = (ROOT / "CONTRACT.md").read_text(encoding="utf-8")
     (staged / "CONTRACT.md").write_text(gallery.linked(contract), encoding="utf-8")
     shutil.copy(DOCS / "conf.py", staged)
+    shutil.copy(ROOT / "models" / "other_names.csv", staged / "guide")
     return staged
 
 

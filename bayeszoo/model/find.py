@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from bayeszoo.errors import Caution, InputError, NumericalError
 from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.other_names import called
 from bayeszoo.model.over import OVER, Over, kind_over
 
 GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
@@ -117,9 +118,15 @@ def by_name(name: str) -> type[Model]:
         return _only_model(name)
     if name in plugins():
         return _checked(_load(plugins()[name]), name)
+    raise InputError(f"there is no model called {name!r}", "unknown_model", hint=_instead(name))
+
+
+def _instead(name: str) -> str:
+    """Say what to take in place of a model that does not exist."""
+    if answers := called(name, names()):
+        return f"for {answers[0].name}: {answers[0].answer}"
     close = get_close_matches(name, names(), n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "see `bayeszoo list`"
-    raise InputError(f"there is no model called {name!r}", "unknown_model", hint=hint)
+    return f"did you mean {close[0]!r}?" if close else "see `bayeszoo find WORDS` and `bayeszoo list`"
 
 
 class Reference(NamedTuple):

@@ -22,6 +22,8 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import capabilities, simulates
 from bayeszoo.model.fields import hyperparameters, text
+from bayeszoo.model.other_names import Suggestion
+from bayeszoo.model.suggest import suggest
 from bayeszoo.plots.graph import as_mermaid, as_text, declared, write_graph
 from bayeszoo.report.provenance import notation
 from bayeszoo.results.stored import dumps
@@ -59,6 +61,30 @@ def show_command(
         as_json,
         plot=lambda: None if plot is None else saved.said(write_graph(model(), plot, overwrite)),
     )
+
+
+def find_command(*words: str, as_json: opt.Json = False) -> None:
+    """Find the model or command that answers a question, or the library that has what is not here.
+
+    Parameters
+    ----------
+    words
+        The name of a model, a method or a task, as k-means, t-test or survival.
+    """
+    answers = suggest(" ".join(words))
+    if as_json:
+        terminal.print_json([each._asdict() for each in answers])
+    elif answers:
+        terminal.show_lines("\n".join(map(_answer, answers)))
+    else:
+        terminal.show_lines("nothing has a name like this: see `bayeszoo list`, or write your own model")
+
+
+def _answer(answer: Suggestion) -> str:
+    """Return a line with the answer, and the purpose of a model, and a line that says why."""
+    about = f" ({in_brief(zoo.find(answer.take))['about'].rstrip('.')})" if answer.take in zoo.names() else ""
+    named = answer.name if answer.name == answer.take else f"{answer.name}: {answer.answer}"
+    return f"{named}{about}" + (f"\n    {answer.why}" if answer.why else "")
 
 
 def in_brief(model: type[Model]) -> dict[str, Any]:
