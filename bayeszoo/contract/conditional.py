@@ -6,11 +6,15 @@ the model's own formulas; what quadrature makes of these is checked as closed fo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
+from bayeszoo.data.inputs.sequences.times import SEQUENCE
 from bayeszoo.foundation.gate import Check, at_most, failures
 from bayeszoo.model.base import Values
 from bayeszoo.model.density import log_density
@@ -45,28 +49,33 @@ def marginalized_density(case: Case) -> Check:
 def _of_rows(case: Case, outer: Values) -> list[float]:
     """Compare the law of a row given all others, and of a new row, with ratios of the marginal with and without it.
 
-    Also at points of those outer parameters alone that are integrated over, given which rows depend on each other. A
-    new row of a series follows those before it.
+    Also at points of those outer parameters alone that are integrated over, given which rows depend on each other.
     """
     model, data, errors = case.model, case.data, [0.0]
-    in_time = isinstance(model, Sequential)
     if not model.has_law_given_outer():
         return errors
-    rows = np.flatnonzero(model.inputs.observations(data)[1]) if in_time else np.arange(model.inputs.size(data))
+    rows = np.flatnonzero(model.inputs.observations(data)[1]) if isinstance(model, Sequential) else np.arange(case.size)
     for names in (model.outer, model.integrated_over):
         points = {name: outer[name] for name in names}
-        for i in rows[in_time :: max(1, len(rows) // MOST_ROWS)][:MOST_ROWS].tolist():
-            row, rest = model.inputs.reordered(data, np.array([i])), model.inputs.without(data, i)
-            before, new = (model.inputs.split(data, i)[0], model.inputs.unseen(row, 1)) if in_time else (rest, row)
-            both = model.inputs.split(data, i + 1)[0] if in_time else data
-            for law, more, less in (
-                (model.held_out(points, data, np.array([i])), data, rest),
-                (model.law(points, before, new), both, before),
-            ):
+        for i in rows[:: max(1, len(rows) // MOST_ROWS)][:MOST_ROWS].tolist():
+            row = model.inputs.reordered(data, np.array([i]))
+            for law, more, less in _laws(model, points, data, i):
                 heights = log_density(law, model.inputs.outcome(row))[..., 0] - model.log_coefficient(row)
                 terms = model.log_marginal(points, more), model.log_marginal(points, less)
                 errors.append(relative(heights + terms[1], terms[0]))  # relative to these, which are rounded
     return errors
+
+
+def _laws(model: Any, points: Values, data: Values, i: int) -> Iterator[tuple[Any, Values, Values]]:
+    """Yield laws of the i-th row, and the data with it and without it; in time a new row follows those before it."""
+    rest, inputs = model.inputs.without(data, i), model.inputs
+    yield model.held_out(points, data, np.array([i])), data, rest
+    if not isinstance(model, Sequential):
+        yield model.law(points, rest, inputs.reordered(data, np.array([i]))), data, rest
+    elif i and data[SEQUENCE][i] == data[SEQUENCE][i - 1]:
+        before, both = (inputs.split(data, end)[0] for end in (i, i + 1))
+        ahead: Any = model.rows_ahead(points, before, 1)
+        yield ahead.entries(np.array([-1])), both, before  # of the last sequence
 
 
 def quadrature(case: Case) -> Check:

@@ -185,7 +185,7 @@ def units(case: Case) -> Check:
         shift *= case.model.has_origin
         model = fields.in_units(case.model, factor, shift)
         evidence = exact_evidence(model, inputs.in_units(case.data, factor, shift))
-        errors.append(evidence + inputs.outcome(case.data).size * math.log(factor))
+        errors.append(evidence + np.sum(~np.isnan(inputs.outcome(case.data))) * math.log(factor))
     return at_most("units", relative(errors, case.log_evidence), 1e-9)
 
 
