@@ -186,11 +186,12 @@ def test_expected_squares_are_those_of_draws(data):
 
 def test_the_filter_is_that_of_statsmodels(data):
     statsmodels = pytest.importorskip("statsmodels.tsa.statespace.structural")
-    y, at = data["y"][:7], at_point(0)
+    y, at = data["y"][1:7], at_point(0)
     model = statsmodels.UnobservedComponents(y, "llevel")
     model.ssm.initialize_known(np.array([M0]), np.array([[S0**2]]))
+    model.ssm.loglikelihood_burn = 0
     smoothed = model.smooth([at["r"] ** 2, at["q"] ** 2])
-    levels = Levels.of(at, {"y": y, "sequence": np.zeros(7, dtype=int)}, M0, S0)
+    levels = Levels.of(at, {"y": y, "sequence": np.zeros(6, dtype=int)}, M0, S0)
     assert model.loglike([at["r"] ** 2, at["q"] ** 2]) == pytest.approx(levels.log_marginal(), rel=1e-12)
     assert smoothed.smoothed_state[0] == pytest.approx(levels.smoothed().mean, rel=1e-10)
     assert smoothed.smoothed_state_cov[0, 0] == pytest.approx(levels.smoothed().sd ** 2, rel=1e-10)
