@@ -82,6 +82,7 @@ from bayeszoo.tools.bayesbag import bayesbag
 from bayeszoo.tools.bootstrap import bootstrap
 from bayeszoo.tools.decomposition.due_to import due_to
 from bayeszoo.tools.decomposition.kitagawa import kitagawa
+from bayeszoo.tools.judge import Judgement, judge
 from bayeszoo.tools.maximum_entropy import maximum_entropy
 from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.tools.pagerank import pagerank
@@ -108,6 +109,8 @@ __all__ += ["prequential", "priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Answers without a model of the rows, from resampled rows, and from a change taken apart.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "maximum_entropy", "svm", "trees"]
+# Draws of any sampler.
+__all__ += ["Judgement", "judge"]
 # Pictures and the page.
 __all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]

@@ -199,6 +199,7 @@ def test_wheel_holds_the_data_and_the_type_marker(installed):
 @pytest.mark.slow
 def test_the_wheel_lists_its_models_and_fits_its_own_data(command):
     assert "beta_bernoulli" in command("list")
+    assert "gaussian_mixture" in command("find", "kmeans")
     result = json.loads(command("fit", "beta_bernoulli", "--method", "exact", "--json"))
     assert result["model"] == "beta_bernoulli"
     assert result["status"] == "ok"

@@ -128,16 +128,8 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     path = Path(path)
     if model is not None:
         lend(model)
-    if not path.is_file():
-        raise InputError(f"not a regular file: {path}", "no_such_file")
-    with path.open("rb") as handle:
-        if handle.read(len(_HDF5_SIGNATURE)) != _HDF5_SIGNATURE:
-            raise _damaged(path)
+    tree = read_tree(path)
     try:
-        most = min(MAX_BYTES, max(2**26, DENSEST * path.stat().st_size))
-        if (size := _declared_bytes(path)) > most:
-            raise InputError(f"{path.name} declares {size} bytes", "damaged_fit", hint=f"at most {most} are read")
-        tree = xr.load_datatree(path, engine=ENGINE)
         if tree.attrs["bayeszoo_format"] != FORMAT:
             raise InputError(
                 f"{path.name} is of another version of bayeszoo", "other_version", hint="fit again, or use that version"
@@ -150,6 +142,30 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     for fit in _every_fit(tree):
         warn(fit)
     return tree
+
+
+def read_tree(path: Path) -> xr.DataTree:
+    """Read a NetCDF file of groups that anybody wrote; nothing of it is run.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, damaged, of another format, or larger than `MAX_BYTES`.
+    """
+    if not path.is_file():
+        raise InputError(f"not a regular file: {path}", "no_such_file")
+    with path.open("rb") as handle:
+        if handle.read(len(_HDF5_SIGNATURE)) != _HDF5_SIGNATURE:
+            raise _damaged(path)
+    try:
+        most = min(MAX_BYTES, max(2**26, DENSEST * path.stat().st_size))
+        if (size := _declared_bytes(path)) > most:
+            raise InputError(f"{path.name} declares {size} bytes", "damaged_fit", hint=f"at most {most} are read")
+        return xr.load_datatree(path, engine=ENGINE)
+    except InputError:
+        raise
+    except Exception:  # whatever HDF5, h5netcdf and xarray raise on bytes that are not theirs
+        raise _damaged(path) from None
 
 
 def _every_fit(tree: xr.DataTree) -> list[xr.DataTree]:
@@ -222,8 +238,6 @@ def _declared_bytes(path: Path) -> int:
             raise _damaged(path)
 
     with h5py.File(path, "r") as file:
-        if "bayeszoo_format" not in file.attrs:
-            raise _damaged(path)
         file.visititems_links(refuse_links)
         file.visititems(add)  # goes to each object once
     if len(sizes) != len(links):

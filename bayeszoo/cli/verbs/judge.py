@@ -1,0 +1,64 @@
+"""The gate for draws of any sampler: ``bayeszoo judge``."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
+from bayeszoo.errors import Untrustworthy
+from bayeszoo.tools.judge import Judgement, judge, named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_WORST = ("failed", "caution", "ok")
+
+
+def judge_command(
+    draws: Annotated[Path, Parameter(help="NetCDF file (.nc) of an ArviZ tree, from any sampler.")],
+    /,
+    *,
+    shown: AnswerOptions = ANSWER,
+) -> int:
+    """Judge draws of any sampler, PyMC's, NumPyro's or Stan's: may they be trusted, which quantities, and what next."""
+    shown.probe()
+    answer = judge(draws)
+    whole = {
+        "verdict": answer.verdict,
+        "advice": list(answer.advice),
+        "constant": list(answer.constant),
+        "not_checked": list(answer.not_checked),
+        "checks": {
+            check.name: {"verdict": check.verdict, "value": check.value, "limit": check.limit}
+            for check in answer.checks
+        },
+    }
+    shown.answer(answer.quantities, whole, partial(_show, answer))
+    return Untrustworthy.exit_code if answer.verdict == "failed" else 0
+
+
+def _show(answer: Judgement, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the verdict with what to do, the checks that did not pass, and the quantities, doubtful ones first."""
+    verdicts, r_hats = frame["verdict"].tolist(), frame["r_hat"].tolist()
+    order = sorted(range(len(frame)), key=lambda i: (_WORST.index(verdicts[i]), -r_hats[i]))
+    listed = frame.iloc[order].head(saved.MAX_ROWS)
+    columns = [str(name) for name in frame if name != "why"]
+    rows = [[str(name), *(row[column] for column in columns)] for name, row in listed.iterrows()]
+    terminal.show_table(
+        ["quantity", *columns], rows, words=["verdict"], spare=["ess_tail", "ess_bulk", "median"], digits=digits
+    )
+    saved.note_more(len(frame), "quantities")
+    missed = [row for row in named(answer.checks) if row[1] != "ok"]
+    if missed:
+        terminal.show_table(["check", "verdict", "figure", "must be"], missed, words=["verdict", "must be"])
+    passed = len(answer.checks) - len(missed)
+    lines = [f"verdict {answer.verdict}: {passed} of {len(answer.checks)} checks passed"]
+    lines += [f"not checked, as the file does not have it: {', '.join(answer.not_checked)}"] * bool(answer.not_checked)
+    lines += [f"the same in all draws: {len(answer.constant)} quantities"] * bool(answer.constant)
+    terminal.show_lines("\n".join([*lines, *(f"next: {line}" for line in answer.advice)]))
