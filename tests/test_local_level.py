@@ -10,7 +10,7 @@ from scipy import stats
 import bayeszoo as bz
 from bayeszoo.answers import leave_out
 from bayeszoo.distributions.averaged import Averaged
-from bayeszoo.distributions.priors import InvGamma
+from bayeszoo.distributions.priors import HalfCauchy, InvGamma
 from bayeszoo.model.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
@@ -157,6 +157,29 @@ def test_a_mode_at_no_movement_is_said():
     assert any("edge" in note for note in json.loads(tree.attrs["notes"]))
     assert np.ptp(at["level"]) < 1e-12
     assert bz.forecast(tree, 5)["sd"].nunique() == 1
+
+
+@pytest.mark.parametrize("estimate", ["map", "mle"])
+@pytest.mark.parametrize(
+    "y", [WALK, np.array([1.0, -1.2, 0.9, -0.8, 1.1, -1.0, 0.7, -0.9]), np.append(WALK, [np.nan, np.nan, 8.0])]
+)
+def test_em_ends_where_the_climb_of_the_likelihood_does(y, estimate):
+    """At q = 0 too, which plain EM comes ever nearer to."""
+    model = Level.weak(series(y))
+    data = bz.read(Level, series(y), missing="mask")
+    climbed, tree = bz.fit(model, data, estimate, seed=1), bz.fit(model, data, "em", seed=1, estimate=estimate)
+    by_climb, by_em = Fit(climbed).draws(), Fit(tree).draws()
+    assert tree.attrs["status"] == "ok"
+    for name in ("q", "r"):
+        assert by_em[name][0, 0] == pytest.approx(by_climb[name][0, 0], rel=1e-4)
+    assert Fit(tree).facts.get("at_edge") == Fit(climbed).facts.get("at_edge")
+
+
+def test_em_under_another_prior_ends_at_its_mode():
+    model = MODEL.replaced(priors={"q": HalfCauchy(1.0), "r": InvGamma(3.0, 2.0)})
+    by_em, by_climb = (Fit(fitted(method, model=model)).draws() for method in ("em", "map"))
+    for name in ("q", "r"):
+        assert by_em[name] == pytest.approx(by_climb[name], rel=1e-4)
 
 
 def test_the_gain_is_that_of_the_filter_after_many_rows():

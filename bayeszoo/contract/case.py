@@ -18,6 +18,7 @@ from bayeszoo.model.capabilities import (
     EM,
     Atoms,
     ClosedForm,
+    Conditional,
     Sufficient,
     Variational,
     exchangeable_axis,
@@ -77,6 +78,13 @@ class Case:
         """The textbook declaration, by PyTensor's own code instead of numba's: nothing that is sampled is compiled."""
         return self._density(self.model.declare(self.data), "FAST_COMPILE")
 
+    @cached_property
+    def climbed(self) -> Density:
+        """The density that EM climbs: the declaration, inner parameters integrated out where there are any."""
+        if not isinstance(self.model, Conditional):
+            return self.declared
+        return self._density(self.model.marginalized(self.data), "FAST_COMPILE")
+
     def _density(self, declared: object, mode: str) -> Density:
         return (WithDiscrete if isinstance(self.model, Atoms) else Density)(declared, mode=mode)
 
@@ -101,7 +109,7 @@ class Case:
             return self._about_the_one_mode(rng)
         rows = self.size if rows_have_parameters(self.model) or isinstance(self.model, LevelsInTime) else 1
         prior = [self.model.simulate(rng, rows)[0] for _ in range(POINTS)] if self._suits_its_simulator else []
-        if not isinstance(self.model, EM):
+        if not isinstance(self.model, EM) or isinstance(self.model, Conditional):
             return [*prior, *self._about_the_start(rng)]
         if not isinstance(self.model, Variational):
             return [*prior, *self._near_the_mode_of_em(rng)]

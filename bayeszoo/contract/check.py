@@ -45,7 +45,7 @@ AUGMENTED = ("LogConcave", "Variational")
 _HAS = {
     **CAPABILITIES,
     "Exact": is_exact,
-    "Hidden": lambda model: issubclass(model, can.EM) and not issubclass(model, can.LogConcave),
+    "Hidden": lambda model: issubclass(model, can.EM) and not issubclass(model, can.LogConcave | can.Conditional),
 }
 SIMULATED = {"simulator", "simulation_based", "simulated_prior", "simulated_rows"}  # which draw data from the prior
 PLAIN = ("ClosedForm", "Hidden")  # without either, a model is held to its declaration and its simulator alone

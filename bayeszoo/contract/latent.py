@@ -32,7 +32,7 @@ from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
 from bayeszoo.inference.starts import SIMPLEXES
 from bayeszoo.model import fields
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import EM, Gibbs, Variational, rows_have_parameters
+from bayeszoo.model.capabilities import EM, Conditional, Gibbs, Variational, rows_have_parameters
 from bayeszoo.model.density import log_density
 from bayeszoo.model.many_files.rows import restricted, together
 from bayeszoo.results.stored import Fit
@@ -51,10 +51,12 @@ def _value(case: Case, params: Values) -> float:
 
 def em_objective(case: Case) -> Check:
     """L6: PyMC's log joint is the E-step's log likelihood plus the log prior, at every point."""
-    at = case.latent_points
-    flat = [case.declared.unconstrain(point) for point in at]
-    declared = [case.declared.constrained_joint(x)[0] - case.model.log_coefficient(case.data) for x in flat]
-    seen = case.declared.constrain(np.array(flat))  # the points, as rounded on the way to PyMC
+    density, at = case.climbed, case.latent_points
+    if isinstance(case.model, Conditional):
+        at = [{name: point[name] for name in case.model.outer} for point in at]
+    flat = [density.unconstrain(point) for point in at]
+    declared = [density.constrained_joint(x)[0] - case.model.log_coefficient(case.data) for x in flat]
+    seen = density.constrain(np.array(flat))  # the points, as rounded on the way to PyMC
     objectives = [_value(case, {name: seen[name][i] for name in at[0]}) for i in range(len(at))]
     return at_most("EM's objective is PyMC's log joint", relative(objectives, declared), 1e-10)
 
@@ -117,14 +119,14 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
         raise
     except NumericalError:  # of so few rows there may be none but degenerate ones
         return at_most(name, 0.0 if flat else None, MAX_DISTANCE)
-    declared = case.declared
+    declared = case.climbed
     target, transforms = declared.likelihood if flat else declared.constrained_joint, declared.model.rvs_to_transforms
     names = {v.name: getattr(transforms[v], "name", "") for v in declared.model.free_RVs}
     simplexes = {name for name, transform in names.items() if transform in SIMPLEXES}
     inside = {key: np.maximum(values, EDGE) if key in simplexes else values for key, values in state.items()}
     if all(np.array_equal(inside[key], state[key]) for key in state):
-        return at_most(name, describe(target, case.declared.unconstrain(state)).distance, MAX_DISTANCE)
-    return at_most(name, _distance_along_the_edge(target, case.declared.unconstrain(inside)), MAX_DISTANCE)
+        return at_most(name, describe(target, declared.unconstrain(state)).distance, MAX_DISTANCE)
+    return at_most(name, _distance_along_the_edge(target, declared.unconstrain(inside)), MAX_DISTANCE)
 
 
 def parts_add_up(case: Case) -> Check:

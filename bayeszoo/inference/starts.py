@@ -25,7 +25,7 @@ from bayeszoo.inference.engine.approximation import gaussian
 from bayeszoo.inference.labels.symmetry import is_symmetric
 from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import EM, ClosedForm, Variational, is_log_concave, simulates
+from bayeszoo.model.capabilities import EM, ClosedForm, Conditional, Variational, is_log_concave, simulates
 from bayeszoo.model.fields import plain, text
 
 MOST = 5  # maxima of EM that are looked at
@@ -133,7 +133,7 @@ def _searched(problem: Problem) -> list[Start]:
     density = problem.density
     if is_log_concave(problem.model):  # of one mode, about which its coordinates are centred
         return [Start(density.start)]
-    if not isinstance(problem.model, EM):
+    if not isinstance(problem.model, EM) or isinstance(problem.model, Conditional):
         return _from_the_prior(problem)
     joint = density.joint  # is compiled before anything is looked for
     points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]

@@ -39,7 +39,8 @@ class Filtered(NamedTuple):
 class Levels:
     """Rows y, and standard deviations q of the steps of their level and r of rows about it, of shape (...).
 
-    The first level of each sequence is N(m0, s0^2); ``sequence`` (T,) numbers the sequences.
+    The first level of each sequence is N(m0, s0^2); ``sequence`` (T,) numbers the sequences. With ``one_by_one`` the
+    rows are gone over by compiled loops, which is faster where many single points follow each other.
     """
 
     q: np.ndarray
@@ -48,6 +49,7 @@ class Levels:
     sequence: np.ndarray
     m0: float
     s0: float
+    one_by_one: bool = False
 
     @classmethod
     def of(cls, params: Mapping[str, Any], data: Mapping[str, Any], m0: float, s0: float) -> Levels:
@@ -74,12 +76,16 @@ class Levels:
         return values.reshape((*np.shape(self.q), *values.shape[1:]))
 
     @property
+    def _is_short(self) -> bool:
+        return len(self.y) <= SHORT and not self.one_by_one
+
+    @property
     def _loops(self) -> Any:
-        return short if len(self.y) <= SHORT else compiled
+        return short if self._is_short else compiled
 
     def _empty(self, count: int) -> list[np.ndarray]:
-        shape, is_short = (np.size(self.q), len(self.y)), len(self.y) <= SHORT
-        return [np.empty(shape[::-1]).T if is_short else np.empty(shape) for _ in range(count)]
+        shape = np.size(self.q), len(self.y)
+        return [np.empty(shape[::-1]).T if self._is_short else np.empty(shape) for _ in range(count)]
 
     @cached_property
     def _filtered(self) -> Filtered:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,19 +16,23 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE, Scale
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
+from bayeszoo.families.state_space.em import Squares, best, or_still, squares
 from bayeszoo.families.state_space.levels import Levels
 from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.conditional import Conditional
+from bayeszoo.model.capabilities import EM, Conditional
 from bayeszoo.model.sequential import LevelsInTime
+from bayeszoo.model.steps import Coordinates, Expectation
 
 TIME = "time"
 LEAST_SHARE = 0.05
 """Share of the variance of a step that the guess of either variance has at least."""
+LEAST = 1e-150
+"""The standard deviation by which coordinates of EM take one of 0."""
 TINY, LEAST_LOG = 1e-100, -1000.0
 """A standard deviation so small, and a log density so low, that a prior with more there does not keep it from 0."""
 
 
-class MovingLevel(LevelsInTime, Conditional, family=True):
+class MovingLevel(LevelsInTime, Conditional, EM, family=True):
     """Given the standard deviations q of the level's steps and r of rows about it, levels and rows are Gaussian."""
 
     inputs = RealSeries("y")
@@ -113,6 +118,43 @@ class MovingLevel(LevelsInTime, Conditional, family=True):
         """Return the distribution of rows at ``places``, each given all others (de Jong 1988)."""
         law: RowLaw = self.levels(params, seen).given_others(places)
         return law
+
+    # EM, of q and r with the levels hidden
+
+    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+        """Return parameters to climb from: the guess, each off by a factor."""
+        return {name: np.float64(value * np.exp(rng.normal())) for name, (value, _) in self.outer_guess(data).items()}
+
+    def e_step(self, params: Values, data: Values) -> Expectation:
+        """Return the expected squares of steps and of deviations of rows, and the log likelihood."""
+        levels = replace(self.levels(params, data), one_by_one=True)
+        return Expectation(squares(levels), float(levels.log_marginal()))
+
+    def m_step(self, stats: Squares, flat: bool = False) -> dict[str, Any]:
+        """Return the most probable q and r given the squares, or with ``flat`` their maximum likelihood."""
+        priors: Any = dict.fromkeys(self.outer) if flat else self.outer_priors
+        sds = {name: best(stats, name, prior) for name, prior in priors.items()}
+        return or_still(stats, sds, (lambda at: 0.0) if flat else self.log_outer_prior)
+
+    def log_prior(self, params: Values, data: Values) -> Any:
+        """Return the log density of q and r."""
+        return self.log_outer_prior({name: params[name] for name in self.outer})
+
+    def free_parameters(self, stats: Any) -> int:
+        """Count q and r."""
+        return len(self.outer)
+
+    def coordinates(self, data: Values) -> Coordinates:
+        """Return the logs of q and r, in units of their guesses."""
+        unit = np.array([value for value, _ in self.outer_guess(data).values()])
+
+        def to_vector(params: Values) -> np.ndarray:
+            return np.log(np.maximum([params[name] for name in self.outer], LEAST) / unit)
+
+        def from_vector(x: np.ndarray) -> dict[str, Any]:
+            return dict(zip(self.outer, unit * np.exp(x), strict=True))
+
+        return Coordinates(to_vector, from_vector)
 
 
 def steps_of(data: Values) -> np.ndarray:

@@ -22,7 +22,7 @@ from bayeszoo.inference.engine.ascent import RESTARTS, Effort, climb, search
 from bayeszoo.inference.engine.maxima import SAME, Search
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Latent, LogConcave, Symmetric, exchangeable_axis
+from bayeszoo.model.capabilities import EM, Conditional, Latent, LogConcave, Symmetric, exchangeable_axis
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_sample, some_of
 from bayeszoo.model.steps import Expectation
@@ -54,6 +54,8 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
         likelihood, log_prior = expectation.value, float(model.log_prior(search.best.state, some))
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
         facts = {"mode_space": SPACE, **heights, **search.facts}
+        if isinstance(model, Conditional) and (zero := [name for name, v in search.best.state.items() if v == 0]):
+            facts["at_edge"] = zero
     draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in search.best.state.items()}
     checks = [*search.checks, *search.ties, *_slope_checks(model, problem.sample, search.best.state, flat)]
     return Outcome(draws, "EM", checks, facts, optimization={"objective": search.best.trace})

@@ -45,12 +45,12 @@ def run_map(problem: Problem) -> Outcome:
     model = problem.model
     if isinstance(model, LogConcave):
         return concave.run(problem, flat=False)
-    if isinstance(model, EM):
-        return em.run(problem)
     if isinstance(model, Over):
         return fields.run(problem, flat=False)
     if isinstance(model, Conditional):
         return outer.run(problem, flat=False)
+    if isinstance(model, EM):
+        return em.run(problem)
     if isinstance(model, PointEstimates):
         with problem.clock.phase("run"):
             params = model.map(problem.stats)
@@ -66,16 +66,16 @@ def run_mle(problem: Problem) -> Outcome:
     model = problem.model
     if isinstance(model, LogConcave):
         return concave.run(problem, flat=True)
+    if isinstance(model, Over):
+        return fields.run(problem, flat=True)
+    if isinstance(model, Conditional):
+        return outer.run(problem, flat=True)
     if isinstance(model, EM):
         params = model.closed_mle(some_of(problem.sample))
         if params is None:
             return em.run(problem, estimate="mle")
         certificate = model.mle_certificate(problem.sample, params) or _stationary(problem, params)
         return _known(problem, params, "closed form", certificate)
-    if isinstance(model, Over):
-        return fields.run(problem, flat=True)
-    if isinstance(model, Conditional):
-        return outer.run(problem, flat=True)
     if isinstance(model, PointEstimates):
         with problem.clock.phase("run"):
             params = model.mle(problem.stats)
