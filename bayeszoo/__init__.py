@@ -20,6 +20,7 @@ from bayeszoo.answers.classes.scores import calibration, confusion, roc
 from bayeszoo.answers.complete import complete
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
+from bayeszoo.answers.function import function_values
 from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.answers.information import entropy, kl, mutual_information
 from bayeszoo.answers.predict import predict
@@ -63,6 +64,7 @@ from bayeszoo.plots.families.classes import plot_calibration, plot_roc
 from bayeszoo.plots.families.discriminants import plot_discriminants
 from bayeszoo.plots.families.effects import plot_effects, plot_slopes
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
+from bayeszoo.plots.families.function import plot_function
 from bayeszoo.plots.families.information import plot_information
 from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
@@ -101,7 +103,8 @@ __all__ += ["facts", "joint_covariance", "view"]
 # What a fit is asked.
 __all__ += ["calibration", "classify", "confusion", "explain", "roc"]
 __all__ += ["entropy", "kl", "mutual_information"]
-__all__ += ["assign", "decode", "document_scores", "forecast", "group_estimates", "predict", "predictive_check"]
+__all__ += ["assign", "decode", "document_scores", "forecast", "function_values", "group_estimates"]
+__all__ += ["predict", "predictive_check"]
 __all__ += ["complete", "project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
@@ -123,6 +126,6 @@ __all__ += [
     "plot_select",
     "plot_slopes",
 ]
-__all__ += ["plot_levels", "plot_states", "plot_topics", "plots", "report"]
+__all__ += ["plot_function", "plot_levels", "plot_states", "plot_topics", "plots", "report"]
 
 show_in_notebooks()

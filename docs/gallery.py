@@ -13,6 +13,7 @@ import bayeszoo as bz
 from bayeszoo.cli.verbs.models import in_brief, in_full
 from bayeszoo.contract import scorecard
 from bayeszoo.model import find as zoo
+from bayeszoo.model.views import View
 from bayeszoo.results.summary import elements
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,6 +66,8 @@ def _figure(kind: Any) -> Any:
         return _small(bz.plot_states(fitted(kind.name, "map")))
     if "time" in _axes(kind):
         return _small(bz.plot_levels(fitted(kind.name, "map")))
+    if View.FUNCTION in kind().views():
+        return _small(bz.plot_function(fitted(kind.name, "mle")))
     if "word" in _axes(kind):
         return bz.plot_topics(fitted(kind.name, "vb"), top=6, untrusted=True)  # which the picture says
     if "factor" in _axes(kind):

@@ -13,15 +13,15 @@ import numpy as np
 from bayeszoo.answers.averages import averaging, log_means
 from bayeszoo.data.inputs import Groups, Series, places_of
 from bayeszoo.data.inputs.groups.rows import GROUP
-from bayeszoo.data.read import Data
+from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
 from bayeszoo.distributions.discrete import Categorical, ClassWithFeatures, LogMeanPoisson
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.errors import NumericalError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
-from bayeszoo.model.base import Values
+from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Conditional, LogConcave, Predictive, predicts_by_points
 from bayeszoo.model.density import log_density
 from bayeszoo.model.integration import MAX_MOVED, log_expectation
@@ -150,6 +150,20 @@ def can_be_drawn(law: Any) -> Any:
     """Say of each row whether NumPy can draw it: its counts are not too large."""
     with np.errstate(over="ignore", invalid="ignore"):
         return not hasattr(law, "logpmf") or np.asarray(law.mean() + 10 * law.std()) < LARGEST_DRAWN
+
+
+def new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]) -> tuple[Data, np.ndarray | None]:
+    """Return the new rows, and their outcome where it is known."""
+    if new_data is None:
+        raise InputError(
+            "there are no rows to predict", "no_data", hint="give a table, or a number of further observations"
+        )
+    if isinstance(new_data, int | np.integer):
+        if isinstance(new_data, bool) or new_data < 1:
+            raise InputError(f"the number of further observations must be >= 1, got {new_data!r}", "out_of_range")
+        return Data(model.inputs.unseen(fitted_to, int(new_data))), None
+    data = read(model, new_data, new=True, like=fitted_to, **options)
+    return data, model.inputs.outcome(data) if model.inputs.has_outcome(data) else None
 
 
 def new_groups(fit: Fit, data: Data) -> list[str]:

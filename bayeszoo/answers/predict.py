@@ -9,10 +9,11 @@ import numpy as np
 
 from bayeszoo.answers.assign import assign, by_row
 from bayeszoo.answers.columns import moment_columns, with_reasons
-from bayeszoo.answers.law import new_groups, predicted
+from bayeszoo.answers.function import far_rows
+from bayeszoo.answers.law import new_groups, new_rows, predicted
 from bayeszoo.answers.topics import has_proportions, proportions
 from bayeszoo.data.by import named_in_errors, read_new_by, together
-from bayeszoo.data.read import Data, read
+from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
@@ -68,7 +69,8 @@ def predict(
     draws.
 
     Of a model with a parameter for each group, rows of a group of the fit have that of their group, by its name. That
-    of a new group is one of the population of groups; ``attrs`` of the table then names the ``new_groups``.
+    of a new group is one of the population of groups; ``attrs`` of the table then names the ``new_groups``. Of a model
+    of a function, ``attrs`` names the ``far_rows``, so far from those of the fit that their prediction is the prior.
 
     Raises
     ------
@@ -87,7 +89,7 @@ def predict(
                 f"{model.name} predicts the topics of other documents", "needs_documents", hint="give a table of them"
             )
         return proportions(tree, new_data, seed=seed, **options)
-    data, observed = _new_rows(model, fit.like, new_data, options)
+    data, observed = new_rows(model, fit.like, new_data, options)
     known = predicted(fit, data, observed, seed)
     columns = moment_columns(known.moments, dict(zip(QUANTILES, known.quantiles, strict=True)))
     shape, axis = columns["mean"].shape, _axis(model, data)
@@ -102,6 +104,8 @@ def predict(
     frame = with_reasons(frame, known.moments.withheld)
     if new := new_groups(fit, data):
         frame.attrs["new_groups"] = new
+    if far := far_rows(fit, data):
+        frame.attrs["far_rows"] = data.numbers[far].tolist()
     return frame
 
 
@@ -152,17 +156,3 @@ def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:
     names = (name for name, values in data.items() if values is outcome)
     axes = (inputs.coded.get(name) or next(iter(inputs.dims.get(name, ())), None) for name in names)
     return next((axis for axis in axes if axis), None)
-
-
-def _new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]) -> tuple[Data, np.ndarray | None]:
-    """Return the new rows, and their outcome where it is known."""
-    if new_data is None:
-        raise InputError(
-            "there are no rows to predict", "no_data", hint="give a table, or a number of further observations"
-        )
-    if isinstance(new_data, int | np.integer):
-        if isinstance(new_data, bool) or new_data < 1:
-            raise InputError(f"the number of further observations must be >= 1, got {new_data!r}", "out_of_range")
-        return Data(model.inputs.unseen(fitted_to, int(new_data))), None
-    data = read(model, new_data, new=True, like=fitted_to, **options)
-    return data, model.inputs.outcome(data) if model.inputs.has_outcome(data) else None

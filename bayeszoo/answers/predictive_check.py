@@ -27,6 +27,7 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Observable
+from bayeszoo.model.function import OfFunction
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -180,8 +181,12 @@ class Drawn(NamedTuple):
     kept: np.ndarray
 
 
-def _draw(model: Observable, params: Any, data: Data, rng: np.random.Generator) -> Drawn:
+def _draw(model: Observable | OfFunction, params: Any, data: Data, rng: np.random.Generator) -> Drawn:
     """Draw a data set for each draw of the parameters, but for those whose counts are too large to be drawn."""
+    if isinstance(model, OfFunction):
+        law, size = model.law(params, data, data), len(next(iter(params.values())))
+        y = model.drawn_rows(params, data, data, rng)
+        return Drawn(y, np.asarray(law.mean()), np.asarray(law.std()), params, np.ones(size, dtype=bool))
     law = model.likelihood(params, data)
     shape = np.shape(law.mean())
     can = np.broadcast_to(can_be_drawn(law), shape)
@@ -192,12 +197,12 @@ def _draw(model: Observable, params: Any, data: Data, rng: np.random.Generator) 
     return Drawn(law.rvs(size=shape, random_state=rng), mean, sd, params, kept)
 
 
-def _columns(tree: xr.DataTree) -> tuple[Observable, Data, dict[str, np.ndarray]]:
+def _columns(tree: xr.DataTree) -> tuple[Observable | OfFunction, Data, dict[str, np.ndarray]]:
     """Return model, data, and the outcome, (rows,), under no name; or of several real numbers each under its own."""
     fit = require_shown(tree, "predictive checks of it")
     if not (isinstance(fit.model, Observable) and isinstance(fit.model.inputs, Matrix)):
         model, data, y = one_number_outcomes(tree, "predictive checks")
-        if not isinstance(model, Observable):
+        if not isinstance(model, Observable | OfFunction):
             raise NoRowLaw(f"{model.name} has no distribution of rows given parameters", "no_row_law")
         return model, data, {"": y}
     Y, labels = fit.data[fit.model.inputs.name], fit.data[fit.model.inputs.axis]

@@ -16,6 +16,7 @@ import numpy as np
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.closed import ClosedForm, Conjugate, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
+from bayeszoo.model.function import OfFunction
 from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.observable import Classifies, Latent, Observable, row_axes
 from bayeszoo.model.sequential import Sequential
@@ -255,7 +256,7 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
     **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Sequential, Gibbs, Collapsed),
-    **_named(Conditional, Symmetric, Atoms, Additive),
+    **_named(Conditional, OfFunction, Symmetric, Atoms, Additive),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
 

@@ -13,6 +13,7 @@ class View(StrEnum):
     STATES = "states"
     LEVELS = "levels"
     SLOPES = "slopes"
+    FUNCTION = "function"
     FACTORS = "factors"
     COMPONENTS = "components"
     CLASSES = "classes"
@@ -20,4 +21,13 @@ class View(StrEnum):
     PATH = "path"
 
 
-FIRST_SCREENS = (View.TOPICS, View.GROUPS, View.STATES, View.LEVELS, View.SLOPES, View.FACTORS, View.COMPONENTS)
+FIRST_SCREENS = (
+    View.TOPICS,
+    View.GROUPS,
+    View.STATES,
+    View.LEVELS,
+    View.SLOPES,
+    View.FUNCTION,
+    View.FACTORS,
+    View.COMPONENTS,
+)

@@ -39,6 +39,7 @@ from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN, about_rows, confusion_rows, score_rows
 from bayeszoo.report.densities import hero
+from bayeszoo.report.function import about_function, function
 from bayeszoo.report.levels import levels, next_rows
 from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.tables import number, topic_rows
@@ -280,6 +281,7 @@ _SCREENS: dict[View, Callable[[Sequence[xr.DataTree]], Answer]] = {
     View.STATES: lambda trees: states(best_of_components(trees)),
     View.LEVELS: lambda trees: Answer(under=next_rows(best(trees)), below=[levels(best(trees))]),
     View.SLOPES: regression,
+    View.FUNCTION: lambda trees: Answer(under=about_function(best(trees)), below=[function(best(trees))]),
     View.FACTORS: lambda trees: factors(best(trees)),  # whose pictures do not depend on labels
     View.COMPONENTS: lambda trees: responsibilities(best_of_components(trees)),
 }

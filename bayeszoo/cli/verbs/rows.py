@@ -10,6 +10,7 @@ import numpy as np
 
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.function import FAR, function_values
 from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import WITHHELD, residuals
@@ -18,6 +19,7 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
+from bayeszoo.data.inputs.labels import joined
 from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
@@ -150,6 +152,7 @@ def predict_command(
     rows: int | None = None,
     seed: opt.Seed = 0,
     append: opt.Flag = False,
+    function: opt.Flag = False,
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
@@ -167,6 +170,8 @@ def predict_command(
         Seed of the predictive draws.
     append
         Write to -o the table itself, with the columns of the prediction after its own.
+    function
+        Predict the function that rows are about, without their noise.
     """
     if rows is not None and (data is not None or table != opt.TABLE):
         raise InputError("give a table or --rows, not both", "conflicting_options")
@@ -175,6 +180,11 @@ def predict_command(
     shown.probe()
     tree, further = saved.load(fit_file), 1 if rows is None else rows
     of_groups = is_by_group(tree)
+    if function:
+        if data is None or append or of_groups:
+            raise InputError("--function goes with DATA, of one fit", "option_needs_data")
+        frame = function_values(tree, saved.new_rows(tree, data, table), seed=seed)
+        return shown.answer(frame, saved.about(tree), _show_function)
     new: Any = saved.new_parts(tree, data, table) if of_groups else saved.new_rows(tree, data, table)
     frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)
     in_full = frame
@@ -188,6 +198,19 @@ def predict_command(
     shown.answer(frame, whole, _show_prediction, in_full)
 
 
+def _show_function(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the function at each new row."""
+    saved.show_rows(frame, spare=("median", "sd"), digits=digits)
+    _say_far(frame.index[frame["prior_share"] > FAR].tolist())
+
+
+def _say_far(rows: list[int]) -> None:
+    """Say which rows the data tell nothing of."""
+    if rows:
+        named = f"row{'s' * (len(rows) > 1)} {joined(list(map(str, rows)))}"
+        terminal.out().print(f"Far from the data, where the prediction is the prior: {named}.")
+
+
 def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the predictive of each new row."""
     kind = terminal.kind_of(frame, whole["kind"])
@@ -197,6 +220,7 @@ def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | N
         terminal.out().print(f"sum of the rows' log predictive densities {nats(score, digits)} ({escaped(kind)})")
     elif (frame["observed"].notna() & frame["log_score"].isna()).any():
         terminal.out().print("Scores are withheld of outcomes that are too far from the draws.")
+    _say_far(frame.attrs.get("far_rows", []))
 
 
 @by_group

@@ -20,15 +20,17 @@ from bayeszoo.families.processes.spectrum import Rows
 from bayeszoo.model.base import Values
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import positive, real
+from bayeszoo.model.function import OfFunction
 
 ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)
 
+TINY = float(np.finfo(np.float64).tiny)
 MOST_ROWS = 2000
 """Rows whose kernel is decomposed: 32 MB, and seconds for each length."""
 
 
 @dataclass(frozen=True)
-class ProcessModel(Conditional, family=True):
+class ProcessModel(Conditional, OfFunction, family=True):
     """Rows at places of features about a function that is a Gaussian process; given three numbers all is Gaussian.
 
     Parameters
@@ -127,6 +129,26 @@ class ProcessModel(Conditional, family=True):
     def has_law_given_outer(cls) -> bool:
         """Say that new rows have a closed form given amplitude, length and noise."""
         return True
+
+    def function(self, params: Values, seen: Values, new: Values) -> RowLaw:
+        """Return the normal distribution of the function at each new row given the rows seen."""
+        mean, variance = self.rows(seen).function(params, self.places(new))
+        law: RowLaw = frozen.norm(mean, np.sqrt(np.maximum(variance, TINY)))
+        return law
+
+    def share_of_prior(self, params: Values, seen: Values, new: Values) -> np.ndarray:
+        """Return the share of the function's variance at new rows that the rows seen leave."""
+        rows, places = self.rows(seen), self.places(new)
+        own = np.square(params["amplitude"])[..., None] * rows.own(params, places)
+        return np.asarray(rows.function(params, places)[1] / np.maximum(own, TINY))
+
+    def drawn_function(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw functions at all new rows."""
+        return self.rows(seen).drawn(params, self.places(new), rng)
+
+    def drawn_rows(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw new rows about functions drawn."""
+        return np.asarray(rng.normal(self.drawn_function(params, seen, new, rng), params["sigma"][..., None]))
 
     def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the normal distribution of each new row given the rows seen."""

@@ -129,6 +129,29 @@ class Rows:
 
         return np.asarray(self.each(outer, of))
 
+    def own(self, outer: Values, places: np.ndarray) -> np.ndarray:
+        """Return the kernel of places (m, F) with themselves, (..., m)."""
+        return np.asarray(
+            self.each(outer, lambda spectrum, a, s, length: np.tile(self.kernel.diagonal(places, length), (len(a), 1)))
+        )
+
+    def drawn(self, outer: Values, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw the function at all of places (m, F), one draw for each point, (..., m)."""
+
+        def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> np.ndarray:
+            v, along = a * spectrum.values + s, spectrum.vectors.T @ self._correlations(places, length)
+            own = self.kernel.correlations(self.kernel.tables(places, places), length)
+            z = rng.standard_normal((len(a), len(places)))
+            return np.array(
+                [
+                    amplitude * ((spectrum.outcome / variance) @ along)
+                    + _root(amplitude * (own - amplitude * (along.T / variance) @ along)) @ noise
+                    for amplitude, variance, noise in zip(a[:, 0], v, z, strict=True)
+                ]
+            )
+
+        return self.mean + np.asarray(self.each(outer, of))
+
     def held_out(self, outer: Values, rows: np.ndarray) -> Any:
         """Return the normal distribution of some rows, each given all others (5.4.2)."""
 
@@ -141,6 +164,12 @@ class Rows:
 
     def _correlations(self, places: np.ndarray, length: float) -> np.ndarray:
         return np.asarray(self.kernel.correlations(self.kernel.tables(self.places, places), length))
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """Return a root of a covariance matrix that may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def is_safe(least: np.ndarray, v: np.ndarray) -> np.ndarray:

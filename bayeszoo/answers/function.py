@@ -1,0 +1,148 @@
+"""The function of a fit: its values at any places, by themselves and jointly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers.assign import by_row
+from bayeszoo.answers.law import new_rows
+from bayeszoo.data.read import Data
+from bayeszoo.distributions.averaged import NOTHING, Averaged
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.function import OfFunction
+from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+FEW = 400
+"""Draws that bands are averaged over."""
+FAR = 0.9
+"""Share of the prior variance that is left of the function's, from which a place is said to be far from the rows."""
+
+
+def function_values(
+    tree: xr.DataTree, new_data: Any, *, draws: int = 0, seed: int | np.random.Generator = 0, **options: Any
+) -> pd.DataFrame:
+    """Return the values of a fit's function at places: what rows there are about, without their noise.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned of a model of a function, as ``gaussian_process``.
+    new_data : Data or anything that `read` takes
+        A table of the features.
+    draws : int
+        How many functions to draw, each at all places together: quantities of several places, as where the function
+        is largest, are had from these.
+    seed : int or numpy.random.Generator
+        Of these draws.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a place, numbered as in the table: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` of the function,
+        ``prior_share``, the share of the prior's variance that is left, 1 where the rows say nothing, and columns
+        ``draw_1``, ... of the functions drawn.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit failed its gate.
+    InputError
+        When the model has no function, or the new data do not suit it.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> M = bz.find("gaussian_process")
+    >>> tree = bz.fit(M.weak(bz.example(M)), method="mle", seed=1)
+    >>> bz.function_values(tree, {"milliseconds": [20.0, 100.0]})["prior_share"].round(2).tolist()
+    [0.02, 1.0]
+    """
+    fit = require_shown(tree, "its function")
+    model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, new_data, options)
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
+        raise InputError(f"draws must be a whole number >= 0, got {draws!r}", "wrong_type")
+    drawn = {f"draw_{i + 1}": f for i, f in enumerate(drawn_functions(tree, data, int(draws), seed))}
+    return by_row({**_moments(fit, model, data), **drawn}, data)
+
+
+def far_rows(fit: Fit, data: Data) -> list[int]:
+    """Return which new rows, from 0, are so far from those of the fit that the prior decides; of no function none."""
+    if not isinstance(model := fit.model, OfFunction):
+        return []
+    return np.flatnonzero(_prior_share(fit, model, data) > FAR).tolist()
+
+
+def _of_function(model: Model) -> OfFunction:
+    if not isinstance(model, OfFunction):
+        raise InputError(f"{model.name} is not of a function", "no_capability", hint="bz.predict predicts rows")
+    return model
+
+
+def function_bands(tree: xr.DataTree, places: Values) -> pd.DataFrame:
+    """Return mean and 95% interval of the function, and of new rows ``row_q025`` and ``row_q975``, for pictures.
+
+    They are averages over a few of the fit's draws.
+    """
+    fit = require_shown(tree, "its function")
+    model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
+    few = _evenly(fit.pooled(), FEW)
+    function, rows = (Averaged(law(few, fit.like, data)) for law in (model.function, model.law))
+    columns = {"mean": function.mean(), "q025": function.ppf(0.025), "q975": function.ppf(0.975)}
+    return by_row({**columns, "row_q025": rows.ppf(0.025), "row_q975": rows.ppf(0.975)}, data)
+
+
+def drawn_functions(tree: xr.DataTree, places: Values, draws: int, seed: int | np.random.Generator = 0) -> np.ndarray:
+    """Draw functions at all places together, (draws, rows), one for each of evenly spaced draws of the parameters."""
+    fit = require_shown(tree, "its function")
+    model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
+    if not draws:
+        return np.empty((0, model.inputs.size(data)))
+    rng = stream_of_fit(fit.tree.attrs, seed, "function", data.digest)
+    return model.drawn_function(_evenly(fit.pooled(), draws), fit.like, data, rng)
+
+
+def _evenly(draws: Values, count: int) -> dict[str, np.ndarray]:
+    """Return evenly spaced draws."""
+    size = len(next(iter(draws.values())))
+    return {name: values[np.arange(count) * size // count] for name, values in draws.items()}
+
+
+def _points(fit: Fit) -> tuple[Values, np.ndarray]:
+    """Return draws of the parameters, or of an exact fit every other point of its grid, and their weights."""
+    if fit.method != "exact":
+        pooled = fit.pooled()
+        return pooled, np.full(size := len(next(iter(pooled.values()))), 1 / size)
+    known = fit.integrated
+    few = known.halved > NOTHING
+    return {name: values[few] for name, values in known.points.items()}, known.halved[few] / known.halved[few].sum()
+
+
+def _moments(fit: Fit, model: OfFunction, data: Data) -> dict[str, np.ndarray]:
+    points, weights = _points(fit)
+    size, parts = model.inputs.size(data), []
+    for some in blocks(size, len(weights)):
+        rows = model.inputs.reordered(data, np.arange(size)[some])
+        mixture = Averaged(model.function(points, fit.like, rows), weights)
+        quantiles = {name: mixture.ppf(level) for name, level in QUANTILES.items()}
+        parts.append({"mean": mixture.mean(), "sd": mixture.std(), **quantiles})
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {**joined, "prior_share": _prior_share(fit, model, data)}
+
+
+def _prior_share(fit: Fit, model: OfFunction, data: Data) -> np.ndarray:
+    """Return the share of the prior's variance at the means of the parameters."""
+    means = {name: np.asarray(values.mean(axis=0)) for name, values in fit.pooled().items()}
+    return model.share_of_prior(means, fit.like, data)

@@ -1,0 +1,38 @@
+"""Models of a function of features, whose values are no parameters: the parameters and the rows tell them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.views import View
+
+
+class OfFunction(Model, family=True):
+    """Rows are about a function of their features, which has a distribution given the parameters and the rows seen.
+
+    Leading axes of parameters are draws, or points of a quadrature. Rows depend on each other by the function.
+    """
+
+    def views(self) -> frozenset[View]:
+        """Show the function."""
+        return super().views() | {View.FUNCTION}
+
+    @abstractmethod
+    def function(self, params: Values, seen: Values, new: Values) -> RowLaw:
+        """Return the distribution of the function's value at each new row, (..., rows)."""
+
+    @abstractmethod
+    def drawn_function(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw the function at all new rows together, one draw for each draw of the parameters, (..., rows)."""
+
+    @abstractmethod
+    def drawn_rows(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+        """Draw new rows together, about one function for each draw of the parameters, (..., rows)."""
+
+    @abstractmethod
+    def share_of_prior(self, params: Values, seen: Values, new: Values) -> np.ndarray:
+        """Return the variance of the function at new rows over that of the prior, (..., rows); 1: nothing is known."""

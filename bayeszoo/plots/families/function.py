@@ -1,0 +1,91 @@
+"""Pictures of a function that was fitted: its band, that of rows about it, and a few functions drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayeszoo.answers.function import drawn_functions, function_bands
+from bayeszoo.errors import InputError
+from bayeszoo.plots.style import COLOURS, panels, short
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_FEATURES = 6
+"""Features of which each has a panel."""
+POINTS, BEYOND = 81, 0.15
+"""Places along a feature, and by which share of its range they go beyond the rows."""
+
+
+def plot_function(tree: xr.DataTree, features: Sequence[str] | None = None, *, draws: int = 4, seed: int = 0) -> Figure:
+    """Draw the function of a fit along each feature, with 95% bands of it and of new rows, and functions drawn.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned of a model of a function, as ``gaussian_process``.
+    features : sequence of str, optional
+        The features, by default the first six; the others are at their means.
+    draws : int
+        How many functions to draw.
+    seed : int
+        Of these draws.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel a feature; rows are shown where there is one feature.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit failed its gate.
+    InputError
+        When the model has no function, or there is no such feature.
+    """
+    data = Fit(tree).data
+    known = list(map(str, data["feature"]))
+    names = known[:MOST_FEATURES] if features is None else list(features)
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"there is no feature {name!r}", "missing_column", hint=f"the data have {', '.join(known)}"
+            )
+    figure, axes = panels(len(names), 8 if len(names) == 1 else 4.4, 4.2 if len(names) == 1 else 3.2)
+    for axis, name in zip(axes, names, strict=True):
+        _draw(axis, tree, known.index(name), draws, seed)
+    axes[0].legend(loc="best", fontsize="small")
+    return figure
+
+
+def _draw(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int) -> None:
+    """Draw the function along the j-th feature, the others at their means."""
+    data = Fit(tree).data
+    X, columns = data["X"], getattr(data, "columns", {})
+    beyond = BEYOND * np.ptp(X[:, j])
+    x = np.linspace(X[:, j].min() - beyond, X[:, j].max() + beyond, POINTS)
+    rows = np.tile(X.mean(axis=0), (POINTS, 1))
+    rows[:, j] = x
+    places = {"X": rows, "feature": data["feature"]}
+    function, drawn = function_bands(tree, places), drawn_functions(tree, places, draws, seed)
+    colour = COLOURS[0]
+    axes.fill_between(
+        x, function["row_q025"], function["row_q975"], color=colour, alpha=0.12, lw=0, label="95% of new rows"
+    )
+    axes.fill_between(x, function["q025"], function["q975"], color=colour, alpha=0.3, lw=0, label="95% of the function")
+    for i in range(draws):
+        label = "drawn functions" if i == 0 else None
+        axes.plot(x, drawn[i], color=COLOURS[1], lw=0.8, alpha=0.8, label=label)
+    axes.plot(x, function["mean"], color=colour, lw=1.6, label="mean of the function")
+    if X.shape[1] == 1:
+        axes.plot(X[:, j], data["y"], "o", color="0.25", ms=3, label="rows")
+    for end in (X[:, j].min(), X[:, j].max()):
+        axes.axvline(end, color="0.6", lw=0.8, ls=":")
+    axes.set_xlabel(short(str(data["feature"][j])), parse_math=False)
+    axes.set_ylabel(short(columns.get("y", "y")), parse_math=False)

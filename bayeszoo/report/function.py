@@ -1,0 +1,47 @@
+"""The answer of a model of a function: its picture, and how near to it the rows are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeszoo.answers.function import function_bands
+from bayeszoo.plots.families.function import plot_function
+from bayeszoo.report.blocks import Words, picture
+from bayeszoo.report.tables import number
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+def about_function(tree: xr.DataTree) -> list[Any]:
+    """Say how much of the outcome the function explains, and where it is lowest and highest among the rows."""
+    data = Fit(tree).data
+    frame, y = function_bands(tree, {"X": data["X"], "feature": data["feature"]}), data["y"]
+    left, total = float(np.mean(np.square(y - frame["mean"]))), float(np.var(y))
+    ends = [_place(tree, frame, int(i)) for i in (np.argmin(frame["mean"]), np.argmax(frame["mean"]))]
+    said = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"
+    said += f"; it leaves {left / total:.0%} of the variance of the outcome" if total else ""
+    return [Words(f"{said}. By {Fit(tree).method}.")]
+
+
+def _place(tree: xr.DataTree, frame: pd.DataFrame, i: int) -> str:
+    """Say where a row is, and the function there."""
+    data = Fit(tree).data
+    where = ", ".join(f"{name} {number(x)}" for name, x in zip(data["feature"], data["X"][i], strict=True))
+    return f"{where}: {_interval(frame.iloc[i])}"
+
+
+def _interval(row: Any) -> str:
+    return f"{number(row['mean'])} (95% interval {number(row['q025'])} to {number(row['q975'])})"
+
+
+def function(tree: xr.DataTree) -> Any:
+    """Draw the function."""
+    caption = "The function (dark band: 95%), new rows about it (light band: 95%), and functions drawn from the "
+    caption += "posterior; dotted lines are where the rows end. Beyond, the function returns to the prior."
+    return picture(partial(plot_function, tree), "the function", caption, wide=True)

@@ -1,0 +1,139 @@
+"""The function of a fit: its values by scikit-learn, functions drawn together, and what is said far from the rows."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy
+from bayeszoo.models.gaussian_process import GaussianProcess
+from sklearn.gaussian_process import GaussianProcessRegressor, kernels
+
+import bayeszoo as bz
+from bayeszoo.families.processes.model import ProcessModel
+from tests.refusals import raises
+
+RNG = np.random.default_rng(2)
+X = np.sort(RNG.uniform(0, 6, 25))
+TABLE = {"x": X, "y": 3 + np.sin(X) + 0.2 * RNG.normal(size=25)}
+PLACES = {"x": np.array([-30.0, 0.5, 2.0, 5.5])}
+
+
+@pytest.fixture(scope="module")
+def best():
+    return bz.fit(GaussianProcess, TABLE, "mle", seed=1)
+
+
+def peer_of(tree):
+    """Return scikit-learn's process at the estimate, of outcomes less the mean of the process."""
+    point = {name: tree["posterior"][name].item() for name in ("amplitude", "length", "sigma")}
+    kernel = kernels.ConstantKernel(point["amplitude"] ** 2) * kernels.RBF(point["length"])
+    peer = GaussianProcessRegressor(kernel, alpha=point["sigma"] ** 2, optimizer=None)
+    return peer.fit(X[:, None], TABLE["y"] - TABLE["y"].mean()), point
+
+
+def test_maximum_of_the_likelihood_is_that_of_scikit_learn(best):
+    kernel = kernels.ConstantKernel(1.0) * kernels.RBF(1.0) + kernels.WhiteKernel(0.1)
+    peer = GaussianProcessRegressor(kernel, n_restarts_optimizer=3, random_state=0)
+    peer.fit(X[:, None], TABLE["y"] - TABLE["y"].mean())
+    theta = np.exp(peer.kernel_.theta) ** np.array([0.5, 1.0, 0.5])
+    ours = [best["posterior"][name].item() for name in ("amplitude", "length", "sigma")]
+    np.testing.assert_allclose(ours, theta, rtol=1e-3)
+    np.testing.assert_allclose(bz.facts(best)["log_likelihood"], peer.log_marginal_likelihood_value_, rtol=1e-6)
+
+
+def test_values_are_those_of_scikit_learn(best):
+    peer, point = peer_of(best)
+    mean, sd = peer.predict(PLACES["x"][:, None], return_std=True)
+    frame = bz.function_values(best, PLACES)
+    np.testing.assert_allclose(frame["mean"], TABLE["y"].mean() + mean, rtol=1e-8)
+    np.testing.assert_allclose(frame["sd"], sd, rtol=1e-6)
+    np.testing.assert_allclose(frame["q975"], frame["mean"] + scipy.stats.norm.ppf(0.975) * sd, rtol=1e-8)
+    np.testing.assert_allclose(frame["prior_share"], (sd / point["amplitude"]) ** 2, rtol=1e-6)
+    rows = bz.predict(best, PLACES)
+    np.testing.assert_allclose(rows["mean"], frame["mean"], rtol=1e-10)
+    np.testing.assert_allclose(rows["sd"], np.hypot(sd, point["sigma"]), rtol=1e-6)
+    assert rows.attrs["far_rows"] == [1]
+
+
+def test_functions_are_drawn_at_all_places_together(best):
+    peer, _ = peer_of(best)
+    places = np.array([1.0, 1.1, 4.0])
+    frame = bz.function_values(best, {"x": places}, draws=4000, seed=3)
+    drawn = frame.filter(like="draw_").to_numpy()
+    mean, covariance = peer.predict(places[:, None], return_cov=True)
+    z = np.linalg.solve(np.linalg.cholesky(covariance), drawn - TABLE["y"].mean() - mean[:, None])
+    assert scipy.stats.kstest(np.sum(z**2, axis=0), scipy.stats.chi2(3).cdf).pvalue > 1e-4
+    assert frame.filter(like="draw_").equals(
+        bz.function_values(best, {"x": places}, draws=4000, seed=3).filter(like="draw_")
+    )
+
+
+def test_draws_of_places_apart_would_be_seen(best, monkeypatch):
+    peer, _ = peer_of(best)
+    places = np.array([1.0, 1.1, 4.0])
+
+    def apart(self, params, seen, new, rng):
+        law = self.function(params, seen, new)
+        return rng.normal(law.mean(), law.std())
+
+    monkeypatch.setattr(ProcessModel, "drawn_function", apart)
+    drawn = bz.function_values(best, {"x": places}, draws=4000, seed=3).filter(like="draw_").to_numpy()
+    mean, covariance = peer.predict(places[:, None], return_cov=True)
+    z = np.linalg.solve(np.linalg.cholesky(covariance), drawn - TABLE["y"].mean() - mean[:, None])
+    assert scipy.stats.kstest(np.sum(z**2, axis=0), scipy.stats.chi2(3).cdf).pvalue < 1e-10
+
+
+def test_replicated_rows_are_about_one_function(best):
+    checks = bz.predictive_check(best, {"mean": np.mean}, replicates=2000)
+    peer, point = peer_of(best)
+    _, covariance = peer.predict(X[:, None], return_cov=True)
+    sd = math.sqrt(covariance.mean() + point["sigma"] ** 2 / 25)
+    width = float(checks["q975"].iloc[0] - checks["q025"].iloc[0])
+    assert abs(width / (2 * 1.96 * sd) - 1) < 0.15  # of rows drawn apart it is .73
+
+
+@pytest.mark.parametrize("method", ["exact", "nuts"])
+def test_averages_over_the_three_numbers_agree(method, best):
+    known = bz.fit(GaussianProcess, TABLE, method, seed=1)
+    frame = bz.function_values(known, PLACES)
+    law, draws = known["posterior"], {}
+    for name in ("amplitude", "length", "sigma"):
+        draws[name] = law[name].values.ravel()[::5]
+    model = GaussianProcess.weak(bz.read(GaussianProcess, TABLE))
+    data, new = bz.read(GaussianProcess, TABLE), bz.read(GaussianProcess, {"x": PLACES["x"], "y": np.zeros(4)})
+    mean = model.function(draws, data, new).mean()
+    np.testing.assert_allclose(frame["mean"], mean.mean(axis=0), atol=5 * mean.std(axis=0).max() / 20)
+    assert (frame["sd"] > 0.9 * bz.function_values(best, PLACES)["sd"]).all()
+
+
+def test_evidence_compares_a_process_with_a_straight_line():
+    curved = bz.read(GaussianProcess, TABLE)
+    straight = bz.read(GaussianProcess, {"x": X, "y": 1 + 2 * X + 0.3 * RNG.normal(size=25)})
+    for data, wins in ((curved, True), (straight, False)):
+        process = bz.fit(GaussianProcess.weak(data), data, "exact", seed=1)
+        lines = bz.find("linear_regression")
+        line = bz.fit(lines.weak(bz.read(lines, data)), bz.read(lines, data), "exact", seed=1)
+        gap = bz.facts(process)["log_evidence"] - bz.facts(line)["log_evidence"]
+        assert (gap > 0) == wins
+
+
+def test_pictures_and_the_page_show_the_function(best, tmp_path):
+    figure = bz.plot_function(best)
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()][-1] == "rows"
+    two = bz.fit(GaussianProcess, {"a": X, "b": X[::-1] ** 2, "y": TABLE["y"]}, "map", seed=1)
+    assert len(bz.plot_function(two, draws=0).axes) == 2
+    bz.report([best], tmp_path / "page.html")
+    assert "the function is lowest at" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_what_has_no_function_is_refused(best):
+    line = bz.fit(bz.find("linear_regression"), TABLE, "exact", seed=1)
+    with raises(bz.InputError, "no_capability"):
+        bz.function_values(line, PLACES)
+    for draws in (-1, 2.5, True):
+        with raises(bz.InputError, "wrong_type"):
+            bz.function_values(best, PLACES, draws=draws)
+    with raises(bz.InputError, "missing_column"):
+        bz.plot_function(best, features=["z"])
+    with raises(bz.InputError, "missing_column"):
+        bz.function_values(best, {"z": [1.0]})
