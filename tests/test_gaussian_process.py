@@ -197,6 +197,13 @@ def test_a_wrong_row_left_out_is_seen(monkeypatch):
     assert not marginalized_density(case).passed
 
 
+def test_two_modes_are_integrated_over():
+    rng, x = np.random.default_rng(1), np.sort(np.random.default_rng(2).uniform(0, 6, 25))
+    rng.normal(size=25)
+    data = data_of(x[:, None], 1 + 2 * x + rng.normal(size=25))  # a line, or a wave of little noise
+    assert all(check.passed for check in integrate(GaussianProcess.weak(data), data).checks)
+
+
 # Refusals
 
 

@@ -17,7 +17,7 @@ from bayeszoo.foundation.quadrature import DEEPEST, Distribution, Rule, peak
 Columns = Sequence[np.ndarray] | np.ndarray
 """Coordinates along each axis; the grid has all combinations."""
 
-INTERVALS = {1: (64, 4096), 2: (32, 512), 3: (16, 128)}
+INTERVALS = {1: (64, 4096), 2: (32, 512), 3: (16, 192)}
 """Number of points along each axis, by the number of axes: to begin and to end with."""
 SCAN = {1: 257, 2: 17, 3: 9}
 """Points of each axis at which peaks are looked for first."""
@@ -234,7 +234,7 @@ def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 
         grid = Grid(rules, integrand.heights([rule.points for rule in rules]))
         if intervals >= most or not np.max(grid.log_density) > -math.inf or is_fine(grid):
             return grid
-        intervals *= 2
+        intervals = min(2 * intervals, most)
 
 
 class Enclosed(NamedTuple):
