@@ -394,3 +394,14 @@ def test_topics_that_may_be_nearer_or_farther_apart_have_no_mle():
     for seed in (1, 2):
         with raises(NumericalError, "no_maximum"):
             bz.fit(LDA(K=2, alpha=1.5, eta=1.5), bz.read(LDA, documents), "mle", seed=seed)
+
+
+def test_counts_of_billions_of_words_need_no_memory_for_each():
+    counts = np.array([[10**9, 5], [3, 10**9]])
+    data = bz.read(LDA, {"counts": counts, "word": list("ab"), "document": list("xy")})
+    begun = topic_model.counts_to_start(data, np.full(2, 0.1), np.full(2, 0.1), np.random.default_rng(1))
+    shown = begun.documents.sum(axis=1) / counts.sum(axis=1)
+    np.testing.assert_allclose(shown, 1, rtol=0.01)
+    np.testing.assert_allclose(begun.words.sum(), begun.documents.sum())
+    with raises(InputError, "too_large"):
+        LDA(K=2).gibbs(data, np.random.default_rng(1))

@@ -36,6 +36,8 @@ MOST_PASSES, CONVERGED = 100, 1e-4
 """The same, where the topics will not be changed by what the documents give."""
 SMALLEST, LARGEST = 1e-6, 1e6
 """Between which a concentration is looked for; at either the bound has no maximum that could be told."""
+MOST_WORDS, MOST_TO_START = 10**8, 10**6
+"""Words written, up to which the topic of each is sampled, 2 GB a chain; and some, to find a place to start."""
 MOST_ORDERS = 8
 """Topics up to which a density is averaged over the orders of their labels."""
 SWEEPS = 40
@@ -213,6 +215,12 @@ class TopicChain:
         self._prior = Dirichlets.of(self._alpha[None], self._eta[None])
         self._order = rng.permutation(D)
         lengths = np.bincount(data["doc"], data["counts"], minlength=D).astype(np.int64)
+        if lengths.sum() > MOST_WORDS:
+            raise InputError(
+                f"gibbs samples the topic of each word, and there are {lengths.sum()}, more than {MOST_WORDS}",
+                "too_large",
+                hint="use --method vb, whose cost is that of the distinct words of each document",
+            )
         self._starts = np.concatenate([[0], np.cumsum(lengths)])
         self._doc, self._term = (codes.astype(np.int32) for codes in tokens(data))
         self._places = np.argsort(self._term, kind="stable").astype(np.int32)
@@ -252,10 +260,12 @@ class TopicChain:
 
 
 def counts_to_start(data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> TopicCounts:
-    """Return counts to climb from: those of a short chain."""
-    chain = TopicChain(data, alpha, eta, rng)
+    """Return counts to climb from: those of a short chain; of a large corpus one whose words stand for many alike."""
+    each = max(1, int(data["counts"].sum()) // MOST_TO_START)
+    each = each if each >= 10 else 1
+    chain = TopicChain({**data, "counts": -(-data["counts"] // each)}, alpha, eta, rng)
     chain.sweep(SWEEPS)
-    return chain.counts
+    return TopicCounts(each * chain.counts.documents, each * chain.counts.words)
 
 
 # every topic of every word of a tiny corpus
