@@ -289,6 +289,14 @@ def test_chains_begin_at_the_modes_to_which_draws_of_the_prior_lead():
     assert [start.log_mass for start in places] == pytest.approx([np.log(2 * np.pi) / 2] * 2, abs=1e-3)
 
 
+def test_modes_of_equal_height_in_different_places_are_no_answer_without_a_word():
+    """Compiles the density of the two modes, as the test above."""
+    model = TwoModes(6.0)
+    fit = Fit(bz.fit(model, bz.read(model, {"y": [0.5, -0.5]}), "map", seed=1, groups=()))
+    assert fit.status == "caution"
+    assert fit.checks["equal_maxima"]["value"] == 1
+
+
 @pytest.mark.parametrize(("middle", "height", "count"), [(-6, 0, 1), (-6, -30, 0), (6, 0, 0)])
 def test_where_an_earlier_chain_settled_these_have_been(middle, height, count):
     problem, noise = problem_of_two_modes(), np.random.default_rng(2).normal(size=(4, 400))

@@ -8,7 +8,7 @@ the MAP of a rate is not the exponential of the MAP of its logarithm. Laplace's 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ import numpy as np
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, describe, distance_checks, maximize, require_few
+from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, Mode, describe, distance_checks, maximize, require_few
 from bayeszoo.inference.engine import approximation
+from bayeszoo.inference.engine.maxima import SAME, TIED
+from bayeszoo.inference.labels.symmetry import is_symmetric
 from bayeszoo.inference.methods import em
 from bayeszoo.inference.methods.modes import concave, fields, outer
 from bayeszoo.inference.problem import Outcome, Problem
@@ -159,12 +161,23 @@ def _optimized(problem: Problem, target: Callable[[Any], Gradient]) -> Outcome:
         climb, likelihood, joint = target(density), density.likelihood, density.constrained_joint
         density.constrain(density.start)
     with problem.clock.phase("run"):
-        mode = maximize(climb, starts(problem)[0].x)
+        modes = sorted((maximize(climb, start.x) for start in starts(problem)), key=lambda end: -end.value)
+    mode = modes[0]
     heights = {"log_likelihood": likelihood(mode.x)[0], "log_joint": joint(mode.x)[0]}
     facts = {"mode_space": em.SPACE, **heights, "gradient_norm": mode.gradient_norm}
     draws, trace = density.constrain(mode.x[None, None]), {"objective": mode.trace}
-    checks, dims, coords = distance_checks(mode), density.dims, density.coords
+    checks, dims, coords = [*distance_checks(mode), *_ties(problem, modes)], density.dims, density.coords
     return Outcome(draws, "L-BFGS and Newton", checks, facts, optimization=trace, dims=dims, coords=coords)
+
+
+def _ties(problem: Problem, modes: Sequence[Mode]) -> list[Check]:
+    """Check, where other climbs end as high, that they end at the same place, to a hundredth of an sd."""
+    best, *others = modes
+    if is_symmetric(problem.model):
+        return []
+    moved = [other.x - best.x for other in others if best.value - other.value <= SAME]
+    apart = [step for step in moved if step @ best.precision @ step > 1e-4]
+    return [at_most("equal_maxima", len(apart), 0).or_caveat(TIED)] if apart else []
 
 
 def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
