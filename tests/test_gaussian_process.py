@@ -145,6 +145,29 @@ def test_pymc_and_the_operation_have_the_density_of_the_eigenvectors(name):
             np.testing.assert_allclose(density.joint(x)[1], slope, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", sorted({*KERNELS, *SUMS}))
+def test_slopes_are_those_of_differences(name):
+    model = GaussianProcess(kernel=name, period=1.7, alpha=0.6, scale=1.3, m0=0.2)
+    for point in POINTS:
+        slopes = model.marginal_slopes(point, DATA)
+        for own, x in point.items():
+            above, below = (model.log_marginal({**point, own: x * (1 + step)}, DATA) for step in (1e-6, -1e-6))
+            difference = float(above - below) / (2e-6 * x)
+            np.testing.assert_allclose(slopes[own], difference, rtol=1e-5, atol=1e-5)
+
+
+def test_slopes_are_those_of_scikit_learn():
+    for point in POINTS:
+        kernel = kernels.ConstantKernel(point["amplitude"] ** 2) * kernels.RBF(point["length"])
+        kernel += kernels.WhiteKernel(point["sigma"] ** 2)
+        peer = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, Y - 0.2)
+        value, slopes = peer.log_marginal_likelihood(peer.kernel_.theta, eval_gradient=True)
+        ours = MODEL.marginal_slopes(point, DATA)
+        in_logs = [point[name] * ours[name] / power for name, power in (("amplitude", 2), ("length", 1), ("sigma", 2))]
+        np.testing.assert_allclose(in_logs, slopes, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(MODEL.log_marginal(point, DATA), value, rtol=1e-12)
+
+
 def test_compiled_gradient_is_that_of_differences():
     density = Density(MODEL.marginalized(DATA))
     x = density.unconstrain(POINTS[0])
@@ -248,6 +271,16 @@ def test_too_many_rows_are_refused_with_the_next_step():
     many = {"y": np.arange(2001.0), "x": np.arange(2001.0)}
     with raises(bz.InputError, "too_many_rows"):
         bz.fit(GaussianProcess, many, "mle", seed=1)
+
+
+def test_many_rows_have_a_maximum_and_no_quadrature():
+    rng, x = np.random.default_rng(3), np.linspace(0, 30, 601)
+    rows = {"x": x, "y": np.sin(x) + 0.3 * rng.normal(size=601)}
+    with raises(bz.NumericalError, "too_large"):
+        bz.fit(GaussianProcess, rows, "exact", seed=1)
+    tree = bz.fit(GaussianProcess, rows, "mle", seed=1)
+    assert tree.attrs["status"] == "ok"
+    assert abs(tree["posterior"]["sigma"].item() - 0.3) < 0.05
 
 
 def test_no_rows_say_nothing():

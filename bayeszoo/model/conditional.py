@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,9 @@ class Conditional(Model, family=True):
     quadrature: ClassVar[tuple[str, ...]] = ()
     """The outer parameters that are integrated over by quadrature, where the others too have a closed form given these:
     the steps are then also called without the others, as inner ones. By default all."""
+
+    most_integrated: ClassVar[float] = math.inf
+    """Rows up to which the outer parameters are integrated over, where a point takes more time the more there are."""
 
     inner_are_of_rows: ClassVar[bool] = True
     """Whether inner parameters given the outer ones are of single rows: of some rows they are had from these."""
@@ -124,6 +128,10 @@ class Conditional(Model, family=True):
     @abstractmethod
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the ordered data given the outer parameters alone; leading axes are points."""
+
+    def marginal_slopes(self, outer: Values, data: Values) -> dict[str, float] | None:
+        """Return the derivatives of `log_marginal` in the outer parameters at one point; None: by differences."""
+        return None
 
     @abstractmethod
     def posterior_given(self, outer: Values, data: Values) -> Posterior:

@@ -80,6 +80,9 @@ class OuterIntegrand(Integrand):
         if len(at.labels) > MOST_OUTER:
             many = f"{len(at.labels)} numbers, and it is of at most {MOST_OUTER}"
             raise NumericalError(f"{model}: the quadrature is over {many}; map and mle take any number", "too_large")
+        if (rows := model.inputs.size(data)) > model.most_integrated:
+            many = f"{rows:,} rows, and it is of at most {model.most_integrated:,}"
+            raise NumericalError(f"{model.name}: the quadrature is of {many}; nuts, map and mle take more", "too_large")
         self.names = at.labels
         start, reach = at.about(model.outer_guess(data))
         reach = 64 * reach

@@ -43,6 +43,8 @@ class Kernel:
 
     distances: Table
     curve: Curve
+    slope: Curve
+    """t times the derivative of the correlation at t."""
     is_stationary: bool = True
     """Whether it depends on differences of places alone, and is 1 at a difference of 0."""
 
@@ -80,6 +82,16 @@ def _matern32(t: Any, of: Any, shape: Shape) -> Any:
     return (1 + r) * of.exp(-r)
 
 
+def _matern32_slope(t: Any, of: Any, shape: Shape) -> Any:
+    r = math.sqrt(3) * _root(t, of)
+    return -r * r / 2 * of.exp(-r)
+
+
+def _matern52_slope(t: Any, of: Any, shape: Shape) -> Any:
+    r = math.sqrt(5) * _root(t, of)
+    return -r * r * (1 + r) / 6 * of.exp(-r)
+
+
 def _matern52(t: Any, of: Any, shape: Shape) -> Any:
     r = math.sqrt(5) * _root(t, of)
     return (1 + r + r * r / 3) * of.exp(-r)
@@ -89,19 +101,48 @@ def _rational_quadratic(t: Any, of: Any, shape: Shape) -> Any:
     return of.exp(-shape.alpha * of.log1p(t / (2 * shape.alpha)))
 
 
+def _rational_quadratic_slope(t: Any, of: Any, shape: Shape) -> Any:
+    return -t / 2 * of.exp(-(shape.alpha + 1) * of.log1p(t / (2 * shape.alpha)))
+
+
+def _exponential(t: Any, of: Any, shape: Shape) -> Any:
+    return of.exp(-_root(t, of))
+
+
+def _exponential_slope(t: Any, of: Any, shape: Shape) -> Any:
+    r = _root(t, of)
+    return -r / 2 * of.exp(-r)
+
+
 def _gaussian(t: Any, of: Any, shape: Shape) -> Any:
     return of.exp(-t / 2)
 
 
+def _gaussian_slope(t: Any, of: Any, shape: Shape) -> Any:
+    return -t / 2 * of.exp(-t / 2)
+
+
+def _itself(t: Any, of: Any, shape: Shape) -> Any:
+    return t
+
+
+def _root_of(t: Any, of: Any, shape: Shape) -> Any:
+    return _root(t, of)
+
+
+def _root_slope(t: Any, of: Any, shape: Shape) -> Any:
+    return _root(t, of) / 2
+
+
 KERNELS: dict[str, Kernel] = {
-    "rbf": Kernel(_squared, _gaussian),
-    "matern12": Kernel(_squared, lambda t, of, shape: of.exp(-_root(t, of))),
-    "matern32": Kernel(_squared, _matern32),
-    "matern52": Kernel(_squared, _matern52),
-    "rational_quadratic": Kernel(_squared, _rational_quadratic),
-    "periodic": Kernel(_chords, _gaussian),
-    "linear": Kernel(_products, lambda t, of, shape: t, is_stationary=False),
-    "brownian": Kernel(_least, lambda t, of, shape: _root(t, of), is_stationary=False),
+    "rbf": Kernel(_squared, _gaussian, _gaussian_slope),
+    "matern12": Kernel(_squared, _exponential, _exponential_slope),
+    "matern32": Kernel(_squared, _matern32, _matern32_slope),
+    "matern52": Kernel(_squared, _matern52, _matern52_slope),
+    "rational_quadratic": Kernel(_squared, _rational_quadratic, _rational_quadratic_slope),
+    "periodic": Kernel(_chords, _gaussian, _gaussian_slope),
+    "linear": Kernel(_products, _itself, _itself, is_stationary=False),
+    "brownian": Kernel(_least, _root_of, _root_slope, is_stationary=False),
 }
 """The kernels by name. ``rbf`` is also called squared exponential; ``matern12`` is exponential."""
 
@@ -138,6 +179,18 @@ class Expression:
             each = (KERNELS[name].curve(table / square, of, self.shape) for name, table in zip(term, own, strict=True))
             total = reduce(mul, each) if total is None else total + reduce(mul, each)
         return total
+
+    def with_slope(self, tables: list[list[np.ndarray]], length: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the kernel at a length, and its derivative in the log of the length."""
+        square, total, slope = length * length, np.zeros(()), np.zeros(())
+        for term, own in zip(self.terms, tables, strict=True):
+            pairs = [(KERNELS[name], table / square) for name, table in zip(term, own, strict=True)]
+            factors = [kernel.curve(t, np, self.shape) for kernel, t in pairs]
+            total = total + reduce(mul, factors)
+            for k, (kernel, t) in enumerate(pairs):
+                others = factors[:k] + factors[k + 1 :]
+                slope = slope + reduce(mul, others, -2 * kernel.slope(t, np, self.shape))
+        return total, slope
 
     def diagonal(self, x: np.ndarray, length: float) -> np.ndarray:
         """Return the kernel of each place with itself, (n,)."""

@@ -56,6 +56,7 @@ class ProcessModel(Conditional, OfFunction, family=True):
     outer = {"amplitude": POSITIVE, "length": POSITIVE, "sigma": POSITIVE}  # noqa: RUF012
     nonnegative = ("amplitude", "length", "sigma")
     inner_are_of_rows: ClassVar[bool] = False
+    most_integrated: ClassVar[float] = 600
     _kept: ClassVar[dict[str, Any]]
 
     def __post_init__(self) -> None:
@@ -120,6 +121,10 @@ class ProcessModel(Conditional, OfFunction, family=True):
     def log_marginal(self, outer: Values, data: Values) -> Any:
         """Return the log density of the rows; -inf where rounding decides it, as next to no noise."""
         return self.rows(data).log_density(outer)
+
+    def marginal_slopes(self, outer: Values, data: Values) -> dict[str, float]:
+        """Return the derivatives of the log density of the rows at one point."""
+        return self.rows(data).slopes(outer)
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return nothing: the function is no parameter, as of a smooth kernel its values have no density."""

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayeszoo.distributions.gaussian import given_all_others
+from bayeszoo.families.processes import cholesky
 from bayeszoo.families.processes.kernels import Expression
 
+NAMES = ("amplitude", "length", "sigma")
 EPSILON = float(np.finfo(np.float64).eps)
 LEAST_SHARE = 1e-10
 """Smallest over largest eigenvalue of the covariance below which rounding decides its inverse."""
@@ -74,7 +76,7 @@ class Rows:
         It is of the spectrum, amplitudes^2 and noises^2 (P, 1) and the length, and returns an array (P, ...), or a
         tuple of these.
         """
-        amplitude, length, sigma = np.broadcast_arrays(*(outer[name] for name in ("amplitude", "length", "sigma")))
+        amplitude, length, sigma = np.broadcast_arrays(*(outer[name] for name in NAMES))
         squares = [np.square(np.ravel(each).astype(np.float64))[:, None] for each in (amplitude, sigma)]
         lengths, which = np.unique(np.ravel(length), return_inverse=True)
         order = np.argsort(which, kind="stable")
@@ -93,6 +95,8 @@ class Rows:
 
     def log_density(self, outer: Values) -> Any:
         """Return the log density of the rows; -inf where the covariance is so near singular that rounding decides."""
+        if len(self.y) and all(np.ndim(outer[name]) == 0 for name in NAMES):
+            return cholesky.log_density(self.kernel, self.tables, self.y - self.mean, _point(outer), LEAST_SHARE)
 
         def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> np.ndarray:
             flat, squares = spectrum.flat, np.square(spectrum.outcome)
@@ -104,6 +108,12 @@ class Rows:
             return np.where(is_safe(s[:, 0] if flat else np.min(v, axis=-1, initial=np.inf), v), heights, -np.inf)
 
         return self.each(outer, of)[()]
+
+    def slopes(self, outer: Values) -> dict[str, float]:
+        """Return the derivatives of the log density at one point."""
+        point = _point(outer)
+        _, slopes = cholesky.with_slopes(self.kernel, self.tables, self.y - self.mean, point, LEAST_SHARE)
+        return dict(zip(NAMES, (slopes / point).tolist(), strict=True))
 
     def function(self, outer: Values, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return means and variances (..., m) of the function at places (m, F)."""
@@ -164,6 +174,11 @@ class Rows:
 
     def _correlations(self, places: np.ndarray, length: float) -> np.ndarray:
         return np.asarray(self.kernel.correlations(self.kernel.tables(self.places, places), length))
+
+
+def _point(outer: Values) -> cholesky.Point:
+    amplitude, length, sigma = (float(outer[name]) for name in NAMES)
+    return amplitude, min(max(length, SHORTEST), 1 / SHORTEST), sigma
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -44,6 +45,7 @@ LOWEST = -1e250
 """Stands for a log density of minus infinity, which an optimizer cannot reckon with."""
 
 Height = Callable[[np.ndarray], float]
+Slope = Callable[[np.ndarray], np.ndarray]
 Bounds = tuple[float, float]
 POSITIVE: Bounds = (0.0, math.inf)
 
@@ -60,7 +62,8 @@ def run(problem: Problem, flat: bool) -> Outcome:
     with problem.clock.phase("run"):
         places = _Places(model, problem)
         height = places.height(flat)
-        climbs = [_climbed(height, start, places.bounds) for start in places.starts()]
+        slope = places.slope(flat)
+        climbs = [_climbed(height, start, places.bounds, slope) for start in places.starts()]
         far = _Far(places, Surface(_about_guess(model, problem.data), problem.data, flat))
         place, lines = far.held(max(climbs, key=height))
         _refuse_runaway(places, place)
@@ -113,6 +116,26 @@ class _Places:
 
         return height
 
+    def slope(self, flat: bool) -> Slope | None:
+        """Return the derivatives of the height, where the model has those of its density; those of priors differ."""
+        begin = self.values(np.array(self._begin))
+        if self._model.marginal_slopes(begin, self._data) is None:
+            return None
+
+        def slope(place: np.ndarray) -> np.ndarray:
+            outer = self.values(place)
+            with np.errstate(all="ignore"):
+                known = self._model.marginal_slopes(outer, self._data) or {}
+                of_prior = [0.0 if flat else self._prior_slope(name, x) for name, x in outer.items()]
+                own = (np.array([known[name] for name in outer]) + of_prior) * self._coordinates.unit
+            return np.asarray(np.nan_to_num(own, posinf=0.0, neginf=0.0))
+
+        return slope
+
+    def _prior_slope(self, name: str, x: float) -> float:
+        prior, step = self._model.outer_priors[name], 1e-6 * max(abs(x), 1e-300)
+        return float((prior.logpdf(x + step) - prior.logpdf(x - step)) / (2 * step))
+
     def starts(self) -> Iterator[np.ndarray]:
         """Yield places to climb from: the guess, and positive parameters far from it."""
         is_positive = np.array([bounds == POSITIVE for bounds in self.bounds])
@@ -129,11 +152,12 @@ def _axis(scale: Scale, value: float, width: float) -> tuple[float, float, float
     return low, high - low, (value - low) / (high - low), (INSIDE, 1 - INSIDE)
 
 
-def _climbed(height: Height, start: np.ndarray, bounds: Sequence[Bounds]) -> np.ndarray:
+def _climbed(height: Height, start: np.ndarray, bounds: Sequence[Bounds], slope: Slope | None = None) -> np.ndarray:
     """Climb from a start, and again from where that ends: the steps of the differences are finer there."""
     place, precise = start, {"ftol": 1e-15, "gtol": 1e-9}
+    jac: Any = "3-point" if slope is None else (lambda place, height: -slope(place))
     for _ in range(2):
-        climb = scipy.optimize.minimize(_depth, place, (height,), jac="3-point", bounds=bounds, options=precise)
+        climb = scipy.optimize.minimize(_depth, place, (height,), jac=jac, bounds=bounds, options=precise)
         place = climb.x
     is_positive = np.array([own == POSITIVE for own in bounds])
     edge = np.where(is_positive & (place <= AT_EDGE), 0.0, place)
@@ -210,7 +234,7 @@ class _Far:
 
     def _climb(self, x: np.ndarray) -> np.ndarray:
         places, flat = self.places, self.surface.flat
-        return self._coordinates_of(_climbed(places.height(flat), self._place_of(x), places.bounds))
+        return self._coordinates_of(_climbed(places.height(flat), self._place_of(x), places.bounds, places.slope(flat)))
 
     def _coordinates_of(self, place: np.ndarray) -> np.ndarray:
         at = self.surface.coordinates

@@ -1,0 +1,62 @@
+"""The log density of rows of a process at one point by a Cholesky factor, n^3 / 3 operations, and its gradient, n^3.
+
+With C = a^2 K + s^2 I and u = C^-1 y, the derivative in a parameter is (u' dC u - tr C^-1 dC) / 2; Rasmussen and
+Williams 2006, equation 5.9. That in the log amplitude has no matrix of its own, as a^2 K is C less s^2 I.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy
+
+from bayeszoo.families.processes.kernels import Expression
+
+Point = tuple[float, float, float]
+"""Amplitude, length and sigma."""
+
+
+def log_density(kernel: Expression, tables: list[list[np.ndarray]], y: np.ndarray, point: Point, least: float) -> float:
+    """Return the log density of rows ``y`` of mean 0; -inf where the condition number is above 1 / ``least``."""
+    amplitude, length, sigma = point
+    factor = _factor(np.asarray(kernel.correlations(tables, length)), amplitude, sigma, least)
+    if factor is None:
+        return -math.inf
+    z = scipy.linalg.solve_triangular(factor, y, lower=True, check_finite=False)
+    return _height(factor, float(z @ z))
+
+
+def with_slopes(
+    kernel: Expression, tables: list[list[np.ndarray]], y: np.ndarray, point: Point, least: float
+) -> tuple[float, np.ndarray]:
+    """Return the log density, and its derivatives in the logs of amplitude, length and sigma; 0 where it is -inf."""
+    amplitude, length, sigma = point
+    correlations, by_length = kernel.with_slope(tables, length)
+    factor = _factor(correlations, amplitude, sigma, least)
+    if factor is None:
+        return -math.inf, np.zeros(3)
+    u = scipy.linalg.cho_solve((factor, True), y, check_finite=False)
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)  # its lower triangle; the other one stays 0
+    trace, own = float(np.trace(inverse)), float(u @ u)
+    told = u @ by_length @ u - (2 * np.vdot(inverse, by_length) - np.diag(inverse) @ np.diag(by_length))
+    noise = sigma**2 * (own - trace)
+    slopes = np.array([float(u @ y) - len(y) - noise, amplitude**2 * told / 2, noise])
+    return _height(factor, float(u @ y)), slopes
+
+
+def _height(factor: np.ndarray, squares: float) -> float:
+    n = len(factor)
+    return -squares / 2 - float(np.sum(np.log(np.diag(factor)))) - n / 2 * math.log(2 * math.pi)
+
+
+def _factor(correlations: np.ndarray, amplitude: float, sigma: float, least: float) -> np.ndarray | None:
+    """Return the lower Cholesky factor of the covariance, 0 above; None where rounding decides it."""
+    covariance = np.asfortranarray(amplitude**2 * correlations)
+    covariance.flat[:: len(covariance) + 1] += sigma**2
+    norm = float(np.max(np.sum(np.abs(covariance), axis=0), initial=0.0))
+    factor, info = scipy.linalg.lapack.dpotrf(covariance, lower=1, clean=1, overwrite_a=1)
+    if info or not math.isfinite(norm):
+        return None
+    share, _ = scipy.linalg.lapack.dpocon(factor, norm, uplo="L")
+    return factor if share > least else None
