@@ -47,6 +47,7 @@ BUGS += (
     "test_checks_of_answers",
     "test_checks_catch_bugs_of_classes",
     "test_checks_catch_bugs_of_trees",
+    "test_checks_catch_bugs_of_processes",
 )
 APPROXIMATIONS = ("vb", "online_vb", "laplace", "advi", "fullrank_advi")
 CASES = 3
