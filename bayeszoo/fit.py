@@ -18,7 +18,7 @@ from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.progress import ProgressLine, Reporter
 from bayeszoo.foundation.streams import stream
-from bayeszoo.inference.engine.inner import with_inner
+from bayeszoo.inference.engine.inner import require_room, with_inner
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data, fields_of, number_of_parameters
@@ -171,6 +171,7 @@ def fit_sharing(
     streams = partial(stream, seed, model.name, fields_of(model), which)
     problem = Problem(model, checked, streams(method), reporter, streams, shared)
     with closing(problem.reporter):
+        require_room(problem, effective)
         outcome = run(problem, **effective)
         how = {"method": method, "kind": METHODS[method].kind, "seed": seed}
         tree = _assembled(problem, outcome, how, effective)

@@ -211,6 +211,19 @@ def test_few_rows_have_an_answer():
         assert np.isfinite(bz.forecast(tree, 1)["sd"]).all()
 
 
+def test_long_series_have_estimates_and_no_exact_answer():
+    rng = np.random.default_rng(0)
+    data = series(np.cumsum(0.3 * rng.standard_normal(4000)) + rng.standard_normal(4000))
+    model = Level.weak(data)
+    tree = fitted("map", data, model)
+    assert Fit(tree).draws()["r"][0, 0] == pytest.approx(1.0, rel=0.1)
+    assert bz.decode(tree)["level"].shape == (4000,)
+    with raises(bz.NumericalError, "too_large"):
+        fitted("exact", data, model)
+    with raises(bz.InputError, "not_writable"):
+        bz.fit(model, bz.read(Level, data), "nuts", draws=20_000, seed=1)
+
+
 @pytest.mark.parametrize("steps", [0, -1, True, 1.5])
 def test_no_steps_are_refused(exact, steps):
     with raises(bz.InputError, "out_of_range"):

@@ -25,8 +25,9 @@ from bayeszoo.results.stored import Fit
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 2**25
-"""Numbers of a table of draws, or points of a quadrature, by rows: of more draws an even selection is taken."""
+MOST, OF_POINTS = 2**23, 2**25
+"""Numbers of a table of draws by rows, of more than which an even selection of draws is taken; and of points of a
+quadrature by rows, of more than which nothing is said."""
 OF_QUANTILES, LEAST_DRAWS = 2**20, 400
 """The same for quantiles, and how many draws are taken at least: those of a mixture need few."""
 
@@ -49,8 +50,8 @@ class LevelsOfFit:
         average, params = averaging(fit)
         numbers = next(iter(params.values()))[..., None].shape[:2]
         rows = len(data["y"])
-        step = max(1, numbers[0] * numbers[1] * rows // MOST)
-        if average.mass is not None and step > 1:
+        step = max(1, numbers[0] * numbers[1] * rows // MOST) if average.mass is None else 1
+        if average.mass is not None and numbers[1] * rows > OF_POINTS:
             hint = "a fit by map or nuts says them of long series"
             line = f"{rows:,} rows are too many for {numbers[1]:,} points of a quadrature"
             raise InputError(line, "too_large", hint=hint)

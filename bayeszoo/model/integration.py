@@ -23,10 +23,11 @@ from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.grid import Grid, Integrand, Tilt, combinations, enclosing, refined
 from bayeszoo.foundation.quadrature import peak
 from bayeszoo.foundation.threads import one_thread
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model, Values, number_of_parameters
 from bayeszoo.model.capabilities import ClosedForm, LogConcave
 from bayeszoo.model.conditional import MOST_OUTER, Conditional
 from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.model.sequential import Sequential
 
 MAX_ERROR, MAX_MOVED, MAX_INNER_MOVED = 1e-6, 1e-5, 1e-4
 """Nats by which halving the grid may change the log evidence; probability by which it may move quantiles, of the outer
@@ -40,6 +41,8 @@ DEPTH, LEAST_DEPTH = 50.0, 30.0
 """Nats below its highest at which a density is cut off, and at which it must be cut off."""
 MOST_WEIGHTS, MOST_ROWS = 2, 10_000
 """Parameters of a log-concave model, and rows, up to which they are integrated over."""
+MOST_STATES = 3000
+"""States of rows in time up to which their distributions at all points of a grid are held: 2 GB."""
 FINER_AT_CORNERS, CORNERS = 4, 100
 """How many times as many points of each axis a density with corners may take as a smooth one, and how many corners are
 few: their errors do not cancel, and may seem eight times smaller than they are."""
@@ -204,6 +207,9 @@ def integrate(model: Model, data: Values) -> Integrated:
 
 def _over_outer(model: Conditional, data: Values) -> Integrated:
     """Integrate over the outer parameters."""
+    if isinstance(model, Sequential) and (states := number_of_parameters(model, data)) > MOST_STATES:
+        line = f"exact answers are of at most {MOST_STATES:,} states over time, and there are {states:,}"
+        raise NumericalError(f"{model.name}: {line}; map, laplace and nuts take more", "too_large")
     integrand, inner = OuterIntegrand(model, data), partial(model.posterior_given, data=data)
     inner_of_few, derived = _of_few_entries(model, data), partial(_derived, model)
     exists = _existing(integrand, inner_of_few, derived)

@@ -7,25 +7,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayeszoo.distributions.posterior import QUANTILES, Marginal
-from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.inference.engine.inner import refuse_many
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
 
 MAX_ERROR = 1e-6
 """Probability by which a quantile may be off."""
-MOST_DRAWN = 2**28
-"""Numbers in all draws: 2 GB."""
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     """Draw independently from the exact posterior and compute the evidence."""
     size = sum(np.size(marginal.mean()) for marginal in problem.posterior.values())
-    if (numbers := size * draws * chains) > MOST_DRAWN:
-        line = f"{draws * chains:,} draws of {size:,} quantities take {8 * numbers / 1e9:.1f} GB"
-        raise InputError(
-            line, "not_writable", hint=f"ask for fewer draws of each of the {chains} chains, or choose columns"
-        )
+    refuse_many(size, draws, chains)
     with problem.clock.phase("run"):
         sample = problem.posterior.rvs((chains, draws), problem.rng)
         log_evidence, facts, quadrature = _evidence(problem)
