@@ -28,7 +28,7 @@ def require_room(problem: Problem, options: Mapping[str, Any]) -> None:
 
 
 def refuse_many(size: int, draws: int, chains: int) -> None:
-    """Refuse so many draws of parameters of a size that they take gigabytes."""
+    """Refuse draws of N quantities that do not fit in memory."""
     if (numbers := size * draws * chains) > MOST_DRAWN:
         line = f"{draws * chains:,} draws of {size:,} quantities take {8 * numbers / 1e9:.1f} GB"
         raise InputError(
