@@ -56,7 +56,7 @@ def test_a_criterion_of_all_names_the_best_and_equals_are_named_together():
     lines = ranking(ranked())
     assert len(lines) == 1
     assert f"log evidence: {ranked()['model'][0]};" in lines[0]
-    assert lines[0].count(" and ") == 4  # AIC and BIC, of one likelihood
+    assert lines[0].count(" and ") == 6  # AIC, BIC and NML, of one likelihood
 
 
 def test_a_criterion_that_some_lack_is_said_not_to_rank():

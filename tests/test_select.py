@@ -230,7 +230,7 @@ def test_of_a_fit_that_is_not_ok_everything_is_withheld(status):
     tree.attrs["status"] = status
     table = by_name({"bad": tree, "good": COIN()}, FLIPS)
     kept = {name: value for name, value in table.loc["bad"].items() if value == value}
-    reasons = {f"{name}_from" for name in ("evidence", "elbo", "likelihood", "mdl", "kfold", "loo")}
+    reasons = {f"{name}_from" for name in ("evidence", "elbo", "likelihood", "mdl", "nml", "kfold", "loo")}
     assert kept.keys() == reasons | {"observations", "status"}
     assert {kept[name] for name in reasons} == {f"withheld: {WORDS[status]}"}
     assert kept["status"] == status

@@ -13,6 +13,7 @@ from bayeszoo.answers.averages import averaging
 from bayeszoo.answers.leave_out import NoScore, Score
 from bayeszoo.comparison.candidates import Candidate, SelectOptions, gather, number_of_components, require_comparable
 from bayeszoo.comparison.criteria import Criteria, plug_in
+from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
@@ -27,6 +28,7 @@ from bayeszoo.model.capabilities import (
     Sufficient,
     is_integrated,
 )
+from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.density import log_likelihood
 from bayeszoo.model.integration import exact_evidence
 from bayeszoo.model.linear_predictor import LinearPredictor
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 
 _EVIDENCE = ("log_evidence", "evidence_se", "evidence_from", "log_bayes_factor", "log_bayes_factor_se")
 _PROBABILITY = ("probability", "probability_among")
-_LIKELIHOOD = ("log_likelihood", "likelihood_from", "parameters", "observations", "aic", "bic", "mdl", "mdl_from")
+_LIKELIHOOD = ("log_likelihood", "likelihood_from", "parameters", "observations", "aic", "bic", "ric")
+_LENGTH = ("mdl", "mdl_from", "nml", "nml_from")
 _KFOLD = ("kfold", "kfold_se", "kfold_from", "kfold_difference", "kfold_difference_se")
 _LOO = ("loo", "loo_se", "loo_mcse", "loo_from", "k_hat", "loo_difference", "loo_difference_se")
 COLUMNS = (
@@ -50,6 +53,7 @@ COLUMNS = (
     "elbo",
     "elbo_from",
     *_LIKELIHOOD,
+    *_LENGTH,
     *_KFOLD,
     *_LOO,
     "status",
@@ -119,10 +123,17 @@ def select(
             of a table of counts).
         ``aic``, ``bic``
             2 k - 2 log L (Akaike 1974) and k log n - 2 log L (Schwarz 1978): less is better.
+        ``ric``
+            Risk inflation criterion of linear models of a Gaussian outcome, 2 t log p - 2 log L with t terms, of which
+            the largest candidate has p (Foster and George 1994): less is better. NaN of other models.
         ``mdl``, ``mdl_from``
             Description length of a linear model of a Gaussian outcome in nats, ``(n / 2) log(Err / n)`` and for each
             term ``log(n) / 2 - log(pi)``, and ``"least squares"`` or ``"withheld: ..."``: less is better. Err is the
             squared error of least squares; prior and noise of the model do not matter.
+        ``nml``, ``nml_from``
+            Code length of the ordered observations by normalized maximum likelihood, in nats, of one table of shares or
+            one chance: -log L plus the log of the sum of all data sets' largest likelihoods (Shtarkov 1987; Rissanen
+            1996); less is better. It asks for no prior; no code has a smaller worst regret.
         ``kfold``, ``kfold_se``, ``kfold_from``
             Sum over observations of the log predictive density given the other folds, its standard error over
             observations, and ``"exact"``, ``"plug-in of the MLE"`` where factors are hidden, which is given the maximum
@@ -183,6 +194,7 @@ def select(
             (reporter or Reporter()).progress("candidates", i, len(gathered))
             rows.append(_row(candidate, how))
     _bayes_factors(rows)
+    _risk_inflation(rows)
     for name in ("kfold", "loo"):
         _differences(name, rows)
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -203,6 +215,7 @@ def _row(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
     row |= _or_withheld("elbo", candidate, latent.elbo)
     row |= _or_withheld("likelihood", candidate, lambda: _likelihood(latent))
     row |= _or_withheld("mdl", candidate, lambda: _description(candidate, how.keep_probability))
+    row |= _or_withheld("nml", candidate, lambda: _normalized(candidate))
     row |= _or_withheld("kfold", candidate, lambda: _k_fold(candidate, how))
     return row | _or_withheld("loo", candidate, lambda: _leave_one_out(candidate, how))
 
@@ -316,7 +329,24 @@ def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
         raise NumericalError("the least-squares residuals are all zero", "exact_fit")
     n = float(candidate.observations[1].sum())
     length = n / 2 * math.log(squared_error / n) + len(weights) * (math.log(n) / 2 - math.log(keep))
-    return {"mdl": length, "mdl_from": "least squares"}
+    return {"mdl": length, "mdl_from": "least squares", "terms": len(weights)}
+
+
+def _risk_inflation(rows: list[dict[str, Any]]) -> None:
+    """Add the risk inflation criterion of linear models with a maximum of the likelihood, from the terms of each."""
+    known = [row for row in rows if "terms" in row and "log_likelihood" in row]
+    most = max((row["terms"] for row in rows if "terms" in row), default=0)
+    for row in known:
+        row["ric"] = 2 * row["terms"] * math.log(most) - 2 * row["log_likelihood"]
+
+
+def _normalized(candidate: Candidate) -> dict[str, Any]:
+    """Return the code length by normalized maximum likelihood."""
+    block = candidate.model.block(candidate.stats) if isinstance(candidate.model, BlockModel) else None
+    length = block.normalized_length(candidate.stats) if isinstance(block, Block) else None
+    if length is None:
+        raise NumericalError("it is not one table of shares, and the sum over all data is not known", "not_known")
+    return {"nml": _finite(length), "nml_from": "closed form"}
 
 
 # Prediction

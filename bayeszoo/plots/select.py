@@ -66,12 +66,15 @@ CRITERIA = (
     Criterion("log_evidence", "log evidence", True, "log_bayes_factor_se"),
     Criterion("aic", "AIC", False),
     Criterion("bic", "BIC", False),
+    Criterion("ric", "RIC", False),
     Criterion("mdl", "MDL", False),
+    Criterion("nml", "NML", False),
     Criterion("kfold", "K-fold", True, "kfold_difference_se"),
     Criterion("loo", "leave-one-out", True, "loo_difference_se"),
 )
 ELBO = Criterion("elbo", "ELBO", True)
-"""Criteria of models with latent variables only."""
+OF_SOME = ("elbo", "ric", "nml")
+"""Criteria of some models only, which are not drawn where there are none."""
 
 
 def plot_select(table: pd.DataFrame) -> Figure:
@@ -99,7 +102,8 @@ def plot_select(table: pd.DataFrame) -> Figure:
         When the table is not of `select`, or empty.
     """
     _require_table(table)
-    criteria = [CRITERIA[0], *([ELBO] if table["elbo"].notna().any() else []), *CRITERIA[1:]]
+    criteria = [CRITERIA[0], ELBO, *CRITERIA[1:]]
+    criteria = [each for each in criteria if each.column not in OF_SOME or table[each.column].notna().any()]
     K = table["components"]
     if len(table) > 1 and K.notna().all() and K.is_unique:  # several numbers of components, each once
         return _against_components(table.sort_values("components", ignore_index=True), criteria)

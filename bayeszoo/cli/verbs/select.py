@@ -48,9 +48,10 @@ _TABLES = {
     "Variational bound": {"elbo": "ELBO", "elbo_from": "from"},
     "Likelihood": {
         "log_likelihood": "maximum", "parameters": "parameters", "observations": "observations",
-        "aic": "AIC", "bic": "BIC", "likelihood_from": "from",
+        "aic": "AIC", "bic": "BIC", "ric": "RIC", "likelihood_from": "from",
     },
     "Description length": {"mdl": "MDL", "mdl_from": "from"},
+    "Normalized maximum likelihood": {"nml": "NML", "nml_from": "from"},
     "Prediction: K-fold": {
         "kfold": "K-fold score", "kfold_se": "se", "kfold_difference": "difference", "kfold_difference_se": "se",
         "kfold_from": "from",
@@ -61,15 +62,15 @@ _TABLES = {
     },
 }  # fmt: skip
 """The tables that are printed: columns of the frame and their heads."""
-_OF_SOME = ("elbo", "mdl")
+_OF_SOME = ("elbo", "mdl", "nml")
 """Criteria of some models only, whose tables are not printed where there are none."""
-_NATS = {"log_evidence", "log_bayes_factor", "elbo", "log_likelihood", "aic", "bic", "mdl"}
+_NATS = {"log_evidence", "log_bayes_factor", "elbo", "log_likelihood", "aic", "bic", "ric", "mdl", "nml"}
 _NATS |= {f"{score}{of}" for score in ("kfold", "loo") for of in ("", "_difference")}
 _ABOUT = """\
 In nats, of the ordered observations. Probability: posterior model probability, equal prior probabilities."""
 _OF_BOUNDS = "\nELBO: a lower bound of the log evidence, of one order of the labels: up to log K! may be missing."
 _OF_SCORES = """
-AIC, BIC, MDL: less is better. K-fold and LOO score: sum of log predictive densities of held-out
+AIC, BIC, RIC, MDL, NML: less is better. K-fold and LOO score: sum of log predictive densities of held-out
 observations; more is better."""
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy
 
-from bayeszoo.distributions import dirichlet, frozen, information
+from bayeszoo.distributions import complexity, dirichlet, frozen, information
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import log_beta_ratio, sum_of_others
@@ -34,6 +34,12 @@ def log_of_codes(log_p: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return log probabilities (..., V) at codes (n,), 0 at a missing code, -1; of shape (..., n)."""
     none = np.zeros((*log_p.shape[:-1], 1))  # the last entry, which -1 takes
     return np.take(np.concatenate([log_p, none], axis=-1), codes, axis=-1)
+
+
+def _normalized_length(counts: np.ndarray) -> float:
+    total = counts.sum()
+    best = float(np.sum(scipy.special.xlogy(counts, counts / total))) if total else 0.0
+    return complexity.multinomial(int(total), len(counts)) - best
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +80,10 @@ class Categorical(Block[Counts]):
     def is_flat(self) -> bool:
         """Whether the density is the same everywhere."""
         return bool(np.all(self.alpha == 1))
+
+    def normalized_length(self, stats: Counts) -> float | None:
+        """Return the code length of the ordered rows by normalized maximum likelihood, of one table alone."""
+        return _normalized_length(stats.counts) if self.alpha.ndim == 1 else None
 
     def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
         """Count each category."""
@@ -274,6 +284,10 @@ class Bernoulli(Block[Trials]):
     def unbounded(self) -> str:
         """Say so where a or b is below 1."""
         return self._grows(np.minimum(self.a, self.b) < 1, "a or b", f"{self.names[0]} goes to 0 or 1")
+
+    def normalized_length(self, stats: Trials) -> float | None:
+        """Return the code length of the ordered trials by normalized maximum likelihood, of one chance alone."""
+        return None if np.ndim(self.a) else _normalized_length(np.array([stats.successes, stats.failures]))
 
     def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
         """Return successes and failures of each row, with N axes."""

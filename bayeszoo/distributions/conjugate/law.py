@@ -198,6 +198,13 @@ class Block[S: Stats](Law[S]):
         """Return the entropy of a row (..., *axes) in nats, of numbers the differential one; None where not known."""
         return None
 
+    def normalized_length(self, stats: S) -> float | None:
+        """Return the code length of the ordered rows by normalized maximum likelihood, in nats; None where not known.
+
+        It is minus the largest log likelihood, plus the log of the sum of these over all data of the same size.
+        """
+        return None
+
     def entropy_moments(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return mean and sd of `entropy` under this distribution, (*axes); None where they have no closed form."""
         return None
