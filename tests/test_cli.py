@@ -211,7 +211,7 @@ def test_a_shell_completes_commands_models_methods_options_and_files(run, tmp_pa
     (tmp_path / "completions.bash").write_text(out)
     (tmp_path / "coins.csv").touch()
     typed = {
-        "fi": "fit",
+        "cla": "classify",
         "fit beta_be": "beta_bernoulli",
         "fit ridge --method exa": "exact",
         "fit ridge --metho": "--method",
@@ -303,7 +303,7 @@ FIT = ["fit", "beta_bernoulli", "coins.csv"]
     ("arguments", "message"),
     [
         (["fit", "beta_bernouli"], "there is no model called 'beta_bernouli'; did you mean 'beta_bernoulli'?"),
-        (["show", "../etc"], "there is no model called '../etc'; see `bayeszoo list`"),
+        (["show", "../etc"], "there is no model called '../etc'; see `bayeszoo find"),
         (["simulate", "beta_bernoulli", "--size", "0"], "size must be >= 1, got 0"),
         (["simulate", "beta_bernoulli", "--seed", "-1"], 'Invalid value "-1" for --seed.'),
         (["simulate", "beta_bernoulli", "-o", "coins.csv"], "coins.csv exists; choose another name or use --overwrite"),
