@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 
@@ -18,17 +18,21 @@ from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures, pareto_k
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods import em, enumeration, vb
+from bayeszoo.inference.methods.modes import concave
 from bayeszoo.model.base import Model, Values, fields_of
 from bayeszoo.model.capabilities import (
     EM,
     ClosedForm,
     Enumerable,
+    LogConcave,
     Observable,
+    PointEstimates,
     Sufficient,
     Variational,
     is_integrated,
 )
 from bayeszoo.model.conjugate import ConjugateSteps
+from bayeszoo.model.density import log_likelihood
 
 NO_EVIDENCE = "no closed form: fit with --method smc and pass the .nc file"
 CHAINS = 20
@@ -76,6 +80,20 @@ class Criteria:
         return isinstance(self.model, EM | Variational | Enumerable) and not isinstance(self.model, ClosedForm)
 
     @property
+    def is_concave(self) -> bool:
+        """Whether the likelihood is log-concave, given a number or not, and has no closed maximum."""
+        return isinstance(self.model, LogConcave) and not isinstance(self.model, PointEstimates | EM)
+
+    def free_parameters(self) -> int:
+        """Return how many numbers the likelihood is maximized over; of a model with a maximum."""
+        model = self.model
+        if isinstance(model, PointEstimates | EM):
+            return model.free_parameters(self.candidate.stats)
+        assert isinstance(model, LogConcave)  # else there is no maximum
+        given = dict.fromkeys(model.given, 1.0)
+        return model.concave(self.candidate.data, **given).size + len(given)
+
+    @property
     def has_evidence(self) -> bool:
         """Whether an evidence may be had without a fit."""
         return (
@@ -85,11 +103,21 @@ class Criteria:
         )
 
     def log_likelihood(self) -> tuple[float, str]:
-        """Return the maximum of the log likelihood, by EM."""
+        """Return the maximum of the log likelihood: by EM, or by Newton's method where it is the only one."""
+        if self.is_concave:
+            return self._concave_maximum()
         if not isinstance(self.model, EM):
             raise NumericalError("no closed form", "no_closed_form")
         climbed = em.climbs(self.model, self.candidate.stats, self._rng("em"), flat=True)
         return climbed.best.expectation.value, _reached("EM", climbed)
+
+    def _concave_maximum(self) -> tuple[float, str]:
+        model, data = self.model, self.candidate.data
+        mode = concave.highest(cast(LogConcave, model), data, flat=True)
+        if wrong := failures(check for check in mode.checks if check.verdict == "failed"):
+            raise NumericalError(f"Newton's method: {wrong}", "not_converged")
+        value = log_likelihood(model, mode.params, data)
+        return math.nan if value is None else value, "Newton's method"
 
     def elbo(self) -> dict[str, Any]:
         """Return the evidence lower bound of variational Bayes."""

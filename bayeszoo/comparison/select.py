@@ -19,7 +19,6 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
-    EM,
     Atoms,
     ClosedForm,
     Observable,
@@ -116,8 +115,8 @@ def select(
             Lower bound of the log evidence by variational Bayes, and how many climbs reached it. Its q has one order
             of the labels of components, which alone may cost it up to log K!.
         ``log_likelihood``, ``likelihood_from``
-            The maximum of the log likelihood, and ``"closed form"``, how many climbs of EM reached it, or
-            ``"withheld: ..."``. A mixture's is the highest that is not degenerate, see `fit`.
+            The maximum of the log likelihood, and ``"closed form"``, ``"Newton's method"``, how many climbs of EM
+            reached it, or ``"withheld: ..."``. A mixture's is the highest that is not degenerate, see `fit`.
         ``parameters``, ``observations``
             k, how many numbers the likelihood is maximized over; and n, the single observations (trials, not rows
             of a table of counts).
@@ -297,9 +296,9 @@ def _are_compared(known: Sequence[object], rows: Sequence[object]) -> bool:
 
 def _likelihood(latent: Criteria) -> dict[str, Any]:
     candidate = latent.candidate
-    value, source = latent.log_likelihood() if latent.has_latents else (_max_log_likelihood(candidate), "closed form")
-    assert isinstance(candidate.model, PointEstimates | EM)  # else there is no maximum
-    k = candidate.model.free_parameters(candidate.stats)
+    is_climbed = latent.has_latents or latent.is_concave
+    value, source = latent.log_likelihood() if is_climbed else (_max_log_likelihood(candidate), "closed form")
+    k = latent.free_parameters()
     return {
         "log_likelihood": value,
         "likelihood_from": source,

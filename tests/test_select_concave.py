@@ -1,0 +1,41 @@
+"""Maxima of the likelihood of regressions with a link, in the table of `select`: by another library, as published."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy
+from sklearn.linear_model import PoissonRegressor
+
+import bayeszoo as bz
+
+POISSON, NEGATIVE = bz.find("poisson_regression"), bz.find("negative_binomial_regression")
+ROWS = {"y": [1, 0, 2, 1, 3, 6, 4], "x": [0.0, 1, 2, 3, 4, 5, 6], "z": [1.0, 0, 2, 1, 0, 1, 2]}
+
+
+def test_aic_and_bic_of_a_poisson_regression_are_those_of_scikit_learn():
+    data = bz.read(POISSON, ROWS)
+    features = np.column_stack([ROWS["x"], ROWS["z"]])
+    theirs = PoissonRegressor(alpha=0, tol=1e-12, max_iter=1000).fit(features, ROWS["y"])
+    best = scipy.stats.poisson(theirs.predict(features)).logpmf(ROWS["y"]).sum()
+    (row,) = bz.select([POISSON.weak(data)], data).to_dict("records")
+    assert (row["parameters"], row["likelihood_from"]) == (3, "Newton's method")
+    assert row["log_likelihood"] == pytest.approx(best, abs=1e-8)
+    assert row["aic"] == pytest.approx(6 - 2 * best, abs=1e-8)
+    assert row["bic"] == pytest.approx(3 * math.log(7) - 2 * best, abs=1e-8)
+
+
+def test_days_absent_from_school_have_the_published_likelihood():
+    """Twice the log likelihood is -1093.151 with eight numbers (Venables and Ripley 2002, section 7.4, glm.nb)."""
+    data = bz.example(NEGATIVE)
+    row = bz.select([NEGATIVE.weak(data)], data).iloc[0]
+    assert 2 * row["log_likelihood"] == pytest.approx(-1093.151, abs=6e-4)
+    assert row["parameters"] == 8
+
+
+def test_a_likelihood_without_a_maximum_is_withheld_with_its_reason():
+    separated = {"y": [0, 0, 0, 2], "x": [0.0, 1, 2, 3]}
+    data = bz.read(POISSON, separated)
+    row = bz.select([POISSON.weak(data)], data).iloc[0]
+    assert math.isnan(row["aic"])
+    assert row["likelihood_from"].startswith("withheld")
