@@ -10,7 +10,7 @@ from scipy import stats
 import bayeszoo as bz
 from bayeszoo.answers import leave_out
 from bayeszoo.distributions.averaged import Averaged
-from bayeszoo.distributions.priors import HalfCauchy, InvGamma
+from bayeszoo.distributions.priors import HalfCauchy, InvGamma, Pareto, Uniform
 from bayeszoo.model.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
@@ -175,8 +175,18 @@ def test_em_ends_where_the_climb_of_the_likelihood_does(y, estimate):
     assert Fit(tree).facts.get("at_edge") == Fit(climbed).facts.get("at_edge")
 
 
-def test_em_under_another_prior_ends_at_its_mode():
-    model = MODEL.replaced(priors={"q": HalfCauchy(1.0), "r": InvGamma(3.0, 2.0)})
+@pytest.mark.parametrize(
+    "priors",
+    [
+        {"q": HalfCauchy(1.0), "r": InvGamma(3.0, 2.0)},
+        {"q": HalfCauchy(0.1)},
+        {"q": Uniform(0.0, 0.3)},
+        {"r": Pareto(2.0, 1.5)},
+    ],
+)
+def test_em_under_another_prior_ends_at_its_mode(priors):
+    """Also where it is at an end of a prior, or at q = 0."""
+    model = MODEL.replaced(priors=priors)
     by_em, by_climb = (Fit(fitted(method, model=model)).draws() for method in ("em", "map"))
     for name in ("q", "r"):
         assert by_em[name] == pytest.approx(by_climb[name], rel=1e-4)

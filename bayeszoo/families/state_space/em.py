@@ -55,9 +55,12 @@ def best(stats: Squares, name: str, prior: Prior | None) -> float:
     def depth(log_sd: float) -> Any:
         return n * log_sd + total / 2 * math.exp(-2 * log_sd) - prior.logpdf(math.exp(log_sd))
 
-    found = scipy.optimize.minimize_scalar(
-        depth, bounds=(middle - WIDE, middle + WIDE), method="bounded", options={"xatol": 1e-12}
-    )
+    low, high = middle - WIDE, middle + WIDE
+    if prior.scale.low > 0:
+        low = max(low, math.log(prior.scale.low))
+    if math.isfinite(prior.scale.high):
+        high = min(high, math.log(prior.scale.high))
+    found = scipy.optimize.minimize_scalar(depth, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
     return math.exp(float(found.x))
 
 

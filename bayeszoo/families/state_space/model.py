@@ -123,7 +123,8 @@ class MovingLevel(LevelsInTime, Conditional, EM, family=True):
 
     def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from: the guess, each off by a factor."""
-        return {name: np.float64(value * np.exp(rng.normal())) for name, (value, _) in self.outer_guess(data).items()}
+        scales, guess = {name: prior.scale for name, prior in self.outer_priors.items()}, self.outer_guess(data)
+        return {name: np.float64(scales[name].inside(v * np.exp(rng.normal()))) for name, (v, _) in guess.items()}
 
     def e_step(self, params: Values, data: Values) -> Expectation:
         """Return the expected squares of steps and of deviations of rows, and the log likelihood."""
