@@ -13,6 +13,7 @@ from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.distributions.priors import HalfCauchy, InvGamma, Pareto, Uniform
 from bayeszoo.model.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit
+from tests.quick import quick_first
 from tests.refusals import raises
 
 Level = bz.find("local_level")
@@ -175,15 +176,15 @@ def test_em_ends_where_the_climb_of_the_likelihood_does(y, estimate):
     assert Fit(tree).facts.get("at_edge") == Fit(climbed).facts.get("at_edge")
 
 
-@pytest.mark.parametrize(
-    "priors",
-    [
-        {"q": HalfCauchy(1.0), "r": InvGamma(3.0, 2.0)},
-        {"q": HalfCauchy(0.1)},
-        {"q": Uniform(0.0, 0.3)},
-        {"r": Pareto(2.0, 1.5)},
-    ],
-)
+OTHER_PRIORS = [
+    {"q": HalfCauchy(1.0), "r": InvGamma(3.0, 2.0)},
+    {"q": Uniform(0.0, 0.3)},
+    {"q": HalfCauchy(0.1)},
+    {"r": Pareto(2.0, 1.5)},
+]
+
+
+@pytest.mark.parametrize("priors", quick_first(OTHER_PRIORS, 2))
 def test_em_under_another_prior_ends_at_its_mode(priors):
     """Also where it is at an end of a prior, or at q = 0."""
     model = MODEL.replaced(priors=priors)
