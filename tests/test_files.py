@@ -383,3 +383,14 @@ def test_ipython_shows_fits_so_and_other_trees_as_xarray_does(monkeypatch):
     assert "exact: ok" not in formatter(other)
     assert "xr-header" in formatter(other)
     assert "exact: ok" not in tree._repr_html_()  # xarray itself is as it was
+
+
+def test_data_that_pymc_has_replaced_are_named():
+    """As `pm.sample_posterior_predictive(..., extend_inferencedata=True)` does to the features of a regression."""
+    kind = bz.find("linear_regression")
+    data = bz.read(kind, {"y": [1.0, 3, 2], "x": [0.0, 1, 2]}, target="y")
+    tree = bz.fit(kind.weak(data), data, "exact", seed=1)
+    terms = np.column_stack([np.ones(3), np.arange(3.0)])
+    tree["constant_data"] = xr.DataTree(xr.Dataset({"terms": (("row", "term"), terms)}))
+    with raises(InputError, "data_differ", "X"):
+        bz.predict(tree, {"x": [5.0]})

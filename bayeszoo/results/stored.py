@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -261,9 +261,7 @@ class Fit:
             row_numbers=None if row is None else row.to_numpy(),
         )
         if data.digest != self.tree.attrs["data_digest"]:
-            raise InputError(
-                "the data stored with the fit are not those that it was made from", "data_differ", hint="fit again"
-            )
+            raise _data_differ([name for name in self.parsed("data_names") or () if name not in data])
         if not _are_data_of(self.model, data):
             line = f"the data stored with the fit are none that {self.model.name} reads"
             raise InputError(line, "not_writable", hint="fit again, or ask who made the file")
@@ -335,6 +333,18 @@ class _Draws(dict[str, np.ndarray]):
 
     def __missing__(self, name: str) -> NoReturn:
         raise InputError(f"the fit has no draws of {name}", "no_draws", hint="fit again, or take all of its variables")
+
+
+def _data_differ(lost: Sequence[str]) -> InputError:
+    """Say that the stored data are others, or that PyMC has put its own in their place."""
+    if not lost:
+        line = "the data stored with the fit are not those that it was made from"
+        return InputError(line, "data_differ", hint="fit again")
+    return InputError(
+        f"the groups of the data lack {', '.join(lost)}: another tool has replaced them",
+        "data_differ",
+        hint="give PyMC a copy, pm.sample_posterior_predictive(tree.copy(deep=True)), or extend_inferencedata=False",
+    )
 
 
 def _are_data_of(model: Model, data: Data) -> bool:
