@@ -185,9 +185,10 @@ def test_expected_squares_are_those_of_draws(data):
 
 
 def test_the_filter_is_that_of_statsmodels(data):
-    statsmodels = pytest.importorskip("statsmodels.tsa.statespace.structural")
+    from statsmodels.tsa.statespace.structural import UnobservedComponents  # takes a second
+
     y, at = data["y"][1:7], at_point(0)
-    model = statsmodels.UnobservedComponents(y, "llevel")
+    model = UnobservedComponents(y, "llevel")
     model.ssm.initialize_known(np.array([M0]), np.array([[S0**2]]))
     model.ssm.loglikelihood_burn = 0
     smoothed = model.smooth([at["r"] ** 2, at["q"] ** 2])
