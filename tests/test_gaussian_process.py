@@ -245,6 +245,13 @@ def test_what_is_no_kernel_is_refused():
         GaussianProcess(kernel="brownian", center=1.0).log_marginal(POINTS[0], DATA)
 
 
+def test_a_random_walk_begins_at_the_first_row():
+    model = GaussianProcess.weak_given(DATA, {"kernel": "brownian"})
+    assert model.center == (X.min(),)
+    assert np.isfinite(model.log_marginal(POINTS[0], DATA))
+    assert GaussianProcess.weak_given(DATA, {"kernel": "brownian", "center": 0.0}).center == 0.0
+
+
 def test_data_that_leave_no_noise_are_refused():
     smooth = data_of(X, np.sin(X[:, 0]))
     twice = data_of(np.vstack([X[:6], X[:6]]), np.tile(Y[:6], 2))

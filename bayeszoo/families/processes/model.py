@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from bayeszoo.families.processes.noise import extent, highest
 from bayeszoo.families.processes.spectrum import Rows
 from bayeszoo.model.base import Values
 from bayeszoo.model.conditional import Conditional
-from bayeszoo.model.fields import positive, real
+from bayeszoo.model.fields import plain, positive, real
 from bayeszoo.model.function import OfFunction
 
 ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)
@@ -68,6 +69,13 @@ class ProcessModel(Conditional, OfFunction, family=True):
     def expression(self) -> Expression:
         """The kernel, read."""
         return Expression.read(self.kernel, Shape(float(self.period), float(self.alpha)))
+
+    @classmethod
+    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Any:
+        """Return a model with some fields given, and the others weakly informative; random walks begin at the least."""
+        if "brownian" in str(given.get("kernel", "")) and len(data["X"]):
+            given = {"center": plain(np.min(data["X"], axis=0)), **given}
+        return super().weak_given(data, given)
 
     # Rows and places
 

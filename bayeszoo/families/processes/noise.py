@@ -19,7 +19,7 @@ AMPLITUDES, LENGTHS, NOISES = np.array([0.3, 1.0, 3.0]), np.geomspace(0.01, 2.0,
 which the density is looked for."""
 NEXT_TO_NOTHING, VANISHES = 1e-100, -1e6
 """A noise at which the log density of a prior that vanishes at 0 is below the second."""
-HINT = "take a rougher kernel, as matern32, or for sigma a prior that vanishes at 0, as InvGamma(2, 1)"
+VANISHING = "for sigma a prior that vanishes at 0, as InvGamma(2, 1)"
 
 
 def extent(places: np.ndarray) -> float:
@@ -40,7 +40,7 @@ def highest(rows: Rows, noise: Prior, log_prior: Callable[[Mapping[str, Any]], A
     if np.max(heights[..., :-1], where=is_last, initial=-np.inf) > np.max(heights) - MATTERS:
         raise NumericalError(
             f"the data leave next to no noise, and with so little the kernel {rows.kernel} of {len(rows.y)} rows is "
-            f"singular but for rounding; {HINT}",
+            f"singular but for rounding; take a rougher kernel, as matern32, or {VANISHING}",
             "singular_kernel",
         )
     best = np.unravel_index(np.argmax(heights), heights.shape)
@@ -58,6 +58,6 @@ def _refuse_repeated(rows: Rows, noise: Prior) -> None:
         twice = np.flatnonzero(first[np.ravel(which)] != np.arange(len(rows.y)))[0]
         raise NumericalError(
             f"duplicate rows, as row {twice + 1}, have equal outcomes wherever places are equal: the noise may be 0, "
-            f"and the posterior has no mass elsewhere; leave the duplicates out, or {HINT}",
+            f"and the posterior has no mass elsewhere; leave the duplicates out, or take {VANISHING}",
             "duplicate_rows",
         )
