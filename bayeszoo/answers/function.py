@@ -9,7 +9,7 @@ import numpy as np
 from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.law import new_rows
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.averaged import NOTHING, Averaged
+from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import blocks
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+NEGLIGIBLE = 1e-9
+"""Mass of a point of a quadrature that is left out: all of these together are some 1e-5."""
 FEW = 400
 """Draws that bands are averaged over."""
 FAR = 0.9
@@ -126,7 +128,7 @@ def _points(fit: Fit) -> tuple[Values, np.ndarray]:
         pooled = fit.pooled()
         return pooled, np.full(size := len(next(iter(pooled.values()))), 1 / size)
     known = fit.integrated
-    few = known.halved > NOTHING
+    few = known.halved > NEGLIGIBLE
     return {name: values[few] for name, values in known.points.items()}, known.halved[few] / known.halved[few].sum()
 
 
