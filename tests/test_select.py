@@ -355,3 +355,15 @@ def test_scores_of_other_observations_are_not_compared(changed):
     others = {name: values + (name == changed) for name, values in arrays.items()}
     pair = [SimpleNamespace(observations=({"X": a["X"], "y": a["y"]}, a["weights"])) for a in (arrays, others)]
     assert candidates._same_observations(*pair) is (changed is None)
+
+
+def test_the_command_takes_fits_in_place_of_a_table(run, tmp_path):
+    for name, model in (("fair", COIN(a=1000, b=1000)), ("flat", COIN(a=1, b=1))):
+        bz.save(bz.fit(model, FLIPS, "exact", seed=1), tmp_path / f"{name}.nc")
+    fits = [str(tmp_path / f"{name}.nc") for name in ("fair", "flat")]
+    both = [json.loads(run("select", *words, "--json")[1])["table"] for words in (fits, ["-c", fits[0], "-c", fits[1]])]
+    assert both[0] == both[1]
+    assert len(both[0]) == 2
+    for words in ((), ("table.csv",), ("table.csv", "other.csv", "-c", "beta_bernoulli")):
+        code, _, err = run("select", *words)
+        assert (code, err.count("\n")) == (2, 1)

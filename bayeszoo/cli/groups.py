@@ -73,7 +73,7 @@ def _of_table(arguments: Changes, reads: HasInputs | None) -> tuple[str, dict[st
     by = arguments.pop("by", None)
     if by is None:
         return "", {}
-    named = [arguments["name"]] if "name" in arguments else arguments["candidates"]
+    named = [arguments["name"]] if "name" in arguments else arguments.get("candidates", ())
     names = [text.partition(" ")[0] for text in named if ".nc" not in text]
     if not names:
         raise InputError("fits bring their own data", "option_needs_data", hint="give models with --by")

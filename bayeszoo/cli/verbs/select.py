@@ -154,8 +154,8 @@ def _numbers(option: str, text: str) -> list[int]:
 def select_command(
     data: opt.NewFile = None,
     /,
-    *,
-    candidates: opt.Candidates,
+    *fits: str,
+    candidates: opt.Candidates = (),  # type: ignore[assignment]  # of Cyclopts a list, and never changed
     prior: Prior = "weak",
     terms: TermOptions = NO_TERMS,
     criteria: CriteriaOptions = USUAL,
@@ -174,7 +174,9 @@ def select_command(
     Parameters
     ----------
     data
-        CSV, TSV or Parquet file; without it the first model's own data.
+        CSV, TSV or Parquet file; without it the first model's own data. Or the first of several fits (FILE.nc).
+    fits
+        Further fits, as further candidates.
     candidates
         "MODEL [FIELD=JSON ...]", or a fit saved with -o (FILE.nc); repeat for each candidate.
     prior
@@ -187,6 +189,7 @@ def select_command(
     options = asdict(criteria)
     SelectOptions(**options)  # refuses before anything is read
     shown.probe(plot)
+    data, candidates = _sorted_out(data, fits, candidates)
     parsed = [parse_candidate(text) for text in candidates]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
@@ -204,6 +207,17 @@ def select_command(
     draw = shown.drawn(lambda: plot_select(frame), plot)
     shown.deliver(partial(_show, frame, shown.digits), document, frame, plot=draw)
     return 0 if set(frame["status"]) <= {"ok", "caution"} else Untrustworthy.exit_code
+
+
+def _sorted_out(data: str | None, fits: Sequence[str], candidates: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the table and the candidates, where saved fits may stand in place of the table."""
+    if isinstance(data, str) and data.endswith(".nc"):  # rows of a group are read already
+        fits, data = (data, *fits), None
+    if other := next((name for name in fits if not name.endswith(".nc")), None):
+        raise InputError(f"{other!r} is no fit (FILE.nc)", "bad_candidate", hint="write -c MODEL, and one table")
+    if not (fits or candidates):
+        raise InputError("there is nothing to select from", "no_data", hint="write -c MODEL, or name fits (FILE.nc)")
+    return data, [*fits, *candidates]
 
 
 def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOptions) -> Data | None:
