@@ -315,7 +315,7 @@ def test_chains_that_mix_slowly_go_on_from_where_they_are(monkeypatch):
     facts = Fit(tree).facts
     assert (tree.attrs["status"], facts["attempts"] > 1) == ("ok", True)
     assert facts["thin"] == 2 ** (facts["attempts"] - 1)
-    assert facts["tune"] == 100 + 400 * (facts["thin"] - 1)  # where they were: no new warmup
+    assert facts["tune"] == 125 + 400 * (facts["thin"] - 1)  # where they were: no new warmup
     assert all("r_hat 1.0" in line or "ess" in line for line in said.lines)
 
 
