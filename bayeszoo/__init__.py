@@ -9,9 +9,9 @@ Importing it imports neither PyMC nor ArviZ. The public names are grouped below 
 imports nothing from a higher one.
 """
 
-from importlib.metadata import version as _version
+import bayeszoo.foundation.starting  # noqa: F401, I001 (before all others)
+from typing import TYPE_CHECKING
 
-import bayeszoo.foundation.starting  # noqa: F401 (before all others)
 from bayeszoo import plots
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.classes.classify import classify
@@ -91,7 +91,6 @@ from bayeszoo.tools.pagerank import pagerank
 from bayeszoo.tools.svm import svm
 from bayeszoo.tools.trees import trees
 
-__version__ = _version("bayeszoo")
 __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustworthy"]
 # Data, models and functions of families.
 __all__ += ["Accumulated", "Data", "Example", "FileRows", "accumulate", "example", "find", "names", "over", "read"]
@@ -129,3 +128,14 @@ __all__ += [
 __all__ += ["plot_function", "plot_levels", "plot_states", "plot_topics", "plots", "report"]
 
 show_in_notebooks()
+
+__version__: str
+if not TYPE_CHECKING:  # which would take any name for an attribute
+
+    def __getattr__(name: str) -> str:
+        """Return ``__version__``: what reads it is imported only when it is asked for."""
+        if name != "__version__":
+            raise AttributeError(f"module 'bayeszoo' has no attribute {name!r}")
+        from importlib.metadata import version
+
+        return version("bayeszoo")

@@ -1,8 +1,10 @@
 """What a command, and the library, do not load: each would be waited for by everybody who uses neither."""
 
+import inspect
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -118,6 +120,15 @@ try: main(['list'])
 except SystemExit: pass
 assert inspect.getdoc is before
 """
+
+
+def test_a_command_can_be_stopped_before_anything_else_is_imported():
+    """What is imported first makes Ctrl-C end in one line; whatever came before it would end in a traceback."""
+    lines = inspect.getsource(bz).splitlines()
+    first = next(line for line in lines if line.startswith(("import ", "from ")))
+    assert first.startswith("import bayeszoo.foundation.starting")
+    assert bz.__version__ == version("bayeszoo")
+    assert not hasattr(bz, "no_such_name")
 
 
 def test_the_library_and_a_command_called_by_others_change_nothing_of_theirs():
