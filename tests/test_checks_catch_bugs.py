@@ -142,6 +142,21 @@ def test_bugs_in_the_form_of_counts_are_caught_without_being_asked(steps):
     assert not passed(check(bugs[0][0](2.0, 5.0), sampler=False))
 
 
+@pytest.mark.parametrize("name", ["linear_regression", "gaussian_process"])
+def test_a_gradient_that_is_a_thousandth_off_is_caught(name, monkeypatch):
+    """Also where heights are steep, or hang on an inverse and are rounded by more than they have digits."""
+    case = case_of(find(name), seed=1)
+    assert run_identity(identity("gradient"), case).passed
+    right_joint = case.declared.joint
+
+    def joint(x):
+        height, slope = right_joint(x)
+        return height, 1.001 * slope
+
+    monkeypatch.setattr(case.declared, "joint", joint)
+    assert not run_identity(identity("gradient"), case).passed
+
+
 def test_wrong_jacobian_and_gradient_are_caught():
     case = case_of(BetaBernoulli(2.0, 5.0), {"y": [1, 0, 0]})
     joint, heights = case.declared.joint, case.declared.heights

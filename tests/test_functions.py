@@ -117,11 +117,15 @@ def test_evidence_prefers_a_process_to_a_line_where_rows_are_curved():
     assert height["gaussian_process"] > height["linear_regression"] + 5
 
 
-def test_pictures_and_the_page_show_the_function(best, tmp_path):
+def test_pictures_show_the_function(best):
     figure = bz.plot_function(best)
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()][-1] == "rows"
     two = bz.fit(GaussianProcess, {"a": X, "b": X[::-1] ** 2, "y": TABLE["y"]}, "map", seed=1)
     assert len(bz.plot_function(two, draws=0).axes) == 2
+
+
+@pytest.mark.slow  # a page draws every picture
+def test_the_page_says_where_the_function_is_lowest(best, tmp_path):
     bz.report([best], tmp_path / "page.html")
     assert "the function is lowest at" in (tmp_path / "page.html").read_text(encoding="utf-8")
 

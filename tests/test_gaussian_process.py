@@ -220,6 +220,7 @@ def test_a_wrong_row_left_out_is_seen(monkeypatch):
     assert not marginalized_density(case).passed
 
 
+@pytest.mark.slow  # on the finest grid of three numbers
 def test_two_modes_are_integrated_over():
     rng, x = np.random.default_rng(1), np.sort(np.random.default_rng(2).uniform(0, 6, 25))
     rng.normal(size=25)
@@ -280,11 +281,19 @@ def test_too_many_rows_are_refused_with_the_next_step():
         bz.fit(GaussianProcess, many, "mle", seed=1)
 
 
-def test_many_rows_have_a_maximum_and_no_quadrature():
+def many_rows():
     rng, x = np.random.default_rng(3), np.linspace(0, 30, 601)
-    rows = {"x": x, "y": np.sin(x) + 0.3 * rng.normal(size=601)}
+    return {"x": x, "y": np.sin(x) + 0.3 * rng.normal(size=601)}
+
+
+def test_many_rows_have_no_quadrature():
     with raises(bz.NumericalError, "too_large"):
-        bz.fit(GaussianProcess, rows, "exact", seed=1)
+        bz.fit(GaussianProcess, many_rows(), "exact", seed=1)
+
+
+@pytest.mark.slow  # each of some hundred heights factors a matrix of 601 rows
+def test_many_rows_have_a_maximum():
+    rows = many_rows()
     tree = bz.fit(GaussianProcess, rows, "mle", seed=1)
     assert tree.attrs["status"] == "ok"
     assert abs(tree["posterior"]["sigma"].item() - 0.3) < 0.05

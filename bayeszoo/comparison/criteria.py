@@ -90,8 +90,8 @@ class Criteria:
         if isinstance(model, PointEstimates | EM):
             return model.free_parameters(self.candidate.stats)
         assert isinstance(model, LogConcave)  # else there is no maximum
-        given = dict.fromkeys(model.given, 1.0)
-        return model.concave(self.candidate.data, **given).size + len(given)
+        numbers = dict.fromkeys(model.given, 1.0)  # at any value the other parameters are as many
+        return model.concave(self.candidate.data, **numbers).size + len(numbers)
 
     @property
     def has_evidence(self) -> bool:

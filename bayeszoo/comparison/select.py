@@ -123,8 +123,9 @@ def select(
         ``aic``, ``bic``
             2 k - 2 log L (Akaike 1974) and k log n - 2 log L (Schwarz 1978): less is better.
         ``ric``
-            Risk inflation criterion of linear models of a Gaussian outcome, 2 t log p - 2 log L with t terms, of which
-            the largest candidate has p (Foster and George 1994): less is better. NaN of other models.
+            Risk inflation criterion of linear models of a Gaussian outcome, 2 t log p - 2 log L, where t is the number
+            of terms of the candidate and p that of the largest one (Foster and George 1994): less is better. NaN of
+            other models.
         ``mdl``, ``mdl_from``
             Description length of a linear model of a Gaussian outcome in nats, ``(n / 2) log(Err / n)`` and for each
             term ``log(n) / 2 - log(pi)``, and ``"least squares"`` or ``"withheld: ..."``: less is better. Err is the

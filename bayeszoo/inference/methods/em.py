@@ -130,7 +130,7 @@ def _steps(model: EM, data: Any, flat: bool) -> Steps:
 
 
 def _elsewhere(problem: Problem, search: Search, flat: bool) -> str:
-    """Say which quantities differ where another climb ends as high, with every row as likely; nothing where none do.
+    """Say what differs where another climb ends as high, with every row as likely; nothing where nothing does.
 
     The climb goes on from where it was taken to end at the same maximum, farthest from it.
     """
@@ -149,7 +149,8 @@ def _elsewhere(problem: Problem, search: Search, flat: bool) -> str:
     if best.objective - end.objective > SAME:
         return ""
     names = [name for name, share in moved(end.state).items() if share > MOVED]
-    return f"another one is as high and fits every row as well, with other {', '.join(names)}" if names else ""
+    what = f"parameters of each {axis}" if (axis := exchangeable_axis(model)) else ", ".join(names)
+    return f"another maximum is as high and fits every row as well, and {what} differ" if names else ""
 
 
 def _told(model: EM, params: Values, data: Any) -> Values:
