@@ -91,6 +91,10 @@ class Untrustworthy(RuntimeError):
         super().__init__(message)
 
 
+class NoAddress(RuntimeError):
+    """A compiled density has no address in memory, so that nutpie cannot call it; PyMC's own sampler can."""
+
+
 class Caution(UserWarning):
     """The numbers of a fit are shown with a warning, which the warning gives."""
 
@@ -98,6 +102,6 @@ class Caution(UserWarning):
 class Interrupted(Exception):
     """A run was stopped from outside (Ctrl-C: 130, SIGTERM: 143) before any draw could be kept."""
 
-    def __init__(self, message: str, exit_code: int = 130) -> None:
-        self.exit_code = exit_code
+    def __init__(self, message: str, code: str = "interrupted", exit_code: int = 130) -> None:
+        self.code, self.exit_code = code, exit_code
         super().__init__(message)

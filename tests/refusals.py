@@ -5,9 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.answers.leave_out import NoScore
+from bayeszoo.errors import InputError, Interrupted, NumericalError, Untrustworthy
 
-Refusal = InputError | NumericalError | Untrustworthy
+Refusal = InputError | NumericalError | Untrustworthy | Interrupted | NoScore
 
 
 @contextmanager

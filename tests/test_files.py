@@ -17,7 +17,7 @@ import xarray as xr
 import bayeszoo as bz
 from bayeszoo.cli import app as cli
 from bayeszoo.cli.verbs import fits as fit_verb
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NotWritten
 from bayeszoo.fit import methods_for
 from bayeszoo.foundation import writing
 from bayeszoo.report.notebook import in_python, show_in_notebooks
@@ -93,22 +93,21 @@ def raising(error):
     return to_netcdf
 
 
-NOT_WRITTEN = "what was read back is not what was written"
 ANOTHER = xr.DataTree(xr.Dataset(attrs={"readable": "and not what was to be saved"})).to_netcdf(engine=files.ENGINE)
 WRITERS = {
-    "OSError": (raising(OSError(28, "No space left on device")), OSError, "No space"),
-    "RuntimeError": (raising(RuntimeError("HDF5 gave up")), RuntimeError, "gave up"),
-    "Ctrl-C": (raising(KeyboardInterrupt()), KeyboardInterrupt, None),
-    "garbage": (lambda *_, **__: b"garbage", Exception, None),
-    "another": (lambda *_, **__: ANOTHER, OSError, NOT_WRITTEN),
+    "OSError": (raising(FileNotFoundError()), FileNotFoundError),
+    "RuntimeError": (raising(RuntimeError("HDF5 gave up")), RuntimeError),
+    "Ctrl-C": (raising(KeyboardInterrupt()), KeyboardInterrupt),
+    "garbage": (lambda *_, **__: b"garbage", NotWritten),
+    "another": (lambda *_, **__: ANOTHER, NotWritten),
 }
 
 
-@pytest.mark.parametrize(("writer", "error", "why"), WRITERS.values(), ids=WRITERS.keys())
-def test_a_write_that_fails_leaves_the_old_file(saved, fits, monkeypatch, writer, error, why):
+@pytest.mark.parametrize(("writer", "error"), WRITERS.values(), ids=WRITERS.keys())
+def test_a_write_that_fails_leaves_the_old_file(saved, fits, monkeypatch, writer, error):
     before = saved.read_bytes()
     monkeypatch.setattr(xr.DataTree, "to_netcdf", writer)
-    with pytest.raises(error, match=why):
+    with pytest.raises(error):
         bz.save(fits("nuts"), saved, overwrite=True)
     assert saved.read_bytes() == before
     assert listing(saved.parent) == ["fit.nc"]

@@ -79,7 +79,7 @@ ATTRIBUTES = {
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_an_attribute_that_is_no_fits_is_named(name, tmp_path):
-    with pytest.raises(bz.InputError, match=f"attribute {name!r}"):
+    with raises(bz.InputError, "damaged_fit", repr(name)):
         bz.load(forged(tmp_path, **{name: ATTRIBUTES[name]}))
 
 

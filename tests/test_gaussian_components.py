@@ -231,8 +231,8 @@ def test_rows_near_a_billion_lose_nothing(kind):
     assert np.allclose(moved.scatter, moments.scatter, rtol=1e-12)
 
 
-def refused(is_refused, message, error=NumericalError):
-    return pytest.raises(error, match=message) if is_refused else nullcontext()
+def refused(is_refused, error, *about):
+    return raises(error, *about) if is_refused else nullcontext()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -242,10 +242,10 @@ def test_the_likelihood_has_no_maximum_without_rows_or_spread(kind):
     with raises(NumericalError, "no_data", "2"):
         it.mle(it.statistics(ROWS, empty))
     flat = np.column_stack([Y[:, 0], np.full(len(Y), 1e9)])
-    with refused(kind != "spherical", r"do not fill 2 dimensions|is singular"):
+    with refused(kind != "spherical", NumericalError, "not_identified", "2"):
         it.mle(it.statistics({"Y": flat}, RESP))
     single = np.eye(K)[np.r_[0, 1, np.full(len(Y) - 2, 2)]]
-    with refused(kind != "tied", "component 1 is singular"):
+    with refused(kind != "tied", NumericalError, "no_maximum", "component 1"):
         it.mle(it.statistics(ROWS, single))
 
 
@@ -273,12 +273,12 @@ def test_collapse_is_seen_in_any_units(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_bad_input_is_refused(kind):
     it, of_matrices = components(kind), kind in ("full", "tied")
-    with refused(of_matrices, r"must be > D - 1 = 1|must be > 0", InputError):
+    with refused(of_matrices, InputError, "out_of_range", "D - 1 = 1"):
         GaussianComponents.of(kind, K, M, KAPPA, 1.0, PSI)
     with raises(NumericalError, "not_positive_definite"):
         it.log_density({"means": it.m, "covariances": np.zeros_like(it.psi)}, ROWS)
     few = replace(it, kappa=np.ones(K), nu=it.nu * 0 + D - 1 + 1e-6)
-    with refused(of_matrices, "cannot be drawn"):
+    with refused(of_matrices, NumericalError, "cannot_be_drawn"):
         few.rvs((50,), np.random.default_rng(0))
 
 

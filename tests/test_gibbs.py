@@ -347,7 +347,7 @@ def test_ctrl_c_keeps_the_draws_that_every_chain_has():
 
 
 def test_ctrl_c_before_every_chain_has_a_draw_keeps_nothing():
-    with pytest.raises(Interrupted, match="nothing was kept"):
+    with raises(Interrupted, "no_draws"):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, tune=10**8, reporter=Quiet(stop_after=2))
 
 
@@ -358,7 +358,7 @@ def test_ctrl_c_while_chains_are_begun_stops_those_that_have(monkeypatch):
         return ThreadPoolExecutor.submit(self, sample, chain)
 
     monkeypatch.setattr(gibbs, "ThreadPoolExecutor", type("HalfStarted", (ThreadPoolExecutor,), {"submit": submit}))
-    with pytest.raises(Interrupted, match="nothing was kept"):
+    with raises(Interrupted, "no_draws"):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, tune=10**6)
 
 
@@ -367,7 +367,7 @@ def test_what_a_chain_raises_is_raised(monkeypatch):
         raise ZeroDivisionError("in a thread")
 
     monkeypatch.setattr(TopicChain, "log_joint", property(broken))
-    with pytest.raises(ZeroDivisionError, match="in a thread"):
+    with pytest.raises(ZeroDivisionError):
         bz.fit(LDA(K=2), SMALL, "gibbs", seed=1, tune=0)
 
 

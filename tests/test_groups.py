@@ -53,7 +53,7 @@ def score_of(tree):
         theirs = az.loo(tree)
     arguments = Fit(tree).model, Fit(tree).data, Fit(tree).draws()
     if theirs.warning:  # ours refuses
-        with pytest.raises(NoScore, match="k-hat"):
+        with raises(NoScore, "pareto_shape"):
             psis(*arguments)
         return theirs, float(theirs.elpd)
     ours = psis(*arguments)

@@ -17,6 +17,7 @@ from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.errors import InputError
 from bayeszoo.inference.methods import em
 from bayeszoo.inference.methods.enumeration import Enumeration
+from tests.refusals import raises
 
 pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")  # hmmlearn
 
@@ -146,19 +147,19 @@ def test_a_class_is_checked_with_one_prior_and_with_one_of_each_state():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "code", "names"),
     [
-        (lambda: NUMBERS(m0=[1, 2, 3]), "prior mean m0 has 3 entries, but there are K=2 states; give K"),
-        (lambda: COUNTS(a=[1]), "prior shape a has 1 entries, but there are K=2 states"),
-        (lambda: NUMBERS(kappa0=[1, 0]), "prior kappa0[1] must be > 0, got 0"),
-        (lambda: NUMBERS(variances=[1, -2]), "variances must be finite and > 0, got [1, -2]"),
-        (lambda: NUMBERS(means=[1, 2, 3]), "means is 3, but there are K=2 states"),
+        (lambda: NUMBERS(m0=[1, 2, 3]), "wrong_shape", ("m0", 3, "K=2")),
+        (lambda: COUNTS(a=[1]), "wrong_shape", ("shape a", 1, "K=2")),
+        (lambda: NUMBERS(kappa0=[1, 0]), "out_of_range", ("kappa0[1]", "> 0")),
+        (lambda: NUMBERS(variances=[1, -2]), "out_of_range", ("variances", "> 0", [1, -2])),
+        (lambda: NUMBERS(means=[1, 2, 3]), "wrong_shape", ("means", 3, "K=2")),
     ],
 )
-def test_bad_fields_are_refused_in_one_line(make, message):
-    with pytest.raises(InputError, match=r"^[^\n]*$") as error:
+def test_bad_fields_are_refused_in_one_line(make, code, names):
+    with raises(InputError, code, *names) as error:
         make()
-    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_the_command_takes_numbers_by_state_without_brackets(run):

@@ -279,8 +279,7 @@ def test_a_corpus_too_large_for_its_zeros(monkeypatch):
     table = {"document": list("xy"), "word": list("ab")}
     assert read(Unigrams, table)["counts"].tolist() == [[1, 0], [0, 1]]
     monkeypatch.setattr("bayeszoo.data.inputs.words.corpus.MOST_CELLS", 3)
-    message = "2 documents x 2 words are 4 counts with their zeros, more than 3; leave words out"
-    with pytest.raises(InputError, match=f"^{message}"):
+    with raises(InputError, "too_large", "2 documents x 2 words", 4, 3):
         read(Unigrams, table)
     assert read(Topics, table).rows == 2
 

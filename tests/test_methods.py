@@ -299,25 +299,18 @@ def test_smc_sees_its_own_bias():
 
 
 @pytest.mark.parametrize(
-    ("method", "said"),
-    [
-        *(
-            (name, "the log density is not finite at the start: can the model give")
-            for name in ("advi", "fullrank_advi")
-        ),
-        ("smc", "PyMC's SMC: the likelihood is 0 at every draw of the prior: can the model give"),
-    ],
+    ("method", "code"), [("advi", "not_finite"), ("fullrank_advi", "not_finite"), ("smc", "impossible_data")]
 )
-def test_data_that_the_model_cannot_give_are_said_in_a_line(monkeypatch, method, said):
+def test_data_that_the_model_cannot_give_are_said_in_a_line(monkeypatch, method, code):
     def impossible(model, data, declare=Grouped.declare):
         with declare(model, data) as declared:
             pm.Potential("impossible", pm.math.log(declared["mu"][0] * 0))
         return declared
 
     monkeypatch.setattr(Grouped, "declare", impossible)
-    with pytest.raises(bz.NumericalError, match=r"^[^\n]*$") as caught:
+    with raises(bz.NumericalError, code) as caught:
         bz.fit(Grouped(), [0, 1, 2], method, seed=1)
-    assert str(caught.value) == f"{said} these data?"
+    assert "\n" not in str(caught.value)
 
 
 def test_fixed_draws_have_mean_zero_and_unit_covariance_and_are_normal():

@@ -196,8 +196,8 @@ def test_statistics_that_cannot_be_used_are_refused(gaussian, statistics, messag
     with pytest.raises(bz.InputError) as refused:
         bz.predictive_check(gaussian[0], statistics, replicates=8)
     assert str(refused.value).startswith(message)
-    for replicates in (0, 2.5, True, 5000):
-        with pytest.raises(bz.InputError, match="replicates"):
+    for replicates, code in ((0, "wrong_type"), (2.5, "wrong_type"), (True, "wrong_type"), (5000, "too_few_rows")):
+        with raises(bz.InputError, code, "replicates", replicates):
             bz.predictive_check(gaussian[0], replicates=replicates)
 
 

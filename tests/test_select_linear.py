@@ -111,7 +111,7 @@ def test_what_is_withheld():
         assert row["kfold_from"].startswith(f"withheld: {reason}")
         assert np.isnan(row["kfold"])
         assert row["loo_from"] == "exact"
-    with pytest.raises(score.NoScore, match="more than 5000000 observations"):
+    with raises(score.NoScore, "too_large", score.MAX_SINGLE):
         score.dealt(np.array([score.MAX_SINGLE + 1]), 10, 0)
     line = {"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]}
     for model, data, reason in (
@@ -240,8 +240,8 @@ def test_of_many_candidates_the_best_by_any_criterion_are_shown(tmp_path):
     assert "8 of 40 candidates are not shown" in figure.get_suptitle()
     assert writing.write_figure(figure, tmp_path / "many.svg").stat().st_size > 1000
     assert [path.name for path in tmp_path.iterdir()] == ["many.svg"]
-    for wrong, message in ((table.set_index("model"), "not one that select returned"), (table[:0], "no candidates")):
-        with pytest.raises(bz.InputError, match=message):
+    for wrong, code in ((table.set_index("model"), "not_a_fit"), (table[:0], "no_data")):
+        with raises(bz.InputError, code):
             bz.plot_select(wrong)
 
 

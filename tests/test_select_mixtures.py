@@ -13,6 +13,7 @@ import bayeszoo as bz
 from bayeszoo.comparison import criteria
 from bayeszoo.comparison.compare import Withheld, fit_each
 from bayeszoo.plots import select as select_plot
+from tests.refusals import raises
 
 MIXTURE = bz.find("gaussian_mixture")
 TOPICS = bz.find("multinomial_mixture")
@@ -254,12 +255,15 @@ def test_command_refuses_in_one_line(run, path, candidate, options, message):
     code, out, err = run("select", path, "-c", candidate, "--prior", "textbook", *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
-    for kind, numbers, message in (
-        (MIXTURE(), [], "the list of numbers of components is empty"),
-        (MIXTURE(), [1.5], "must be a whole number, got 1.5"),
-        (MIXTURE, [1], "got the class GaussianMixture"),
+
+
+def test_what_is_no_list_of_components_is_refused():
+    for kind, numbers, code, name in (
+        (MIXTURE(), [], "no_data", ""),
+        (MIXTURE(), [1.5], "wrong_type", 1.5),
+        (MIXTURE, [1], "no_components_field", "GaussianMixture"),
     ):
-        with pytest.raises(bz.InputError, match=message):
+        with raises(bz.InputError, code, name):
             bz.components(kind, numbers)
 
 

@@ -325,8 +325,7 @@ def test_pi_is_a_probability(pi):
 
 @pytest.mark.parametrize("method", ["nuts", "map", "mle", "advi", "laplace", "smc"])
 def test_methods_that_follow_a_density_are_not_offered(method):
-    line = f"cannot be fitted with '{method}': it has no density, as its parameters have atoms; methods: exact, gibbs"
-    with pytest.raises(InputError, match=line):
+    with raises(InputError, "method_unavailable", method, "exact, gibbs"):
         bz.fit(SpikeSlabRegression, THREE, method)
 
 

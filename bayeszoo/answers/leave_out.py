@@ -53,10 +53,10 @@ class Score(NamedTuple):
 
 
 class NoScore(ValueError):
-    """Why there is no predictive score, with the Pareto shape that is too large where that is the reason."""
+    """Why there is no predictive score: ``code`` names the reason, ``k_hat`` is a Pareto shape that is too large."""
 
-    def __init__(self, message: str, k_hat: float = math.nan) -> None:
-        self.k_hat = k_hat
+    def __init__(self, message: str, code: str = "no_score", k_hat: float = math.nan) -> None:
+        self.code, self.k_hat = code, k_hat
         super().__init__(message)
 
 
@@ -85,7 +85,7 @@ def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score
 def closed_form(model: Model, data: Values | Accumulated) -> Score:
     """Leave-one-out score with the parameters integrated out in closed form."""
     if not isinstance(model, Predictive):
-        raise NoScore("no closed form")
+        raise NoScore("no closed form", "no_closed_form")
     return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
 
 
@@ -127,7 +127,7 @@ def _repeated(model: Model, rows: Values, weights: np.ndarray) -> tuple[Values, 
     if isinstance(model, Observable) or np.all(weights <= 1):
         return rows, np.arange(len(weights))
     if weights.sum() > MAX_SINGLE:
-        raise NoScore(f"more than {MAX_SINGLE} observations")
+        raise NoScore(f"more than {MAX_SINGLE} observations", "too_large")
     counts = weights.astype(np.int64)
     return model.inputs.reordered(rows, np.repeat(np.arange(len(counts)), counts)), np.cumsum(counts) - counts
 
@@ -140,7 +140,7 @@ def _over_draws(weights: np.ndarray, parts: Parts, average: Average) -> Score:
             influence = influence + np.sum(weights[some] * (1 - np.exp(terms[some] - log_p)), axis=-1)
     largest, limit = float(np.max(k_hat)), average.k_hat_limit(influence.size)
     if not largest <= limit:  # NaN is not either
-        raise NoScore(f"k-hat {largest:.3g} (must be <= {limit:.3g})", largest)
+        raise NoScore(f"k-hat {largest:.3g} (must be <= {limit:.3g})", "pareto_shape", largest)
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
     error = average.inflation(np.array(largest)) * diagnostics.mcse(average.shares() * influence)
     return _weighted(terms, weights, float(error / weights.sum()), largest)
@@ -198,7 +198,7 @@ def k_fold(
     if predictive is None and isinstance(model, Predictive):
         predictive = model.predictive
     if predictive is None or not isinstance(model, Sufficient):
-        raise NoScore("no closed form")
+        raise NoScore("no closed form", "no_closed_form")
     rows, weights = model.inputs.observations(_kept(data))
     weights = weights.astype(np.int64)
     held = dealt(weights, folds, seed)
@@ -223,9 +223,9 @@ def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """
     total = int(weights.sum())
     if total < folds:
-        raise NoScore(f"{total} observation{'s' * (total != 1)}, fewer than {folds} folds")
+        raise NoScore(f"{total} observation{'s' * (total != 1)}, fewer than {folds} folds", "too_few_rows")
     if total > MAX_SINGLE:
-        raise NoScore(f"more than {MAX_SINGLE} observations")
+        raise NoScore(f"more than {MAX_SINGLE} observations", "too_large")
     fold = np.random.default_rng(seed).permutation(total) % folds
     cell = np.repeat(np.arange(len(weights)), weights) * folds + fold
     return np.bincount(cell, minlength=len(weights) * folds).reshape(len(weights), folds)
@@ -233,14 +233,14 @@ def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
 
 def _kept(data: object) -> Values:
     if isinstance(data, Accumulated):
-        raise NoScore(f"this needs the {data.rows} rows, and only their statistics were kept")
+        raise NoScore(f"this needs the {data.rows} rows, and only their statistics were kept", "needs_rows")
     return cast(Values, data)
 
 
 def _observations(model: Model, data: Values | Accumulated) -> tuple[Values, np.ndarray]:
     rows, weights = model.inputs.observations(_kept(data))
     if len(weights) > MAX_DISTINCT:
-        raise NoScore(f"more than {MAX_DISTINCT} distinct observations")
+        raise NoScore(f"more than {MAX_DISTINCT} distinct observations", "too_large")
     return rows, weights
 
 

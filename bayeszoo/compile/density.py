@@ -19,7 +19,7 @@ from pytensor.graph import clone_replace
 
 from bayeszoo.compile.fallback import function_of, is_out_of_range
 from bayeszoo.compile.function import Function, without_c
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NoAddress
 from bayeszoo.foundation.optimize import Gradient
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Density:
     def native(self) -> Native:
         """The log joint density of the unconstrained coordinates, and `constrain`, as nutpie calls them.
 
-        `NotImplementedError` where they have no address, for whatever reason.
+        `NoAddress` where they have none in memory, for whatever reason.
         """
         functions = self._joint, self._constrain, self.joint
         expanded = sum(int(np.prod(shape)) for shape in self.shapes.values())
@@ -161,7 +161,7 @@ class Density:
 
             return Native(*functions, self.size, expanded)
         except Exception as error:
-            raise NotImplementedError(f"no native density, {type(error).__name__}: {error}") from error
+            raise NoAddress(f"no native density, {type(error).__name__}: {error}") from error
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -161,13 +161,14 @@ class Inputs(ABC):
         Without coordinates they are checked as a table. By default masks are taken where they are this kind's own.
         """
         missing = missing or ("mask" if "mask" in self.treatments else "refuse")
-        if self.is_canonical(arrays):
-            return self._canonical(arrays, missing)
+        return self._canonical(arrays, missing) if self.is_canonical(arrays) else self._as_table(arrays, missing)
+
+    def _as_table(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         return self.parse(self.own_table(arrays, ".") or read_table(arrays), missing)
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
-        """Check arrays and coordinates, of one of the forms of the layout."""
-        raise NotImplementedError
+        """Check arrays and coordinates, of one of the forms of the layout; a kind without forms reads a table."""
+        return self._as_table(arrays, missing)
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns of a table that `parse`, with the options of `reading`, takes back to `arrays`."""

@@ -47,8 +47,8 @@ class BinaryRegression(WithFeatures):
             )
         return chosen if successes is None else {**chosen, "target": successes}
 
-    def _beside(self, column: Column) -> np.ndarray:
-        return to_counts(column)
+    def _sizes(self, columns: list[Column]) -> list[np.ndarray]:
+        return [to_counts(column) for column in columns]
 
     def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
         above = np.flatnonzero(values > sizes)
@@ -97,8 +97,8 @@ class CountRegression(WithFeatures):
         "which has levels (--levels)"
     )
 
-    def _beside(self, column: Column) -> np.ndarray:
-        return to_positive(column)
+    def _sizes(self, columns: list[Column]) -> list[np.ndarray]:
+        return [to_positive(column) for column in columns]
 
     def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
         return Outcomes(to_counts(column))

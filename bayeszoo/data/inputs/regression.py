@@ -180,7 +180,7 @@ class WithFeatures(Inputs):
         columns = [*outcome, *beside, *(feature.column for feature in features)]
         options = {**options, self.beside: beside[0].name} if beside else options
         read = [self._outcome(column, options, like) for column in outcome]
-        sizes = [self._beside(column) for column in beside]
+        sizes = self._sizes(beside)
         if read and sizes:
             self._refuse_together(outcome[0], read[0].values, sizes[0])
         arrays = [*(each.values for each in read), *sizes, *(feature.values for feature in features)]
@@ -214,9 +214,9 @@ class WithFeatures(Inputs):
             return options
         return {**options, self.beside: self.beside}
 
-    def _beside(self, column: Column) -> np.ndarray:
-        """Convert the column that belongs to the outcome."""
-        raise NotImplementedError
+    def _sizes(self, columns: list[Column]) -> list[np.ndarray]:
+        """Convert the columns that belong to the outcome, one where the kind has a `beside`; others have none."""
+        return []
 
     def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
         """Refuse outcomes that what belongs to them does not allow."""

@@ -238,7 +238,7 @@ def _sample(chains: list[GibbsChain], kept: dict[str, np.ndarray], tune: int, th
     for chain in running:
         chain.result()  # or what it raised
     if not (length := max(0, min(done) - tune) // thin):
-        raise Interrupted("stopped before every chain had a draw; nothing was kept")
+        raise Interrupted("stopped before every chain had a draw; nothing was kept", "no_draws")
     return length
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
 
-from bayeszoo.errors import InputError, Interrupted, NumericalError
+from bayeszoo.errors import InputError, Interrupted, NoAddress, NumericalError
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import (
     Check,
@@ -43,7 +43,7 @@ FLAT = "flat"
 """What nutpie calls its one variable, all parameters side by side."""
 AT_LEAST = ("diverging", "energy", "logp", "maxdepth_reached")
 """The statistics of an interrupted run, which the gate judges: all 18 would take most of the time until it is saved."""
-UNUSABLE = (ImportError, AttributeError, TypeError, NotImplementedError)
+UNUSABLE = (ImportError, AttributeError, TypeError, NotImplementedError, NoAddress)
 """Errors where a library is missing, or has another interface than the versions that bayeszoo knows."""
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
 
@@ -305,7 +305,7 @@ def _tree(trace: Any, shapes: Mapping[str, tuple[int, ...]], only: Collection[st
     """
     chains = [_columns(*batches, only=only) for batches in zip(*trace.get_arrow_trace(), strict=True)]
     if not (length := min(len(columns[FLAT]) for columns in chains)):
-        raise Interrupted("stopped before every chain had a draw; nothing was kept")
+        raise Interrupted("stopped before every chain had a draw; nothing was kept", "no_draws")
     stats = {name: np.stack([columns[name][:length] for columns in chains]) for name in chains[0]}
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
     parts = zip(shapes.items(), np.split(stats.pop(FLAT), ends, axis=-1), strict=True)
@@ -345,7 +345,7 @@ def _wait(background: Any) -> tuple[Any, bool]:
             try:
                 return background.abort(), True
             except ValueError:  # its threads had finished and their draws were being taken
-                raise Interrupted("stopped while the draws were collected; nothing was kept") from None
+                raise Interrupted("stopped while the draws were collected; nothing was kept", "not_collected") from None
         except BaseException as error:
             if type(error).__name__ != "PanicException":  # which nutpie's Rust raises past `except Exception`
                 raise

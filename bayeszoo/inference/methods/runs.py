@@ -102,7 +102,7 @@ def with_pymc(problem: Problem, settings: Settings) -> Run:
             )
         except ValueError:
             if watch.interrupted:  # no chain has a draw
-                raise Interrupted("stopped before any chain had a draw; nothing was kept") from None
+                raise Interrupted("stopped before any chain had a draw; nothing was kept", "no_draws") from None
             raise
         if watch.interrupted:
             signals.answer()

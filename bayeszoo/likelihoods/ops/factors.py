@@ -41,7 +41,7 @@ def ppca_log_likelihood(
     Of mean (D,), loadings W (D, q), whose rotations W Q have the same density, and variance sigma2 > 0, the variance of
     the noise; at one <= 0 it is NaN. The rest are the fields of `Patterns`, P patterns of observed columns, as
     ``pm.Data``: observed (P, D), n (P,), means (P, D) and scatters (P, D, D); what they hold where nothing was observed
-    does not matter. Second derivatives raise NotImplementedError.
+    does not matter. There are no second derivatives.
     """
     of_one = pt.shape_padleft(variance, 1)
     return PpcaLikelihood()(mean, loadings, of_one, pt.cast(observed, "float64"), n, means, scatters)[0]

@@ -29,7 +29,6 @@ class ZeroMeanGaussian(LogDensity):
 def zero_mean_log_density(covariance: Any, y: Any) -> Any:
     """Return the log density of y ~ N(0, covariance), shapes (n,) and (n, n), as a PyTensor scalar.
 
-    It is -inf where the covariance is not positive definite but for rounding. Second derivatives raise
-    NotImplementedError.
+    It is -inf where the covariance is not positive definite but for rounding. There are no second derivatives.
     """
     return ZeroMeanGaussian()(covariance, y)[0]

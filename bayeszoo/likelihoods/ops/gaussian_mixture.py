@@ -50,6 +50,6 @@ def gaussian_mixture_log_likelihood(weights: Any, means: Any, covariances: Any, 
     -inf where no component can give a row, NaN where a covariance is not positive definite: samplers reject both. The
     gradient in a covariance is the symmetric one, P (S_k - N_k Sigma_k) P / 2, with P the inverse of Sigma_k and S_k
     the scatter about mu_k weighted by responsibilities (Petersen and Pedersen 2012, The Matrix Cookbook, section 8.1).
-    Second derivatives raise NotImplementedError.
+    There are no second derivatives.
     """
     return GaussianMixtureLikelihood()(weights, means, covariances, Y)[0]

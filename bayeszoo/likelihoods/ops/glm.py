@@ -30,7 +30,7 @@ def glm_log_likelihood(w: Any, design: Any, outcome: Any, size: Any, link: int) 
     """Return the log density of ordered outcomes whose linear predictor is ``design @ w``, as a PyTensor scalar.
 
     Of successes of trials binomial coefficients are left out, of counts every constant is kept; ``link`` is the code in
-    `bayeszoo.likelihoods.loops.glm`. Second derivatives raise NotImplementedError.
+    `bayeszoo.likelihoods.loops.glm`. There are no second derivatives.
     """
     return GlmLikelihood()(w, design, outcome, size, np.array([link], dtype=np.int64))[0]
 
@@ -53,6 +53,6 @@ class SoftmaxLikelihood(LogDensity):
 def softmax_log_likelihood(w: Any, design: Any, codes: Any) -> Any:
     """Return the log probability of classes, proportional to exp of the rows of ``design @ w.T``, as a PyTensor scalar.
 
-    Second derivatives raise NotImplementedError.
+    There are no second derivatives.
     """
     return SoftmaxLikelihood()(w, design, codes)[0]

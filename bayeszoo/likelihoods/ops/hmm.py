@@ -5,7 +5,7 @@ and Welch: posterior probabilities of the states, and expected counts, from one 
 
 All functions take tables whose rows need not sum to one, and derivatives are with respect to each entry on its own.
 Zeros may be anywhere: the derivative at a zero is what the entry would gain, or 1e300 where that overflows. Where the
-data are impossible the log likelihood is -inf and the gradient 0. Second derivatives raise NotImplementedError.
+data are impossible the log likelihood is -inf and the gradient 0. There are no second derivatives.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytensor.tensor as pt
-from pytensor.gradient import DisconnectedType, disconnected_type
+from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph import Apply, Op
 
 UNREGISTERED: list[Exception] = []
@@ -87,11 +87,14 @@ class LogDensity(Op):
         return [[i < count] * (1 + count) for i in range(len(node.inputs))]
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
-        """Return the gradients that came with the value; they have none themselves."""
+        """Return the gradients that came with the value; they have none themselves, which `pytensor.grad` refuses."""
+        disconnected = [disconnected_type() for _ in self.data]
         if not all(isinstance(cotangent.type, DisconnectedType) for cotangent in cotangents[1:]):
-            raise NotImplementedError(f"second derivatives of {type(self).__name__} are not available")
+            parameters = list(enumerate(inputs))[: len(self.parameters)]
+            refused = (grad_not_implemented(self, i, x, "It has no second derivatives.") for i, x in parameters)
+            return [*refused, *disconnected]
         gradients = [pt.shape_padright(cotangents[0], g.type.ndim - self.value_ndim) * g for g in outputs[1:]]
-        return [*gradients, *(disconnected_type() for _ in self.data)]
+        return [*gradients, *disconnected]
 
 
 @compiled_by(LogDensity)

@@ -37,8 +37,8 @@ def lda_log_likelihood(proportions: Any, topics: Any, cells: Any) -> Any:
 
     The sum over cells of c log(theta_d . phi_w) (Blei, Ng and Jordan 2003, equation 3, given theta); multinomial
     coefficients are not in it. Where a word that occurs has probability 0 the value is -inf, never NaN, and the word
-    adds nothing to the gradient. Time O(cells x K), memory that of the cells and the gradients. Second derivatives
-    raise NotImplementedError.
+    adds nothing to the gradient. Time O(cells x K), memory that of the cells and the gradients. There are no second
+    derivatives.
     """
     return LatentDirichletLikelihood()(proportions, topics, *cells)[0]
 
@@ -67,7 +67,7 @@ def multinomial_mixture_log_likelihood(weights: Any, topics: Any, cells: Any) ->
 
     The sum over documents of logsumexp_k(log w_k + sum_v C_nv log topics_kv); multinomial coefficients are not in it. A
     word that a topic cannot give makes the topic impossible, and if all are the value is -inf, never NaN. Where a
-    weight or a probability is exactly 0 the derivative is given as 0: in softmax coordinates it is. Second derivatives
-    raise NotImplementedError.
+    weight or a probability is exactly 0 the derivative is given as 0: in softmax coordinates it is. There are no second
+    derivatives.
     """
     return MultinomialMixtureLikelihood()(weights, topics, *cells)[0]

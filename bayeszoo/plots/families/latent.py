@@ -94,7 +94,7 @@ def _chosen(whole: Decodable, frame: pd.DataFrame, state: object) -> int:
         return int(np.argmin([frame[f"smoothed[{label}]"].mean() for label in whole.states]))
     named = [str(label) for label in whole.states]
     if str(state) not in named:
-        raise InputError(f"there is no state {state!r}", "unknown_method", hint=f"the states are {', '.join(named)}")
+        raise InputError(f"there is no state {state!r}", "unknown_label", hint=f"the states are {', '.join(named)}")
     return named.index(str(state))
 
 
