@@ -86,17 +86,19 @@ def discriminants(rng: np.random.Generator) -> None:
 
 
 def text(rng: np.random.Generator) -> None:
-    """Compare 20,000 documents over 5,000 words, about 70 distinct ones in each, held with their zeros and without."""
+    """Compare 20,000 documents over 5,000 words, about 70 distinct ones in each, theirs with the zeros and without."""
     y, words = rng.integers(0, 3, 20_000), np.arange(1, 5001)
     shares = rng.gamma(1.0, 1.0, (3, 5000)) / words
     counts = np.empty((20_000, 5000))
     for k, own in enumerate(shares):
         counts[y == k] = rng.multinomial(rng.poisson(100, np.sum(y == k)), own / own.sum())
-    names = np.array([f"w{v}" for v in words])
-    rows = {"y": y, "counts": counts, "count": names, "class": np.array(list("abc"))}
+    held = sparse.csr_array(counts)
+    labels = {"word": np.array([f"w{v}" for v in words]), "class": np.array(list("abc"))}
+    cells = {"counts": held.data, "doc": np.repeat(np.arange(len(y)), np.diff(held.indptr)), "term": held.indices}
+    rows = {"y": y, "length": counts.sum(axis=1), **cells, **labels}
     model = bz.find("naive_bayes_text")()
     stats = model.statistics(rows)
-    for how, table in (("zeros held", counts), ("sparse", sparse.csr_array(counts))):
+    for how, table in (("zeros held", counts), ("sparse", held)):
         theirs = MultinomialNB()
         line(
             f"naive_bayes_text, 2e4 x 5e3, fit; theirs {how}",
@@ -107,6 +109,19 @@ def text(rng: np.random.Generator) -> None:
             f"naive_bayes_text, probabilities; theirs {how}",
             lambda: model.predictive(stats, rows).mean(),
             lambda theirs=theirs, table=table: theirs.predict_proba(table),
+        )
+    for kind in ("poisson", "negative_binomial"):
+        own = model.replaced(counts=kind)
+        line(
+            f"naive_bayes_text {kind}, fit; theirs sparse",
+            lambda own=own: own.statistics(rows),
+            lambda: theirs.fit(held, y),
+        )
+        known = own.statistics(rows)
+        line(
+            f"naive_bayes_text {kind}, probabilities",
+            lambda own=own, known=known: own.predictive(known, rows).mean(),
+            lambda: theirs.predict_proba(held),
         )
 
 

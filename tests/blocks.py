@@ -8,6 +8,7 @@ import pytest
 
 from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical, Categoricals
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
+from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.tables import Tables
@@ -55,6 +56,11 @@ def events(rng, axes):
     return block, {"x": rng.poisson(2.0, N), "exposure": rng.uniform(0.5, 2.0, N)}
 
 
+def failures(rng, axes):
+    block = NegativeBinomial(("chance",), "x", numbers(rng, axes), numbers(rng, axes), size=1.5, exposure="exposure")
+    return block, {"x": rng.poisson(2.0, N), "exposure": rng.uniform(0.5, 2.0, N)}
+
+
 def both(rng, axes):
     values = rng.normal(size=axes), *(numbers(rng, axes) for _ in range(3))
     return Normal(("mean", "variance"), "x", *values), {"x": rng.normal(1.0, 2.0, N)}
@@ -98,6 +104,7 @@ MADE = {
         "yes or no": yes_no,
         "trials": trials,
         "events": events,
+        "failures": failures,
     },
     **{"mean and variance": both, "mean and precision": mean_and_precision},
     **{"mean known": mean_known, "variance known": variance_known},

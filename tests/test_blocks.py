@@ -24,6 +24,7 @@ from tests.blocks import (
     each_case,
     events,
     expectation_error,
+    failures,
     ones,
     same,
     some,
@@ -128,8 +129,8 @@ def test_pairs_sum_to_the_permuted_density(kind, axes):
 
 
 MISSING = {
-    **{"codes": -1, "tables": -1, "yes or no": -1, "trials": -1, "events": -1, "mean and variance": np.nan},
-    **{"mean known": np.nan, "variance known": np.nan, "mean and precision": np.nan},
+    **{"codes": -1, "tables": -1, "yes or no": -1, "trials": -1, "events": -1, "failures": -1},
+    **{"mean and variance": np.nan, "mean and precision": np.nan, "mean known": np.nan, "variance known": np.nan},
 }
 
 
@@ -195,6 +196,9 @@ def test_densities_are_scipys():
     assert block.logpdf({"rate": 1.3}) == pytest.approx(stats.gamma(block.a, scale=1 / block.b).logpdf(1.3), rel=1e-12)
     mass = stats.poisson(1.3 * rows["exposure"]).logpmf(rows["x"])
     np.testing.assert_allclose(block.log_density({"rate": 1.3}, rows), mass, rtol=1e-11)
+    block, rows = failures(rng, ())
+    mass = stats.nbinom(1.5 * rows["exposure"], 0.3).logpmf(rows["x"])
+    np.testing.assert_allclose(block.log_density({"chance": 0.3}, rows), mass, rtol=1e-11)
     block, rows = both(rng, ())
     of_variance = stats.invgamma(block.a, scale=block.b).logpdf(1.7)
     of_mean = stats.norm(block.m, math.sqrt(1.7 / block.kappa)).logpdf(0.4)

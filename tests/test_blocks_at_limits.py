@@ -10,6 +10,7 @@ from scipy import stats
 
 from bayeszoo.distributions.conjugate import categorical
 from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical, Categoricals
+from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.tables import Tables
@@ -37,6 +38,8 @@ def rows_given(block, params, rows, rng):
         return {"x": drawn if rows["x"].ndim == 2 else drawn.argmax(axis=1)}
     if isinstance(block, Tables):
         return {"x": np.column_stack([rng.choice(own, N, p=values[0][list(own)]) for own in block.tables])}
+    if isinstance(block, NegativeBinomial):
+        return {**rows, "x": rng.negative_binomial(block.size * rows["exposure"], values[0])}
     if isinstance(block, Bernoulli):
         return {**rows, "x": rng.binomial(rows.get("trials", np.ones(N, int)), values[0])}
     if isinstance(block, Poisson):

@@ -2,16 +2,19 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 from bayeszoo.distributions.conjugate.categorical import Categorical
-from bayeszoo.distributions.conjugate.columns import Columns
+from bayeszoo.distributions.conjugate.columns import Columns, SparseColumns
 from bayeszoo.distributions.conjugate.law import Known
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
+from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.product import Features, Several
 from bayeszoo.distributions.conjugate.tables import Tables
+from bayeszoo.errors import InputError
+from tests.refusals import raises
 
 RNG = np.random.default_rng(11)
 N, K, C = 15, 3, 2
@@ -137,3 +140,36 @@ def test_predictive_densities_are_scipys(rows):
     mass = stats.nbinom(gamma.a, gamma.b / (1 + gamma.b)).logpmf(np.nan_to_num(counts))
     expected = np.where(np.isnan(counts), 0.0, mass).sum(axis=-1)
     np.testing.assert_allclose(EVENTS.log_predictive(rows), expected, rtol=1e-10)
+
+
+SPARSE = {
+    "poisson": Poisson(("rate",), "counts", part(), part(), "length"),
+    "negative binomial": NegativeBinomial(("chance",), "counts", part(), part(), size=0.7, exposure="length"),
+}
+
+
+@pytest.mark.parametrize("block", SPARSE.values(), ids=SPARSE)
+def test_sparse_columns_are_each_column_with_its_zeros(block):
+    law, counts = SparseColumns(block), RNG.poisson(0.6, (N, C)) * 1.0
+    counts[:, 0] = 0
+    counts[:, 1] += 1
+    rows = {"counts": sparse.csr_array(counts), "length": RNG.choice([0.5, 1.0, 2.5], N)}
+    columns = [{"counts": counts[:, c], "length": rows["length"]} for c in range(C)]
+    weights, params = RNG.uniform(0.2, 2.0, (N, K)), block.rvs((4,), RNG)
+    sums = law.statistics(rows, weights)
+    each = [block[:, c].statistics(own, weights) for c, own in enumerate(columns)]
+    evidence = sum(block[:, c].log_evidence(own) for c, own in enumerate(each))
+    np.testing.assert_allclose(law.log_evidence(sums), evidence, rtol=1e-11)
+    at = [{name: values[..., c] for name, values in params.items()} for c in range(C)]
+    density = sum(block[:, c].log_density(at[c], own) for c, own in enumerate(columns))
+    np.testing.assert_allclose(law.log_density(params, rows), density, rtol=1e-11)
+    for step in ("log_predictive", "expected_log_density"):
+        expected = sum(getattr(block[:, c], step)(own) for c, own in enumerate(columns))
+        np.testing.assert_allclose(getattr(law, step)(rows), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("block", SPARSE.values(), ids=SPARSE)
+def test_counts_without_exposure_are_refused(block):
+    rows = {"counts": sparse.csr_array(np.ones((2, C))), "length": np.array([1.0, 0.0])}
+    with raises(InputError, "events_without_exposure"):
+        SparseColumns(block).statistics(rows, np.ones((2, K)))

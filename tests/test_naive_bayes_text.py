@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
 import bayeszoo as bz
 from bayeszoo.answers.averages import CLOSED_FORM
+from bayeszoo.contract.check import check
 from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.model.fields import moved
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
@@ -106,7 +109,7 @@ def test_an_empty_document_has_the_shares_and_is_remarked():
     shares = (np.bincount(CODES) + 1) / (len(CODES) + 2)
     np.testing.assert_allclose(frame[["p[a]", "p[b]"]].iloc[0], shares, rtol=1e-12)
     data = bz.read(TEXT, new, new=True, like=bz.read(TEXT, table(), target="author"))
-    assert any("(row 1)" in note for note in data.notes)
+    assert any("1 empty document: 1" in note for note in data.notes)
 
 
 def test_long_documents_are_not_taken_for_unlike_ones():
@@ -130,7 +133,7 @@ def test_words_without_counts_keep_odds_finite_but_not_by_maximum_likelihood():
 def test_evidences_of_many_documents_are_taken_some_at_a_time(monkeypatch):
     law = Categorical(("theta",), "counts", np.array([[0.5, 1.0, 1.5, 2.0], [1.0, 1.0, 1.0, 1.0]]))
     whole = law.log_predictive({"counts": COUNTS})
-    monkeypatch.setattr("bayeszoo.distributions.conjugate.categorical._CELLS", 24)
+    monkeypatch.setattr("bayeszoo.distributions.dirichlet._CELLS", 24)
     np.testing.assert_array_equal(law.log_predictive({"counts": COUNTS}), whole)
     assert law.log_predictive({"counts": COUNTS[:0]}).shape == (0, 2)
 
@@ -147,9 +150,205 @@ def test_an_update_is_the_fit_of_all_documents():
 
 def test_words_may_be_as_frequent_as_others():
     rows = {"author": [*"abababab"], "u": [*range(8)], "v": [1] * 8, "w": [1] * 8}
-    data = bz.read(TEXT, rows, target="author", features=["u", "v", "w"])
-    assert data["count"].tolist() == ["u", "v", "w"]
-    assert len(bz.read(TEXT, {**rows, "u": [3] * 8}, target="author")["count"]) == 3
+    data = bz.read(TEXT, rows, target="author", columns=["u", "v", "w"])
+    assert data["word"].tolist() == ["u", "v", "w"]
+    assert len(bz.read(TEXT, {**rows, "u": [3] * 8}, target="author")["word"]) == 3
+
+
+KNOWN = pd.read_csv(FOLDER / "federalist_words.csv")
+TEXTS = pd.read_csv(FOLDER / "federalist.csv.gz")
+
+
+def papers(of):
+    """The 74 words of papers, with their lengths in thousands of words."""
+    thousands = TEXTS["text"].str.count(r"\b\w+\b").to_numpy() / 1000
+    table = KNOWN.assign(length=thousands[KNOWN["paper"] - 1])
+    return table[table["author"].isin(of)].drop(columns="paper")
+
+
+def of_counts(counts, **fields):
+    """An exact fit of the papers of known authors, who are as probable before, with their lengths."""
+    words = [name for name in KNOWN if name not in ("paper", "author")]
+    known = papers(["hamilton", "madison"])
+    data = bz.read(TEXT, known, target="author", length="length", columns=words)
+    return bz.fit(TEXT(alpha=1e9, counts=counts, **fields), data, "exact")
+
+
+def test_mosteller_and_wallace_by_poisson_and_negative_binomial_counts():
+    """Both give all twelve to Madison; negative binomial counts are far more probable, and their odds are half."""
+    disputed = papers(["hamilton or madison"]).drop(columns="author")
+    trees = {"poisson": of_counts("poisson"), "negative_binomial": of_counts("negative_binomial", size=5)}
+    nats = {name: log_odds(bz.classify(tree, disputed)) for name, tree in trees.items()}
+    assert all((odds > 0).all() for odds in nats.values())
+    assert [round(odds.min(), 1) for odds in nats.values()] == [0.9, 1.1]
+    assert [round(odds.max(), 1) for odds in nats.values()] == [38.4, 24.3]
+    for tree in trees.values():
+        assert bz.classify(tree, leave_one_out=True).attrs["loss_of_one"] == 0
+    evidence = [Fit(tree).facts["log_evidence"] for tree in trees.values()]
+    assert evidence[1] - evidence[0] == pytest.approx(1015.5, abs=0.1)
+
+
+def test_how_often_may_occurs_in_262_blocks():
+    """Mosteller and Wallace 1964, by blocks of 200 words: the evidence is highest near the likeliest size."""
+    times = np.repeat(np.arange(7), [156, 63, 29, 8, 4, 1, 1])
+    best = scipy.optimize.minimize_scalar(
+        lambda size: -scipy.stats.nbinom.logpmf(times, size, size / (size + times.mean())).sum(),
+        bounds=(0.1, 10),
+        method="bounded",
+    )
+    # `upon` stands for all other words, of which each block has one, and the classes for two halves of the blocks
+    rows = pd.DataFrame({"half": np.arange(262) % 2, "may": times, "upon": 1})
+    evidence = {}
+    data = bz.read(TEXT, rows.assign(length=1), target="half", columns=["may", "upon"], length="length")
+    for size in (0.4, 0.8, best.x, 1.8, 3.6):
+        model = TEXT(counts="negative_binomial", size=size)
+        law, stats = model.block(model.statistics(data)).law, model.statistics(data).parts[1]
+        evidence[size] = law.block.log_evidence(stats)[:, 0].sum()
+    poisson = TEXT(counts="poisson")
+    of_rates = poisson.block(poisson.statistics(data)).law.block
+    assert best.x == pytest.approx(1.19, abs=0.01)
+    assert max(evidence, key=evidence.get) == best.x
+    assert evidence[best.x] - of_rates.log_evidence(poisson.statistics(data).parts[1])[:, 0].sum() > 5
+
+
+LENGTHS = np.where(np.arange(30) % 3, 2.0, 1.0)
+
+
+def counted(counts, codes=CODES, lengths=LENGTHS):
+    return table(counts, codes).assign(pages=lengths)
+
+
+@pytest.mark.parametrize("counts", ["poisson", "negative_binomial"])
+def test_odds_and_evidence_of_counts_are_scipys(counts):
+    a, b, size = np.array([0.5, 1.0, 1.5, 2.0]), 0.8, 3.0
+    words = {"target": "author", "length": "pages", "columns": WORDS}
+    model = TEXT(counts=counts, a=a.tolist(), b=b, size=size)
+    tree = bz.fit(model, bz.read(TEXT, counted(COUNTS), **words), "exact")
+    new, long = np.array([[0, 0, 0, 0], [3, 0, 9, 1], [50, 0, 0, 2]]), np.array([1.0, 3.0, 40.0])
+    ours = log_odds(bz.classify(tree, counted(new, np.zeros(3, dtype=int), long).drop(columns="author")))
+
+    def log_mass(k, y, length, rows):
+        events, exposure = COUNTS[rows][CODES[rows] == k].sum(axis=0), LENGTHS[rows][CODES[rows] == k].sum()
+        if counts == "poisson":
+            return scipy.stats.nbinom.logpmf(y, a + events, (b + exposure) / (b + exposure + length)).sum()
+        return scipy.stats.betanbinom.logpmf(y, size * length, size * (b + exposure), a + events).sum()
+
+    all_rows, alpha = np.arange(30), 1 + np.bincount(CODES)
+    expected = [
+        np.log(alpha[1] / alpha[0]) + log_mass(1, y, length, all_rows) - log_mass(0, y, length, all_rows)
+        for y, length in zip(new, long, strict=True)
+    ]
+    np.testing.assert_allclose(ours, expected, rtol=1e-9)
+    total = sum(
+        log_mass(CODES[i], COUNTS[i], LENGTHS[i], all_rows[:i]) + np.log((1 + np.sum(CODES[:i] == CODES[i])) / (2 + i))
+        for i in range(30)
+    )
+    assert Fit(tree).facts["log_evidence"] == pytest.approx(total, rel=1e-11)
+    left_out = bz.classify(tree, leave_one_out=True)
+    others = np.delete(all_rows, 4)
+    shares = np.log((1 + np.bincount(CODES[others])) / 31)
+    alone = [shares[k] + log_mass(k, COUNTS[4], LENGTHS[4], others) for k in range(2)]
+    assert log_odds(left_out)[4] == pytest.approx(alone[1] - alone[0], rel=1e-9)
+
+
+def test_large_sizes_are_poisson_counts():
+    poisson = log_odds(bz.classify(fitted(table(), counts="poisson")))
+    nearly = log_odds(bz.classify(fitted(table(), counts="negative_binomial", size=1e7)))
+    np.testing.assert_allclose(nearly, poisson, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("counts", ["poisson", "negative_binomial"])
+def test_contract_of_other_counts(counts):
+    base = TEXT(counts=counts)
+    model = moved(base, base.sizes(base.simulate(np.random.default_rng(0), 1)[1]))
+    failed = [str(each) for each in check(model, sampler=False) if not each.passed]
+    assert not failed
+
+
+def test_words_of_an_explanation_add_up():
+    tree = fitted(table(), counts="poisson")
+    said = bz.explain(tree, row=3)
+    assert said["log_odds"].sum() == pytest.approx(said.attrs["log_odds"], rel=1e-12)
+    assert dict(zip(said.index, said["value"], strict=True))["w"] == str(COUNTS[2, 2])
+
+
+def test_forms_that_do_not_compare_are_refused():
+    data = bz.read(TEXT, table(), target="author")
+    with raises(bz.InputError, "not_comparable"):
+        bz.select([TEXT(), TEXT(counts="poisson")], data)
+    assert len(bz.select([TEXT(counts="negative_binomial", size=2.0), TEXT(counts="poisson")], data)) == 2
+
+
+LETTERS = ["win money now", "money money prize now", "see you at lunch", "lunch at noon you say", "win a prize"]
+KINDS = ["spam", "spam", "mail", "mail", "spam"]
+
+
+def test_texts_with_a_class_are_scikit_learns(tmp_path):
+    file = tmp_path / "letters.csv"
+    pd.DataFrame({"kind": KINDS, "text": LETTERS}).to_csv(file, index=False)
+    words = CountVectorizer().fit(LETTERS)
+    theirs = MultinomialNB(class_prior=np.array([3.0, 4.0]) / 7).fit(words.transform(LETTERS), KINDS)
+    expected = theirs.predict_proba(words.transform(["money", "lunch"]))
+    for source, options in ((file, {"target": "kind"}), ((LETTERS, KINDS), {})):
+        data = bz.read(TEXT, source, **options)
+        assert data["word"].tolist() == words.get_feature_names_out().tolist()
+        ours = bz.classify(bz.fit(TEXT(), data, "exact"), {"text": ["money", "lunch"]})
+        np.testing.assert_allclose(ours[["p[mail]", "p[spam]"]], expected, rtol=1e-12)
+        new = bz.read(TEXT, {"text": ["money for my lunch"]}, new=True, like=data)
+        assert "2 of 4 words are not in the vocabulary of the fit and are left out (50.0%)" in new.notes
+    table = words.transform(LETTERS)
+    data = bz.read(TEXT, (table, KINDS))
+    ours = bz.classify(bz.fit(TEXT(), data, "exact"), words.transform(["money", "lunch"]))
+    np.testing.assert_allclose(ours[["p[mail]", "p[spam]"]], expected, rtol=1e-12)
+
+
+def test_texts_triplets_and_a_table_of_counts_are_the_same_documents():
+    words = CountVectorizer().fit(LETTERS)
+    counts = words.transform(LETTERS).toarray()
+    wide = pd.DataFrame(counts, columns=words.get_feature_names_out()).assign(y=KINDS)
+    doc, term = np.nonzero(counts)
+    long = pd.DataFrame(
+        {
+            "document": doc,
+            "word": words.get_feature_names_out()[term],
+            "count": counts[doc, term],
+            "y": np.array(KINDS)[doc],
+        }
+    )
+    every = [bz.read(TEXT, source) for source in ({"text": LETTERS, "y": KINDS}, wide, long)]
+    assert len({data.digest for data in every}) == 1
+    again = bz.read(TEXT, TEXT.inputs.table(every[0]), **TEXT.inputs.reading(every[0]))
+    assert again.digest == every[0].digest
+
+
+def test_rows_dropped_and_row_numbers_are_those_of_the_table():
+    frame = pd.DataFrame(
+        {"y": ["spam", None, "mail", "mail", "spam"], "text": [LETTERS[0], *LETTERS[1:3], None, LETTERS[4]]}
+    )
+    data = bz.read(TEXT, frame, missing="drop")
+    assert data.numbers.tolist() == [1, 3, 5]
+    assert bz.classify(bz.fit(TEXT(), data, "exact")).index.tolist() == [1, 3, 5]
+
+
+REFUSED_TEXTS = {
+    "a word of the fit lacks": ({"u": [1], "v": [2], "w": [3]}, {}, "missing_column"),
+    "another class": ({"author": ["c"], **{word: [1] for word in WORDS}}, {}, "unknown_label"),
+    "no word of the fit": ({"text": ["nothing here"]}, {"text": "text"}, "unknown_label"),
+    "a negative length": ({**{word: [1] for word in WORDS}, "n": [-1]}, {"length": "n"}, "out_of_range"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_TEXTS)
+def test_new_documents_that_are_refused(name):
+    rows, options, code = REFUSED_TEXTS[name]
+    with raises(bz.InputError, code):
+        bz.classify(fitted(table()), rows, **options)
+
+
+def test_rows_of_one_document_that_are_of_two_classes_are_refused():
+    rows = {"document": ["a", "a", "b"], "word": ["u", "v", "u"], "y": ["spam", "mail", "mail"]}
+    with raises(bz.InputError, "conflicting_options"):
+        bz.read(TEXT, rows)
 
 
 REFUSED = {

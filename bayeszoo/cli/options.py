@@ -99,7 +99,11 @@ class TableOptions:
         None
     )
     target: Annotated[
-        str | None, _help("Column of the outcome of a regression, of the class, or of the symbol a transition ends in.")
+        str | None,
+        Parameter(
+            name=("--target", "--class"),
+            help="Column of the outcome of a regression, of the class, or of the symbol a transition ends in.",
+        ),
     ] = None
     features: Annotated[str | None, _help("Comma-separated feature columns; by default all other columns.")] = None
     levels: Annotated[
@@ -122,6 +126,7 @@ class TableOptions:
     text: Annotated[str | None, _help("Column of raw text, one document a row.")] = None
     document: Annotated[str | None, _help("Column of the names of documents.")] = None
     word: Annotated[str | None, _help("Column of words; goes with --document and, optionally, --count.")] = None
+    length: Annotated[str | None, _help("Column of how long each document is; by default the number of words.")] = None
     item: Annotated[str | None, _help("Column of the items that are rated.")] = None
     rater: Annotated[str | None, _help("Column of who rates.")] = None
     label: Annotated[str | None, _help("Column of the label that the rater gives.")] = None

@@ -217,6 +217,12 @@ def require_same_density(models: Mapping[str, Model]) -> None:
             "not_comparable",
             hint="bayeszoo.classify gives the classes of either",
         )
+    of = {name: model.density_of for name, model in models.items() if isinstance(model, Classifies)}
+    if len({*of.values()}) > 1:
+        first, other = next(iter(of)), next(name for name in of if of[name] != next(iter(of.values())))
+        why = f"{first} scores {of[first] or 'the features'}, {other} {of[other] or 'the features'}"
+        hint = "bayeszoo classify --leave-one-out scores the classes of either"
+        raise InputError(f"{why}: the scores are not comparable", "not_comparable", hint=hint)
 
 
 def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:

@@ -105,7 +105,7 @@ def chain_rule(case: Case) -> Check:
 
 def normalization(case: Case) -> Check:
     """L1d: the evidence of all possible data sets of a few observations sums to one."""
-    model, sets = case.model, case.model.inputs.possible(case.data)
+    model, sets = case.model, case.model.possible(case.data)
     evidence = (exact_evidence(model, data) + model.log_coefficient(data) for data in sets)
     return at_most("evidence sums to one", abs(math.fsum(math.exp(value) for value in evidence) - 1), 1e-10)
 

@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import Field, fields, replace
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -226,6 +226,10 @@ class Model(ABC):
     def hazards(self, stats: Any) -> list[Check]:
         """Check what draws cannot see, such as several modes; every fit by sampling or approximation is held to it."""
         return []
+
+    def possible(self, data: Values) -> Iterator[Values] | None:
+        """Go through every data set of a few observations with the labels of ``data``, or None: they have no end."""
+        return self.inputs.possible(data)
 
     def excerpt(self, data: Values) -> Values:
         """Return a part of large data, on which the contract is checked."""

@@ -57,6 +57,11 @@ class Classifies(Observable, family=True):
     has_comparable_rows: ClassVar[bool] = True
     """Whether densities of features compare from row to row; those of documents of different lengths do not."""
 
+    @property
+    def density_of(self) -> str:
+        """What the density of features is of, where one model has several kinds: others do not compare with it."""
+        return ""
+
     def views(self) -> frozenset[View]:
         """Show whether probabilities of classes came true."""
         return super().views() | {View.CLASSES}

@@ -13,10 +13,7 @@ from bayeszoo.model.capabilities import Sufficient
 
 def equal_rows(model: Model, data: Values) -> list[np.ndarray]:
     """Return the places of each group of equal rows, the first of each group first."""
-    arrays = (np.asarray(values) for name, values in data.items() if name not in model.inputs.coords)
-    columns = [values.reshape(len(values), -1) for values in arrays]
-    _, place = np.unique(np.hstack(columns), axis=0, return_inverse=True)
-    place = np.ravel(place)
+    place = model.inputs.alike(data)
     return np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
 
 

@@ -288,8 +288,8 @@ def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
 @cache
 def kind_over(of: type[ClosedForm[Any]]) -> type[Over]:
     """Return the class of models of a class with some fields as parameters."""
-    names = ("inputs", "dims", "examples", "nonnegative", "probabilities")
-    steps = {"of": of, "outer": {}, **{name: getattr(of, name) for name in names}}
+    names = ("inputs", "examples", "nonnegative", "probabilities")
+    steps = {"of": of, "outer": {}, "dims": {}, **{name: getattr(of, name) for name in names}}
     return dataclass(frozen=True)(type(f"Over{of.__name__}", (Over,), {**steps, "__module__": of.__module__}))
 
 

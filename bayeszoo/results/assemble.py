@@ -184,7 +184,9 @@ def _variables(
         arrays[name] = xr.DataArray(value, dims=(*leading, *own))
     used = {dim for array in arrays.values() for dim in array.dims}
     dataset = xr.Dataset(arrays, coords={name: list(labels) for name, labels in (coords or {}).items() if name in used})
-    counted = [dim for dim in leading if dim in dataset.sizes and dim != "row"]  # ten million labels say nothing
+    counted = [
+        dim for dim in leading if dim in dataset.sizes and dim not in ("row", "entry")
+    ]  # ten million labels say nothing
     return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in counted})
 
 
@@ -199,7 +201,10 @@ def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset
     outcome, labels = inputs.outcome(data), {name: data[name] for name in inputs.coords}
     observed = {name: values for name, values in data.items() if values is outcome}
     constants = {name: values for name, values in data.items() if values is not outcome and name not in labels}
-    constant = _variables(constants, ("row",), inputs.dims, labels).assign_coords(labels)
+    entries = {name: values for name, values in constants.items() if name in inputs.entries}
+    of_rows = {name: values for name, values in constants.items() if name not in entries}
+    constant = _variables(of_rows, ("row",), inputs.dims, labels).assign_coords(labels)
+    constant = constant.merge(_variables(entries, ("entry",), inputs.dims))
     outcomes = _variables(observed, ("row",), inputs.dims, labels)
     if data.row_numbers is not None:
         outcomes = outcomes.assign_coords(row=data.row_numbers)

@@ -8,7 +8,8 @@ How it looks: Probabilities of long documents are 0 or 1 to many digits, also wh
 right decisions is usually good, so that only calibration and the log score of documents left out show it.
 
 What to do: Look at `bayeszoo classify FIT --leave-one-out`. Trust the order of the log odds, not their size. Enter
-whether a word occurs rather than how often, with naive_bayes, or give logistic_regression the rates of some words.
+whether a word occurs rather than how often, with naive_bayes, or take `counts="negative_binomial"` with the `size` of
+the highest evidence: rates of words then vary from document to document, and the log odds are smaller.
 """
 
 import numpy as np

@@ -88,7 +88,7 @@ def _explained(model: Model, row: Any, terms: Mapping[str, np.ndarray], classes:
     total = log_density.sum(axis=0)
     best, second = np.argsort(-total, kind="stable")[:2]
     odds = log_density[:, best] - log_density[:, second]
-    cells = {name: values[0] for name, values in model.inputs.table(row).items()}
+    cells = model.inputs.features_of(row)
     columns = {"value": [_text(cells[name]) if name in cells else "" for name in terms], "log_odds": odds}
     columns |= {f"log_density[{label}]": log_density[:, k] for k, label in enumerate(classes)}
     order = np.concatenate([[0], 1 + np.argsort(-np.abs(odds[1:]), kind="stable")])

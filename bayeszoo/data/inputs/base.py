@@ -86,6 +86,9 @@ class Inputs(ABC):
     row_names: str | None = None
     """The coordinate that names the rows, if there is one; all others label other axes."""
 
+    entries: tuple[str, ...] = ()
+    """Arrays with several entries a row, as a document has words: their first axis is not that of the rows."""
+
     layout: Layout = Layout()
     """Coordinates, axes and codes of the canonical arrays."""
 
@@ -212,6 +215,16 @@ class Inputs(ABC):
     def without(self, arrays: Arrays, row: int) -> dict[str, np.ndarray]:
         """Return all rows but one."""
         return self.reordered(arrays, np.delete(np.arange(self.size(arrays)), row))
+
+    def alike(self, arrays: Arrays) -> np.ndarray:
+        """Return a number for each row, the same for equal rows."""
+        values = (np.asarray(values) for name, values in arrays.items() if name not in self.coords)
+        _, place = np.unique(np.hstack([v.reshape(len(v), -1) for v in values]), axis=0, return_inverse=True)
+        return np.ravel(place)
+
+    def features_of(self, arrays: Arrays) -> dict[str, Any]:
+        """Return the values of the first row by name, as the user's table has them."""
+        return {name: values[0] for name, values in self.table(arrays).items()}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Put the labels of the coordinate `axis` in the order of `permutation`: the same data in other codes.

@@ -105,9 +105,13 @@ class ClassRegression(WithFeatures):
         named = super().reading(arrays)
         if not self.has_outcome(arrays):
             return named
-        labels = arrays[CLASS].tolist()
-        occur = in_order(arrays[CLASS][np.unique(arrays[self.name])].tolist())
-        return named if labels == occur else {**named, CLASSES: labels}
+        return named | named_classes(arrays, self.name)
+
+
+def named_classes(arrays: Arrays, name: str) -> dict[str, list[str]]:
+    """Return the option that names all classes, unless those that occur are all, in order."""
+    labels = arrays[CLASS].tolist()
+    return {} if labels == in_order(arrays[CLASS][np.unique(arrays[name])].tolist()) else {CLASSES: labels}
 
 
 def alphabet_of(options: Mapping[str, Any], like: Arrays | None) -> Alphabet:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayeszoo.data.inputs.base import Arrays, Layout, Parsed, columns_of
-from bayeszoo.data.inputs.classed import CLASS, CLASSES, alphabet_of, classes_of, trimmed
-from bayeszoo.data.inputs.labels import checked_codes, checked_labels, in_order, label_array
+from bayeszoo.data.inputs.classed import CLASS, CLASSES, alphabet_of, classes_of, named_classes, trimmed
+from bayeszoo.data.inputs.labels import checked_codes, checked_labels, label_array
 from bayeszoo.data.inputs.mixed import Mixed
 from bayeszoo.data.inputs.mixed_arrays import AXES, LEVELS, levels_by_feature
 from bayeszoo.data.inputs.regression import free_name
@@ -137,10 +137,8 @@ class Labelled(Mixed):
         if not self.has_outcome(arrays):
             return super()._named(arrays)
         target = free_name(self.name, [name for kind in self.kinds for name in arrays[AXES[kind]].tolist()])
-        labels = arrays[CLASS].tolist()
-        occur = in_order(arrays[CLASS][np.unique(arrays[self.name])].tolist())
-        named = {"target": target} if target != self.name else {}
-        return named | ({CLASSES: labels} if labels != occur else {}) | super()._named(arrays)
+        named: dict[str, Any] = {"target": target} if target != self.name else {}
+        return named | named_classes(arrays, self.name) | super()._named(arrays)
 
     def has_outcome(self, arrays: Arrays) -> bool:
         """Say whether the rows hold their class."""

@@ -19,8 +19,6 @@ from bayeszoo.distributions.statistics.counts import Counts, Trials
 
 WEAK = 1e5
 """Sum of concentrations below which the textbook's formulas, which take a third of the time, keep ten digits."""
-_CELLS = 2**22
-"""Rows times categories times laws that are computed at a time."""
 
 
 def counts_by(places: np.ndarray, codes: np.ndarray, size: int, categories: int) -> np.ndarray:
@@ -46,7 +44,7 @@ def _normalized_length(counts: np.ndarray) -> float:
 class Categorical(Block[Counts]):
     """Codes of V categories (n,), -1 where missing, or rows of counts (n, V); p ~ Dirichlet(alpha), (*axes, V).
 
-    The posterior is Dirichlet(alpha + counts). Densities are of the ordered observations.
+    Counts may be a sparse array. The posterior is Dirichlet(alpha + counts). Densities are of the ordered observations.
     """
 
     alpha: np.ndarray
@@ -64,6 +62,11 @@ class Categorical(Block[Counts]):
     @cached_property
     def _is_weak(self) -> bool:
         return bool(self.alpha.sum(axis=-1).max(initial=0.0) < WEAK)
+
+    def _of(self, rows: Values) -> Any:
+        """Return the codes, or the counts, which may be a sparse array."""
+        column = rows[self.column]
+        return column if scipy.sparse.issparse(column) else np.asarray(column)
 
     @property
     def free_parameters(self) -> int:
@@ -87,29 +90,31 @@ class Categorical(Block[Counts]):
 
     def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
         """Count each category."""
-        column, V, axes = np.asarray(rows[self.column]), self.alpha.shape[-1], weights.shape[1:]
+        column, V, axes = self._of(rows), self.alpha.shape[-1], weights.shape[1:]
         flat = weights.reshape(len(weights), math.prod(axes)).T
         counts = flat @ column if column.ndim == 2 else [np.bincount(column + 1, own, V + 1)[1:] for own in flat]
         return Counts(np.reshape(counts, (*axes, V)))
 
     def statistics_by(self, codes: np.ndarray, rows: Values) -> Counts:
         """Count each category in each place along the one axis, -1 where none: of codes (n,) faster than by weights."""
-        column = np.asarray(rows[self.column])
+        column = self._of(rows)
         if column.ndim == 2:
             return super().statistics_by(codes, rows)
         return Counts(counts_by(codes, column, *self.alpha.shape))
 
     def each(self, rows: Values) -> Counts:
         """Return a count of 1 of each row's category, or a row's counts."""
-        column, V = np.asarray(rows[self.column]), self.alpha.shape[-1]
-        counts = column if column.ndim == 2 else np.eye(V + 1)[column + 1][:, 1:]
-        return Counts(counts.reshape(len(column), *(1,) * len(self.axes), V))
+        column, V = self._of(rows), self.alpha.shape[-1]
+        counts = np.eye(V + 1)[column + 1][:, 1:] if column.ndim == 1 else column
+        counts = counts.toarray() if scipy.sparse.issparse(counts) else counts
+        return Counts(counts.reshape(len(counts), *(1,) * len(self.axes), V))
 
     def _of_rows(self, log_p: np.ndarray, rows: Values) -> np.ndarray:
         """Return the sums of log probabilities (..., *axes, V) over the observations of each row, (..., n, *axes)."""
-        column = np.asarray(rows[self.column])
+        column = self._of(rows)
         if column.ndim == 2:
-            seen = np.where(np.isneginf(log_p), dirichlet.LEAST_LOG, log_p) @ column.T.astype(np.float64)
+            finite = np.where(np.isneginf(log_p), dirichlet.LEAST_LOG, log_p)
+            seen = (column @ finite.reshape(-1, log_p.shape[-1]).T).T.reshape(*log_p.shape[:-1], -1)
             return np.moveaxis(np.where(seen > dirichlet.LEAST_LOG / 2, seen, -np.inf), -1, -1 - len(self.axes))
         return np.moveaxis(log_of_codes(log_p, column), -1, -1 - len(self.axes))
 
@@ -132,13 +137,10 @@ class Categorical(Block[Counts]):
 
     def log_predictive(self, rows: Values) -> np.ndarray:
         """Log probability of each row by itself, (n, *axes): of a code that of the mean probabilities."""
-        column = np.asarray(rows[self.column])
-        if column.ndim == 2:  # some rows at a time
-            alpha = self.alpha.reshape(-1, self.alpha.shape[-1])
-            step = max(1, _CELLS // alpha.size)
-            parts = (column[i : i + step] for i in range(0, max(len(column), 1), step))
-            each = np.concatenate([dirichlet.log_ratio_of_rows(alpha, part) for part in parts])
-            return each.reshape(len(column), *self.axes)
+        column = self._of(rows)
+        if column.ndim == 2:
+            each = dirichlet.log_ratio_of_rows(self.alpha.reshape(-1, self.alpha.shape[-1]), column)
+            return each.reshape(-1, *self.axes)
         return self._of_rows(np.log(self.alpha) - np.log(self.alpha.sum(axis=-1, keepdims=True)), rows)
 
     def row_mean(self, params: Values) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from operator import add
@@ -79,6 +79,67 @@ class Columns[S: Stats](Law[S]):
     def row_mean(self, params: Values) -> np.ndarray:
         """Return the mean of a row, (..., *axes, C)."""
         return self.block.row_mean(params)
+
+
+class SparseColumns[S: Stats](Columns[S]):
+    """The same of counts in a sparse array (n, C), each row with an exposure: what is 0 takes no time.
+
+    Rows of one column without a count differ in their exposure alone; of several they are taken together.
+    """
+
+    def _each(self, rows: Values) -> Iterator[tuple[int, Block[S], Values]]:
+        """Yield the place of each column, its prior, and its numbers (n,), zeros among them."""
+        table, exposure = self._table(rows)
+        dense = {self.block.column: table.toarray()}
+        return ((c, block, {**own, **exposure}) for c, block, own in super()._each(dense))
+
+    def _table(self, rows: Values) -> tuple[Any, dict[str, np.ndarray]]:
+        block: Any = self.block
+        return rows[block.column].tocsc(), {block.exposure: np.asarray(rows[block.exposure], dtype=np.float64)}
+
+    def _columns(self, rows: Values) -> Iterator[tuple[int, Block[S], np.ndarray, np.ndarray]]:
+        """Yield the place of each column, its prior, and the rows and counts of its cells that are not 0."""
+        table, before = self._table(rows)[0], (slice(None),) * len(self.axes)
+        for c, (start, end) in enumerate(zip(table.indptr[:-1], table.indptr[1:], strict=True)):
+            yield c, self.block[(*before, c)], table.indices[start:end], table.data[start:end]
+
+    def statistics(self, rows: Values, weights: np.ndarray) -> S:
+        """Return the statistics of each column, (*axes, C): one axis, for each of whose places zeros are pooled."""
+        (name, exposure), K = next(iter(self._table(rows)[1].items())), weights.shape[1]
+        each, whole = list[S](), weights.T @ exposure
+        for _, block, at, counts in self._columns(rows):
+            none = np.where(len(at) < len(weights), np.maximum(whole - weights[at].T @ exposure[at], 0.0), 0.0)
+            own = {self.block.column: np.append(counts, np.zeros(K)), name: np.append(exposure[at], none)}
+            each.append(block.statistics(own, np.concatenate([weights[at], np.eye(K)])))
+        return _stacked(each)
+
+    def _summed(self, rows: Values, density: Callable[[int, Block[S], Values], np.ndarray]) -> np.ndarray:
+        """Return the sum over columns of a density (..., n, K) of their numbers."""
+        name, exposure = next(iter(self._table(rows)[1].items()))
+        distinct, place = np.unique(exposure, return_inverse=True)
+        zeros, more = {self.block.column: np.zeros(len(distinct)), name: distinct}, None
+        total: Any = 0.0
+        for c, block, at, counts in self._columns(rows):
+            none = density(c, block, zeros)
+            own = density(c, block, {self.block.column: counts, name: exposure[at]})
+            total, more = (
+                total + none,
+                np.zeros((*none.shape[:-2], len(place), none.shape[-1])) if more is None else more,
+            )
+            more[..., at, :] += own - np.where(np.isneginf(none), 0.0, none)[..., place[at], :]
+        return np.asarray(total[..., place, :] + more)
+
+    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+        """Log density of each row, (..., n, K)."""
+        return self._summed(rows, lambda c, block, own: block.log_density(self._at(params, c), own))
+
+    def expected_log_density(self, rows: Values) -> np.ndarray:
+        """Return its mean over the parameters, (n, K)."""
+        return self._summed(rows, lambda _, block, own: block.expected_log_density(own))
+
+    def log_predictive(self, rows: Values) -> np.ndarray:
+        """Log density of each row by itself, parameters integrated out, (n, K)."""
+        return self._summed(rows, lambda _, block, own: block.log_predictive(own))
 
 
 def _stacked[S: Stats](each: list[S]) -> S:

@@ -23,3 +23,10 @@ class Trials(Stats):
 
     successes: Any
     failures: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Failures(Trials):
+    """Failures before a known number of successes, and the sum of the logs of how many orders these may have, (...)."""
+
+    log_orders: Any

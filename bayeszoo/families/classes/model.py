@@ -50,13 +50,17 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         """Return the model whose prior is a block."""
         return self.replaced(alpha=plain(block.weights.alpha), **self.fields_of_features(block.law))
 
+    def rows_of(self, data: Values) -> Values:
+        """Return the rows as the laws of class and features take them: by default as they are."""
+        return data
+
     def statistics(self, data: Values) -> LabelledStats:
         """Return the counts of the classes, and the statistics of the features in each."""
         shares, features = self.prior(data).laws
         codes = np.asarray(data[self.inputs.name])
         counts = shares.statistics(data, np.ones(len(codes)))
         labels = {name: data[name] for name in self.inputs.coords}
-        return LabelledStats((counts, features.statistics_by(codes, data)), labels=labels)
+        return LabelledStats((counts, features.statistics_by(codes, self.rows_of(data))), labels=labels)
 
     def feature_names(self, labels: Values) -> list[str]:
         """Return the names of the features that are independent given the class, in the order of their laws."""
@@ -70,7 +74,7 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         """
         later = self.block(stats).updated(stats)
         shares = np.log(later.weights.typical()["shares"]) + np.zeros((self.inputs.size(data), 1))
-        each = (law.log_predictive(rows) for law, rows in later.law.apart(data))
+        each = (law.log_predictive(rows) for law, rows in later.law.apart(self.rows_of(data)))
         return {"(shares)": shares, **dict(zip(self.feature_names(stats.labels), each, strict=True))}
 
     def mle(self, stats: LabelledStats) -> dict[str, Any]:
@@ -88,7 +92,7 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
 
     def log_joint_classes(self, params: Values, data: Values) -> np.ndarray:
         """Return the log joint density of each class and the row's features, (..., rows, K)."""
-        return self.prior(data).log_terms(params, data)
+        return self.prior(data).log_terms(params, self.rows_of(data))
 
     def likelihood(self, params: Values, data: Values) -> ClassWithFeatures:
         """Return the law of each row's class and features; parameters may carry leading axes of draws."""
@@ -96,4 +100,4 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
 
     def predictive(self, stats: LabelledStats, data: Values) -> ClassWithFeatures:
         """Return the law of each row's class and features, parameters integrated out."""
-        return ClassWithFeatures(self.block(stats).updated(stats).log_predictive_terms(data))
+        return ClassWithFeatures(self.block(stats).updated(stats).log_predictive_terms(self.rows_of(data)))

@@ -7,19 +7,21 @@ from typing import Any
 import numpy as np
 import pymc as pm
 
-from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.distributions.statistics.counts import Counts, Failures
 from bayeszoo.distributions.statistics.events import Events
 from bayeszoo.distributions.statistics.moments import Moments
 
 
-def log_likelihood(stats: Counts | Events | Moments, *params: Any) -> Any:
+def log_likelihood(stats: Counts | Failures | Events | Moments, *params: Any) -> Any:
     """Return the log density of ordered rows, given their statistics and the parameters of their law.
 
-    Of counts these are probabilities, of events rates, of moments means and variances; shapes as those of the
-    statistics.
+    Of counts these are probabilities, of failures chances of success, of events rates, of moments means and variances;
+    shapes as those of the statistics.
     """
     if isinstance(stats, Counts):
         return _of_counts(stats, *params)
+    if isinstance(stats, Failures):
+        return _of_failures(stats, *params)
     return _of_events(stats, *params) if isinstance(stats, Events) else _of_moments(stats, *params)
 
 
@@ -28,6 +30,12 @@ def _of_counts(stats: Counts, p: Any) -> Any:
     # 0 * log(0) would be NaN; a mask of floats is data, one of booleans a constant, compiled again for other rows
     seen = pm.Data(f"{p.name}_seen", _array(stats.counts > 0))
     return pm.math.sum(counts * pm.math.log(p * seen + (1 - seen)))
+
+
+def _of_failures(stats: Failures, p: Any) -> Any:
+    names = ("successes", "failures", "log_orders")
+    successes, failures, orders = (pm.Data(f"{p.name}_{name}", _array(getattr(stats, name))) for name in names)
+    return pm.math.sum(orders + successes * pm.math.log(p) + failures * pm.math.log1p(-p))
 
 
 def _of_events(stats: Events, rate: Any) -> Any:

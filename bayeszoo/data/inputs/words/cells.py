@@ -73,11 +73,16 @@ class Cells:
 
 
 class ReadCells(NamedTuple):
-    """Contents of a table: the cells, the user's column for each role, and notes."""
+    """Contents of a table: the cells, the user's column for each role, and notes.
+
+    ``rows`` are the indices of the table's rows that were kept, and ``document`` (rows,) the code of each one's.
+    """
 
     cells: Cells
     columns: dict[str, str]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    rows: np.ndarray
+    document: np.ndarray
 
 
 # Triplets
@@ -90,8 +95,13 @@ def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
     0 adds the document and the word to the labels.
     """
     codes = {name: code(columns[name]) for name in ("document", "word")}
-    arrays = [*(coded.codes for coded in codes.values()), *(to_counts(columns[n]) for n in columns if n == "count")]
-    (doc, term, *rest), dropped = complete([columns[n] for n in (*codes, "count") if n in columns], arrays, missing)
+    used = [columns[name] for name in (*codes, "count") if name in columns]
+    arrays = [
+        *(coded.codes for coded in codes.values()),
+        *map(to_counts, used[2:]),
+        np.arange(len(used[0]), dtype=float),
+    ]
+    (doc, term, *rest, rows), dropped = complete([*used, used[0]], arrays, missing)
     documents = Coded(codes["document"].labels, doc).trimmed()
     come = np.argsort(np.unique(documents.codes, return_index=True)[1])  # in the order in which they first occur
     documents = documents.among([documents.labels[i] for i in come])
@@ -99,7 +109,8 @@ def from_triplets(columns: Mapping[str, Column], missing: str) -> ReadCells:
     counts = rest[0] if rest else np.ones(len(doc))
     cells = Cells.of(documents.labels, words.labels, documents.codes, words.codes, counts)
     notes = cells.added(counts) if rest else ()
-    return ReadCells(cells, {role: column.name for role, column in columns.items()}, (*dropped, *notes))
+    roles, said = {role: column.name for role, column in columns.items()}, (*dropped, *notes)
+    return ReadCells(cells, roles, said, rows.astype(np.int64), documents.codes.astype(np.int64))
 
 
 # A document a row
@@ -116,7 +127,7 @@ def from_text(text: Column, names: Column | None, missing: str) -> ReadCells:
     term = np.array([place[label] for words in each for label in words], dtype=np.int64)
     cells = Cells.of(document, word, np.repeat(np.arange(len(each)), list(map(len, each))), term, np.ones(len(term)))
     said = f"{text}: {len(document)} documents of {cells.words} words, {len(word)} of them distinct"
-    return ReadCells(cells, {"text": text.name} | _role(names), (*dropped, said))
+    return _of_rows(cells, {"text": text.name} | _role(names), (*dropped, said), rows)
 
 
 def words_of(text: str) -> list[str]:
@@ -136,7 +147,12 @@ def from_columns(columns: Sequence[Column], names: Column | None, missing: str, 
     doc, term = np.nonzero(counts)
     words = [column.name for column in columns]
     cells = Cells.of(_labels(names, rows, columns[0]), words, doc, term, counts[doc, term])
-    return ReadCells(cells, {name: ", ".join(words)} | _role(names), dropped)
+    return _of_rows(cells, {name: ", ".join(words)} | _role(names), dropped, rows)
+
+
+def _of_rows(cells: Cells, columns: dict[str, str], notes: tuple[str, ...], rows: np.ndarray) -> ReadCells:
+    """Return what was read of a table with a document a row."""
+    return ReadCells(cells, columns, notes, rows.astype(np.int64), np.arange(len(rows)))
 
 
 def _present(texts: Sequence[str]) -> np.ndarray:
@@ -192,7 +208,9 @@ def matrix_table(source: Any, name: str, axis: str) -> MatrixTable | None:
     else:
         numbered = from_columns(columns_of(name, matrix, axis, word), None, "refuse").cells
         cells = replace(numbered, document=document.tolist())
-    return MatrixTable("", {name: Column(name, np.arange(shape[0]))}, content=ReadCells(cells, {}))
+    return MatrixTable(
+        "", {name: Column(name, np.arange(shape[0]))}, content=_of_rows(cells, {}, (), np.arange(shape[0]))
+    )
 
 
 def _axis(labels: Mapping[str, object], which: str, size: int) -> np.ndarray:

@@ -65,11 +65,9 @@ class Bags(Inputs):
         """Read a sparse matrix, or a matrix with its labels."""
         return matrix_table(source, self.name, self.axis)
 
-    def _read(
-        self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None
-    ) -> tuple[Cells, dict[str, str], tuple[str, ...]]:
+    def _read(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> ReadCells:
         fitted = None if like is None else like[self.axis]
-        return _chosen(read_cells(table, options, missing, self.name), options, fitted)
+        return chosen(read_cells(table, options, missing, self.name), options, fitted)
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,8 @@ class Corpus(Bags):
     )
 
     def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
-        cells, columns, notes = self._read(table, missing, options, like)
-        return Parsed(arrays_of(cells), columns, notes)
+        read = self._read(table, missing, options, like)
+        return Parsed(arrays_of(read.cells), read.columns, read.notes)
 
     # Canonical arrays
 
@@ -129,14 +127,8 @@ class Corpus(Bags):
         """Return triplets, with a count of 0 where a document has no words, or a word is in no document."""
         if not self.is_canonical(arrays):
             return dict(arrays)  # data made by hand, which are still to be checked
-        documents, words = (np.arange(len(arrays[axis])) for axis in self.coords)
-        without = np.setdiff1d(documents, arrays[DOC])
-        never = np.setdiff1d(words, arrays[TERM])[: len(words) * len(documents)]
-        doc = np.concatenate([arrays[DOC], without, np.zeros(len(never), dtype=np.int64)])
-        term = np.concatenate([arrays[TERM], np.full(len(without), np.argsort(arrays[WORD])[0]), never])
-        counts = np.append(arrays[COUNTS], np.zeros(len(doc) - len(arrays[COUNTS]), dtype=np.int64))
-        order = np.lexsort((arrays[WORD][term], doc))  # the same, whatever the codes of the words
-        return {DOCUMENT: arrays[DOCUMENT][doc[order]], WORD: arrays[WORD][term[order]], "count": counts[order]}
+        doc, word, counts = triplets(arrays, self.size(arrays))
+        return {DOCUMENT: arrays[DOCUMENT][doc], WORD: word, "count": counts}
 
     def reading(self, arrays: Arrays) -> dict[str, Any]:
         """Give the vocabulary where it is not in order."""
@@ -152,21 +144,13 @@ class Corpus(Bags):
     def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Take the documents of `permutation`, an array of indices, in its order."""
         rows = np.arange(self.size(arrays))[permutation]
-        starts = np.searchsorted(arrays[DOC], np.arange(self.size(arrays) + 1))
-        lengths = np.diff(starts)[rows]
-        firsts = np.append(0, np.cumsum(lengths))[:-1]  # where each document starts in the new order
-        cells = np.repeat(starts[rows] - firsts, lengths) + np.arange(lengths.sum())
-        moved = {name: arrays[name][cells] for name in (COUNTS, TERM)}
-        doc = np.repeat(np.arange(len(rows)), lengths)
-        return {**arrays, **moved, DOC: doc, DOCUMENT: arrays[DOCUMENT][rows]}
+        return {**arrays, **cells_of_rows(arrays, self.size(arrays), rows), DOCUMENT: arrays[DOCUMENT][rows]}
 
     def relabelled(self, arrays: Arrays, axis: str, permutation: np.ndarray) -> dict[str, np.ndarray]:
         """Put the labels of `axis` in the order of `permutation`; of documents, that is to reorder the rows."""
         if axis == DOCUMENT:
             return self.reordered(arrays, permutation)
-        moved = super().relabelled(arrays, axis, permutation)
-        order = np.lexsort((moved[TERM], moved[DOC]))
-        return {**moved, COUNTS: moved[COUNTS][order], TERM: moved[TERM][order]}
+        return in_order_of_words(super().relabelled(arrays, axis, permutation))
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Return further documents, which are empty."""
@@ -206,7 +190,8 @@ class Documents(Bags):
         elif words is not None and dense:
             names = options.get("columns") or [column.name for column in dense_columns(table, options)]
             options = {"columns": in_order_of(words, names)}
-        cells, columns, notes = self._read(table, missing, options, like)
+        read = self._read(table, missing, options, like)
+        cells = read.cells
         size = len(cells.document) * len(cells.word)
         if size > MOST_CELLS and not dense:
             shape = f"{len(cells.document)} documents x {len(cells.word)} words"
@@ -214,7 +199,7 @@ class Documents(Bags):
             raise InputError(
                 f"{shape} are {size} counts with their zeros, more than {MOST_CELLS}", "too_large", hint=hint
             )
-        return Parsed({self.name: cells.dense(), self.axis: label_array(cells.word)}, columns, notes)
+        return Parsed({self.name: cells.dense(), self.axis: label_array(cells.word)}, read.columns, read.notes)
 
     def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
         if hasattr(arrays[self.name], "tocoo"):
@@ -240,10 +225,38 @@ def arrays_of(cells: Cells) -> dict[str, np.ndarray]:
     return {COUNTS: cells.counts, **codes, DOCUMENT: label_array(cells.document), WORD: label_array(cells.word)}
 
 
+def triplets(arrays: Arrays, documents: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return codes of documents, words and counts, with a count of 0 where a document or a word has none."""
+    words = np.arange(len(arrays[WORD]))
+    without = np.setdiff1d(np.arange(documents), arrays[DOC])
+    never = np.setdiff1d(words, arrays[TERM])[: len(words) * documents]
+    doc = np.concatenate([arrays[DOC], without, np.zeros(len(never), dtype=np.int64)])
+    term = np.concatenate([arrays[TERM], np.full(len(without), np.argsort(arrays[WORD])[0]), never])
+    counts = np.append(arrays[COUNTS], np.zeros(len(doc) - len(arrays[COUNTS]), dtype=np.int64))
+    order = np.lexsort((arrays[WORD][term], doc))  # the same, whatever the codes of the words
+    return doc[order], arrays[WORD][term[order]], counts[order]
+
+
+def cells_of_rows(arrays: Arrays, documents: int, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the cells of the documents at ``rows``, in their order."""
+    starts = np.searchsorted(arrays[DOC], np.arange(documents + 1))
+    lengths = np.diff(starts)[rows]
+    firsts = np.append(0, np.cumsum(lengths))[:-1]  # where each document starts in the new order
+    cells = np.repeat(starts[rows] - firsts, lengths) + np.arange(lengths.sum())
+    moved = {name: arrays[name][cells] for name in (COUNTS, TERM)}
+    return {**moved, DOC: np.repeat(np.arange(len(rows)), lengths)}
+
+
+def in_order_of_words(arrays: Arrays) -> dict[str, np.ndarray]:
+    """Sort the cells by document, and then by word, where words have got other codes."""
+    order = np.lexsort((arrays[TERM], arrays[DOC]))
+    return {**arrays, COUNTS: arrays[COUNTS][order], TERM: arrays[TERM][order]}
+
+
 # The vocabulary: the words of a fit, named words, or words in enough documents
 
 
-def _chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | None) -> ReadCells:
+def chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | None) -> ReadCells:
     """Leave out the words that are not of the vocabulary, and say how many they are."""
     known = Alphabet.of("word", "vocabulary", options.get("vocabulary"), fitted).labels
     if known is not None and fitted is None and options.keys() & {"min_documents", "max_share"}:
@@ -264,7 +277,7 @@ def _chosen(corpus: ReadCells, options: Mapping[str, Any], fitted: np.ndarray | 
     if fitted is None:
         _refuse_few(cells)
         notes += _never(cells)
-    return ReadCells(cells, corpus.columns, (*notes, *_empty(cells)))
+    return corpus._replace(cells=cells, notes=(*notes, *_empty(cells)))
 
 
 def _reasons(cells: Cells, options: Mapping[str, Any], known: bool) -> dict[str, Collection[str]]:

@@ -1,0 +1,117 @@
+"""Counts of the words of documents in each class: multinomial, Poisson or negative binomial, and their priors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.conjugate.columns import SparseColumns
+from bayeszoo.distributions.conjugate.law import Block, Law
+from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
+from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.information import information_of_rates, information_of_words
+from bayeszoo.errors import InputError
+from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.model.fields import plain, positive
+
+PARAMETERS = {"multinomial": "theta", "poisson": "rates", "negative_binomial": "p"}
+"""The parameters of the words, by what their counts are."""
+
+
+@dataclass(frozen=True)
+class WordCounts(Model, family=True):
+    """The conjugate priors of the counts of V words in each of K classes, independent given the class or multinomial.
+
+    A model with these fields says what they are.
+    """
+
+    eta: float = positive(1.0, "prior eta", axes=("class", "word"))
+    a: float = positive(1.0, "prior shape a", axes=("class", "word"))
+    b: float = positive(1.0, "prior rate b", axes=("class", "word"))
+    size: float = positive(1.0, "size")
+    counts: str = "multinomial"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.counts, str) or self.counts not in PARAMETERS:
+            problem = f"there are no counts {self.counts!r}"
+            raise InputError(problem, "unknown_method", hint=f"use one of {', '.join(PARAMETERS)}")
+
+    @property
+    def dims(self) -> Axes:  # type: ignore[override]
+        """The axes of the parameters."""
+        names = [PARAMETERS[self.counts], *["rates"] * (self.counts == "negative_binomial")]
+        return {"shares": ("class",), **dict.fromkeys(names, ("class", "word"))}
+
+    @property
+    def density_of(self) -> str:
+        """What a density is of: one of words in their order does not compare with one of their counts."""
+        return "words in their order" if self.counts == "multinomial" else "counts of words"
+
+    def possible(self, data: Values) -> Iterator[Values] | None:
+        """Go through documents of one word, whose number is known; None where it is not."""
+        return super().possible(data) if self.counts == "multinomial" else None
+
+    def rows_of(self, data: Values) -> Values:
+        """Return the counts as a sparse table of documents and words."""
+        shape = len(data["length"]), len(data["word"])
+        ends = np.searchsorted(data["doc"], np.arange(shape[0] + 1))
+        cells = (np.asarray(data["counts"], dtype=np.float64), data["term"], ends)
+        return {**data, "counts": scipy.sparse.csr_array(cells, shape=shape)}
+
+    def features_law(self, labels: Values) -> Law[Any]:
+        """Return the law of the words of a document in each class, with its prior."""
+        shape = len(labels["class"]), len(labels["word"])
+        if self.counts == "multinomial":
+            return Categorical(("theta",), "counts", self.entries("eta", shape))
+        a, b, size = self.entries("a", shape), self.entries("b", shape), float(self.size)
+        if self.counts == "poisson":
+            return SparseColumns(Poisson(("rates",), "counts", a, b, "length"))
+        return SparseColumns(NegativeBinomial(("p",), "counts", size * b, a, size=size, exposure="length"))
+
+    def fields_of_features(self, law: Any) -> dict[str, Any]:
+        """Return the fields that stand for a prior of the words."""
+        if isinstance(law, Categorical):
+            return {"eta": plain(law.alpha)}
+        block: Block[Any] = law.block
+        if isinstance(block, NegativeBinomial):
+            return {"a": plain(block.b), "b": plain(block.a / self.size)}
+        return {"a": plain(law.block.a), "b": plain(law.block.b)}
+
+    def feature_names(self, labels: Values) -> list[str]:
+        """Return the words, which are independent given the class but for multinomial counts."""
+        return ["words"] if self.counts == "multinomial" else list(map(str, labels["word"]))
+
+    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the mutual information (...) of the class and each word, where it is known.
+
+        It is of whether a word that is drawn is the one named, or of its Poisson count in a document of length 1.
+        """
+        shares, each = params["shares"], list[np.ndarray]()
+        if self.counts == "multinomial":
+            each = list(information_of_words(shares, params["theta"]))
+        elif self.counts == "poisson":
+            each = [information_of_rates(shares, rates) for rates in np.moveaxis(params["rates"], -1, 0)]
+        return dict(zip(map(str, data["word"]), each, strict=True)) if each else {}
+
+    def derived(self, params: Values) -> dict[str, Any]:
+        """Return of negative binomial counts their rates, the means of a document of length 1."""
+        if self.counts != "negative_binomial":
+            return {}
+        p = np.asarray(params["p"])
+        with np.errstate(divide="ignore"):
+            return {"rates": self.size * (1 - p) / p}
+
+    def draw_counts(self, params: Values, classes: np.ndarray, length: np.ndarray, rng: np.random.Generator) -> Any:
+        """Draw how often each word occurs (n, V) in documents of known classes and lengths (n,)."""
+        own = params[PARAMETERS[self.counts]][classes]
+        if self.counts == "multinomial":
+            return rng.multinomial(length, own)
+        if self.counts == "poisson":
+            return rng.poisson(length[:, None] * own)
+        return rng.negative_binomial(self.size * length[:, None], own)
