@@ -77,7 +77,7 @@ class BayesianLasso(LaplaceWeights):
 
     def prior_scales(self, terms: int) -> np.ndarray:
         """Return the scales of the priors of standardized weights, shape (T,)."""
-        return np.array([self.s0] * self.intercept + [self.b] * (terms - self.intercept))
+        return self.term_scales(terms, self.s0, "b")
 
     def declare(self, data: Values) -> Any:
         """Declare one Gaussian outcome a row."""

@@ -31,7 +31,7 @@ class LogisticRegression(BinomialRegression):
 
     Parameters
     ----------
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0, in log odds.
     s0 : float
         Prior standard deviation of the intercept, > 0, in log odds.

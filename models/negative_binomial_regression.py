@@ -41,7 +41,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
     ----------
     a0, b0 : float
         Shape and rate of the prior of phi, > 0.
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0, in logs of the mean.
     s0 : float
         Prior standard deviation of the intercept, > 0, in logs of the mean.
@@ -49,7 +49,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
 
     a0: float = positive(2.0, "prior shape a0 of phi")
     b0: float = positive(0.1, "prior rate b0 of phi")
-    tau: float = positive(0.5, "prior sd of the weights tau", kw_only=True)
+    tau: float = positive(0.5, "prior sd of the weights tau", axes=("slope",), kw_only=True)
     s0: float = positive(1.0, "prior sd of the intercept s0", kw_only=True)
 
     inputs = CountRegression("y")

@@ -36,13 +36,13 @@ class PoissonRegression(GeneralizedLinear):
 
     Parameters
     ----------
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0, in logs of the rate.
     s0 : float
         Prior standard deviation of the intercept, > 0, in logs of the rate.
     """
 
-    tau: float = positive(0.5, "prior sd of the weights tau", kw_only=True)
+    tau: float = positive(0.5, "prior sd of the weights tau", axes=("slope",), kw_only=True)
     s0: float = positive(1.0, "prior sd of the intercept s0", kw_only=True)
 
     inputs = CountRegression("y")

@@ -31,7 +31,7 @@ class ProbitRegression(BinomialRegression):
 
     Parameters
     ----------
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0, in standard deviations of the noise.
     s0 : float
         Prior standard deviation of the intercept, > 0, in standard deviations of the noise.

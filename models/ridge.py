@@ -33,7 +33,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
 
     Parameters
     ----------
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0.
     sigma : float
         Standard deviation of one observation, > 0.
@@ -41,7 +41,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         Prior standard deviation of the intercept, > 0.
     """
 
-    tau: float = positive(1.0, "prior sd of the weights tau", units=1)
+    tau: float = positive(1.0, "prior sd of the weights tau", axes=("slope",), units=1)
     sigma: float = positive(1.0, "noise sd sigma", units=1)
     s0: float = positive(10.0, "prior sd of the intercept s0", units=1)
 
@@ -57,7 +57,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights from the prior, standard normal features, and ``size`` outcomes given both."""
-        data = self.simulate_design(rng, size)
+        data = self.simulate_design(rng, size, np.shape(self.tau))
         mean, sd = self._prior(self.nothing(data))
         w = rng.normal(mean, sd)
         return {"w": w}, {"y": rng.normal(self.design(data) @ w, self.sigma), **data}
@@ -66,14 +66,10 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         """Return the noise variance, which is known."""
         return np.square(self.sigma)
 
-    def _prior_sd(self, terms: int) -> np.ndarray:
-        each = [self.s0] * self.intercept + [self.tau] * (terms - self.intercept)
-        return np.stack(np.broadcast_arrays(*each), axis=-1) if each else np.empty(0)
-
     def _prior(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
         """Return prior means and standard deviations of the weights in the user's units."""
         units = self.units(stats)
-        return self.origin(len(units)), self._prior_sd(len(units)) / units
+        return self.origin(len(units)), self.term_scales(len(units), self.s0, "tau") / units
 
     def declare(self, data: Values) -> Any:
         """Declare one Gaussian outcome a row."""
@@ -98,7 +94,8 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
 
     def standardized_weights(self, stats: FactoredMoments) -> Solution:
         """Return the posterior of the standardized weights about their prior mean, of rows in units of sigma."""
-        (design, outcome), sd = self.equations(stats), self._prior_sd(len(self.units(stats)))
+        (design, outcome), terms = self.equations(stats), len(self.units(stats))
+        sd = self.term_scales(terms, self.s0, "tau")
         return solve(design, outcome, 0 * sd, sd[..., None] * np.eye(sd.shape[-1]), self.sigma)
 
     def _solution(self, stats: FactoredMoments) -> Solution:

@@ -32,7 +32,7 @@ class RobustRegression(LinearModel):
 
     Parameters
     ----------
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0.
     nu : float
         Degrees of freedom of the noise, > 0: few make outliers likely, many make the noise Gaussian.
@@ -42,7 +42,7 @@ class RobustRegression(LinearModel):
         Prior standard deviation of the intercept, > 0.
     """
 
-    tau: float = positive(1.0, "prior sd of the weights tau", units=1)
+    tau: float = positive(1.0, "prior sd of the weights tau", axes=("slope",), units=1)
     nu: float = positive(4.0, "degrees of freedom nu")
     sigma0: float = positive(1.0, "prior scale of the noise sigma0", units=1)
     s0: float = positive(10.0, "prior sd of the intercept s0", units=1)
@@ -65,7 +65,7 @@ class RobustRegression(LinearModel):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights and noise from the prior, standard normal features, and ``size`` outcomes given them."""
-        data = self.simulate_design(rng, size)
+        data = self.simulate_design(rng, size, np.shape(self.tau))
         mean, sd = self._prior(data)
         params = {"w": rng.normal(mean, sd), "sigma": abs(rng.normal(0.0, self.sigma0))}
         precisions = rng.gamma(self.nu / 2, 2 / self.nu, size)
@@ -74,7 +74,7 @@ class RobustRegression(LinearModel):
     def _prior(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return prior means and standard deviations of the weights in the user's units."""
         units = self.units(self.nothing(data))
-        sd = np.array([self.s0] * self.intercept + [self.tau] * (len(units) - self.intercept))
+        sd = self.term_scales(len(units), self.s0, "tau")
         return self.origin(len(units)), sd / units
 
     def _whitened(self, data: Values) -> Any:

@@ -38,7 +38,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
     ----------
     coding : {"symmetric", "reference"}
         Which classes have weights: all, so that their order does not matter, or all but the first.
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0, in log odds.
     s0 : float
         Prior standard deviation of the intercepts, > 0, in log odds.
@@ -87,7 +87,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw weights from the prior, standard normal features, and ``size`` classes given both."""
-        design, labels = self.simulate_design(rng, size), self.labels.get("class", ("a", "b", "c"))
+        design, labels = self.simulate_design(rng, size, np.shape(self.tau)), self.labels.get("class", ("a", "b", "c"))
         mean, sd = self.prior(design)
         w = rng.normal(mean, sd, (len(labels) - self._first, len(mean)))
         noisy = self._logits(w, design) + rng.gumbel(size=(size, len(labels)))  # the largest is of softmax's law

@@ -35,7 +35,7 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
 
     Parameters
     ----------
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0.
     eps : float
         Distance from the line up to which an outcome is as likely as on it, >= 0.
@@ -45,7 +45,7 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
         Prior standard deviation of the intercept, > 0.
     """
 
-    tau: float = positive(1.0, "prior sd of the weights tau", units=1)
+    tau: float = positive(1.0, "prior sd of the weights tau", axes=("slope",), units=1)
     eps: float = real(0.1, "half width of the tube eps", units=1)
     rate: float = positive(1.0, "rate of the noise beyond eps", units=-1)
     s0: float = positive(10.0, "prior sd of the intercept s0", units=1)

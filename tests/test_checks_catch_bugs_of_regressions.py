@@ -55,7 +55,7 @@ def without_jacobian(m, d):
     whitened.numbers = (*whitened.numbers[:3], np.float64(0.0))
     units = m.units(stats)
     with pm.Model(coords=m.coords(d)) as model:
-        w = pm.Normal("w", m.origin(len(units)), m._prior_sd(len(units)) / units, transform=whitened)
+        w = pm.Normal("w", m.origin(len(units)), m.term_scales(len(units), m.s0, "tau") / units, transform=whitened)
         pm.Normal("y", m.design(d) @ w, m.sigma, observed=d["y"])
     return model
 

@@ -17,6 +17,7 @@ from pytensor.graph import clone_replace
 from bayeszoo.compile.density import Density, improper
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import lowest_ks, relative
+from bayeszoo.distributions.discrete import Categorical
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.density import log_density, log_likelihood
@@ -98,12 +99,15 @@ def simulated_rows(case: Case) -> Check:
 
 
 def _probabilities(case: Case) -> np.ndarray | None:
-    """Return P(row <= simulated row), at random within the jumps of a discrete one (rows, 1); None without a cdf."""
+    """Return P(row <= simulated row), at random within the jumps of a discrete one (rows, 1).
+
+    None without a cdf, as of rows of several numbers and of categories, which have no order.
+    """
     rng, probabilities = case.rng, []
     for _ in range(SIMULATIONS):
         params, data = case.model.simulate(rng, ROWS)
         outcome, likelihood = case.model.inputs.outcome(data), case.model.likelihood(params, data)
-        if outcome.ndim > 1 or not hasattr(likelihood, "cdf"):
+        if outcome.ndim > 1 or isinstance(likelihood, Categorical) or not hasattr(likelihood, "cdf"):
             return None
         at = likelihood.cdf(outcome)
         if hasattr(likelihood, "logpmf"):

@@ -182,7 +182,8 @@ def row_order(case: Case) -> Check:
     size, rng = case.size, case.rng
     orders = [np.arange(size)[::-1], *(rng.permutation(size) for _ in range(5))]
     evidence = [exact_evidence(case.model, case.model.inputs.reordered(case.data, order)) for order in orders]
-    return at_most("row order", relative(evidence, case.log_evidence), 1e-12)
+    limit = 1e-12 if isinstance(case.model, ClosedForm) else 1e-9  # a grid lies about a peak that is climbed to
+    return at_most("row order", relative(evidence, case.log_evidence), limit)
 
 
 def label_order(case: Case) -> Check:

@@ -43,16 +43,21 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
     """
 
     along_points: ClassVar[tuple[str, ...]] = ()
-    """Fields, single numbers, that `at_points` may set to many at once in `posterior` and `log_evidence`.
+    """Fields that `at_points` may set to many values at once in `posterior` and `log_evidence`.
 
     Of the class that says it alone: a subclass may have other steps.
     """
 
     def at_points(self, fields: Values) -> Self:
-        """Return the model with fields of shape (P,): its evidence has that shape, its posterior (P, *own shape)."""
+        """Return the model with fields of shape (P,): its evidence has that shape, its posterior (P, *own shape).
+
+        A field that is a vector, of shape (P, entries), becomes a tuple of entries, each of shape (P,).
+        """
         model = copy(self)
         for name, values in fields.items():
-            object.__setattr__(model, name, np.asarray(values, dtype=np.float64))
+            points = np.asarray(values, dtype=np.float64)
+            is_vector = isinstance(getattr(self, name), tuple)
+            object.__setattr__(model, name, tuple(np.moveaxis(points, -1, 0)) if is_vector else points)
         return model
 
     @abstractmethod

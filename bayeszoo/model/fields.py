@@ -82,7 +82,7 @@ class Hyperparameter:
         values = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
         steps = np.arange(values.size).reshape(shape)
         if self.positive:
-            return plain(values * (1.5 + 0.4 * i) * (1 + 0.3 * steps))
+            return plain(values * (1.5 + 0.4 * i) * (1 + 0.9 * steps / max(values.size, 1)))
         return plain(values + 0.3 * (i + 1) + 0.2 * steps)
 
     def in_units(self, value: Any, factor: float, shift: float) -> Any:

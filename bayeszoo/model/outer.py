@@ -1,4 +1,4 @@
-"""Flat coordinates of outer parameters, as engines see them: one number for each entry, called ``alpha[1]``."""
+"""Flat coordinates of outer parameters, as engines see them: one number for each entry, called ``alpha[heads]``."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ from bayeszoo.model.conditional import Conditional
 class OuterCoordinates:
     """Coordinates (D,) of all entries of named numbers: places on their scales, less an origin, in units.
 
-    ``shapes`` are those of the numbers by name, and ``scales`` those of the D entries.
+    ``shapes`` are those of the numbers by name, and ``labels`` and ``scales`` those of the D entries.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
+    labels: tuple[str, ...]
     scales: tuple[Scale, ...]
     origin: np.ndarray
     unit: np.ndarray
 
     @classmethod
-    def of(cls, owner: Conditional, names: Sequence[str], **more: Any) -> Self:
-        """Lay coordinates over outer parameters of a model, on the scales of their priors."""
+    def of(cls, owner: Conditional, names: Sequence[str], data: Values | None = None, **more: Any) -> Self:
+        """Lay coordinates over outer parameters of a model, on the scales of their priors; data name the entries."""
         priors, shapes = owner.outer_priors, {name: owner.outer_shapes.get(name, ()) for name in names}
         scales = [priors[name].scale for name, shape in shapes.items() for _ in range(math.prod(shape))]
-        return cls(shapes, tuple(scales), np.zeros(len(scales)), np.ones(len(scales)), **more)
+        labels = _labels(owner, shapes, {} if data is None else owner.coords(data))
+        return cls(shapes, labels, tuple(scales), np.zeros(len(scales)), np.ones(len(scales)), **more)
 
     def about(self, guesses: Mapping[str, tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray]:
         """Return the coordinates of guesses of the numbers, moved between their ends, and how wide they are."""
@@ -39,11 +41,6 @@ class OuterCoordinates:
         values, widths = (np.concatenate([np.ravel(pair[i]) for pair in pairs]) for i in (0, 1))
         places = [scale.place(scale.inside(float(value))) for scale, value in zip(self.scales, values, strict=True)]
         return (np.array(places) - self.origin) / self.unit, widths / self.unit
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the entries: ``sigma``, ``alpha[1]``."""
-        return tuple(f"{name}{list(i) if i else ''}" for name, shape in self.shapes.items() for i in np.ndindex(shape))
 
     @property
     def axes(self) -> dict[str, tuple[int, ...]]:
@@ -81,3 +78,15 @@ class OuterCoordinates:
         places = self.origin + self.unit * points
         slopes = sum(scale.log_slope(places[..., i]) for i, scale in enumerate(self.scales))
         return slopes + np.sum(np.log(self.unit))
+
+
+def _labels(owner: Conditional, shapes: Mapping[str, tuple[int, ...]], coords: Values) -> tuple[str, ...]:
+    """Name the entries of numbers: ``sigma``, ``alpha[heads]``, and ``alpha[1]`` where their axis has no labels."""
+    labels = []
+    for name, shape in shapes.items():
+        axes = owner.dims.get(name, ())[-len(shape) :] if shape else ()
+        names = [coords.get(axis, range(size)) for axis, size in zip(axes, shape, strict=True)]
+        for places in np.ndindex(shape):
+            entry = ", ".join(str(own[i]) for own, i in zip(names, places, strict=True))
+            labels.append(f"{name}[{entry}]" if shape else name)
+    return tuple(labels)

@@ -111,7 +111,7 @@ class Over(Conditional, family=True):
     @property
     def _is_along_points(self) -> bool:
         many = vars(self.of).get("along_points", ())
-        return {*self.priors} <= {*many} and not any(self.outer_shapes.values())
+        return {*self.priors} <= {*many}
 
     def at(self, outer: Values) -> ClosedForm[Any]:
         """Return the model at one point of the fields."""

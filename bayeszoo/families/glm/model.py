@@ -33,13 +33,13 @@ class LinkedTerms(LinearTerms, family=True):
 
     Parameters
     ----------
-    tau : float
+    tau : float, or one for each term but the intercept
         Prior standard deviation of the weight of a standardized term, > 0.
     s0 : float
         Prior standard deviation of the intercept, > 0.
     """
 
-    tau: float = positive(10.0, "prior sd of the weights tau", kw_only=True)
+    tau: float = positive(10.0, "prior sd of the weights tau", axes=("slope",), kw_only=True)
     s0: float = positive(10.0, "prior sd of the intercept s0", kw_only=True)
 
     def sizes_of(self, data: Values) -> np.ndarray:
@@ -55,11 +55,6 @@ class LinkedTerms(LinearTerms, family=True):
         """Standardize; a standard deviation of a feature moves the linear predictor by about 2.5 (Gelman 2008)."""
         base = cls(**cls.standardized(data), tau=2.5)
         return replace(base, **base.weak_intercept(data)).labelled(data)
-
-    def coords(self, data: Values) -> dict[str, Any]:
-        """Return the names of the terms, and of those but for the intercept."""
-        terms = super().coords(data)["term"]
-        return {"term": terms, "slope": terms[int(self.intercept) :]}
 
     def ratios(self, params: Values) -> np.ndarray:
         """Return exp of the weights but for the intercept's, shape (..., K): what one more of a feature multiplies by.
@@ -82,12 +77,12 @@ class LinkedTerms(LinearTerms, family=True):
     def prior(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return prior means and standard deviations of the weights in the user's units."""
         units = self.units(self.nothing({**data, "X": data["X"][:0]}))
-        sd = np.array([self.s0] * self.intercept + [self.tau] * (len(units) - self.intercept))
+        sd = self.term_scales(len(units), self.s0, "tau")
         return self.origin(len(units)), sd / units
 
     def simulate_weights(self, rng: np.random.Generator, size: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Draw weights from the prior, and ``size`` rows of standard normal features."""
-        data = self.simulate_design(rng, size)
+        data = self.simulate_design(rng, size, np.shape(self.tau))
         return rng.normal(*self.prior(data)), data
 
     def linked(self, link: Link, data: Values) -> LinkedRows:

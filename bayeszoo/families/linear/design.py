@@ -108,7 +108,7 @@ class LinearTerms(LinearPredictor, family=True):
         return {**twice, "X": np.vstack([data["X"], -data["X"]])}
 
     def coords(self, data: Values) -> dict[str, Any]:
-        """Return the names of the terms."""
+        """Return the names of the terms, and of those but for the intercept."""
         used = data["feature"][self.used(data)]
         powers = [f"{name}^{k}" if k > 1 else str(name) for k in range(1, self.degree + 1) for name in used]
         terms = [INTERCEPT] * self.intercept + powers
@@ -117,7 +117,7 @@ class LinearTerms(LinearPredictor, family=True):
             raise InputError(
                 f"a feature is called {shown(twice)}, as a term of the model is", "duplicate_name", hint="rename it"
             )
-        return {"term": np.array(terms, dtype=str)}
+        return {"term": np.array(terms, dtype=str), "slope": np.array(terms[int(self.intercept) :], dtype=str)}
 
     def sizes(self, data: Values) -> dict[str, int]:
         """Return the lengths of the axes that fields may have entries along."""
@@ -199,6 +199,17 @@ class LinearTerms(LinearPredictor, family=True):
     def origin(self, terms: int) -> np.ndarray:
         """Return what weights are measured from: ``m0`` for the intercept, else 0; shape (T,)."""
         return np.array([self.m0] * self.intercept + [0.0] * (terms - self.intercept))
+
+    def term_scales(self, terms: int, of_intercept: Any, of_slopes: str) -> np.ndarray:
+        """Return the scales of the priors of standardized terms, (..., T).
+
+        ``of_intercept`` is a number, and ``of_slopes`` a field: a number for all other terms, or one for each.
+        """
+        count, own = terms - self.intercept, getattr(self, of_slopes)
+        if isinstance(own, tuple) and len(own) != count:
+            self.entries(of_slopes, count)  # refuses them
+        scales = [*[of_intercept] * self.intercept, *(own if isinstance(own, tuple) else [own] * count)]
+        return np.stack(np.broadcast_arrays(*scales), axis=-1) if scales else np.empty(0)
 
     def in_units(self, stats: FactoredMoments, solution: Solution) -> Solution:
         """Return a solution for standardized weights about the origin as one for the weights in the user's units."""

@@ -117,7 +117,9 @@ def mackay(model: Model, data: object = None, over: str | Sequence[str] = FIELDS
     """
     names = (over,) if isinstance(over, str) else tuple(over)
     if not applies(model):
-        raise InputError(f"MacKay's iteration is for ridge regression, not for {model.name}", "mackay_unavailable")
+        raise InputError(
+            f"MacKay's iteration is for ridge regression with one tau, not for {model}", "mackay_unavailable"
+        )
     if not names or len(set(names)) < len(names) or not set(names) <= set(FIELDS):
         named = ", ".join(map(str, names)) or "nothing"
         raise InputError(f"MacKay's iteration is over tau, sigma or both, got {named}", "mackay_unavailable")
@@ -128,7 +130,7 @@ def mackay(model: Model, data: object = None, over: str | Sequence[str] = FIELDS
 def applies(model: Model) -> TypeGuard[_Ridge]:
     """Say whether a model is one whose evidence the iteration climbs: ridge regression, or a kind of it."""
     own = isinstance(model, LinearModel) and type(model).standardized_weights is not LinearModel.standardized_weights
-    return own and set(FIELDS) <= hyperparameters(model).keys()
+    return own and set(FIELDS) <= hyperparameters(model).keys() and all(not np.ndim(getattr(model, f)) for f in FIELDS)
 
 
 def _iterated(model: _Ridge, data: Data, over: tuple[str, ...]) -> FixedPoint:

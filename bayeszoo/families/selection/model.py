@@ -35,11 +35,6 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, Atoms,
         b: float = 1.0
         pi: float | None = None
 
-    def coords(self, data: Values) -> dict[str, Any]:
-        """Return the names of the terms, and of the terms that may be out."""
-        terms = super().coords(data)["term"]
-        return {"term": terms, "slope": terms[int(self.intercept) :]}
-
     def precision(self, units: np.ndarray) -> np.ndarray:
         """Return the prior precision (T, T) of the weights, times the noise variance, by the units of the terms."""
         root = covariance_root("V0", self.V0, len(units))

@@ -87,7 +87,8 @@ class SearchCoordinates(SurfaceCoordinates):
     @classmethod
     def search(cls, model: Over, data: Values | None = None) -> Self:
         """Lay coordinates about the model's own fields; the weak ones have the scale of the data, if there are any."""
-        at, own = cls.of(model, tuple(model.outer), model=model, weak=np.empty(0)), model.own_values
+        own = model.own_values
+        at = cls.of(model, tuple(model.outer), data, model=model, weak=np.empty(0))
         at = replace(at, origin=at.places(own))
         weak = model.base if data is None else model.of.weak(data)
         there = {name: _alike(getattr(weak, name), value) for name, value in own.items()}

@@ -88,7 +88,8 @@ class _Places:
         columns = [_axis(prior.scale, *guesses[name]) for name, prior in model.outer_priors.items()]
         origin, unit, self._begin, self.bounds = zip(*columns, strict=True)
         shapes: dict[str, tuple[int, ...]] = {name: () for name in model.outer}
-        self._coordinates = OuterCoordinates(shapes, (REAL,) * len(shapes), np.array(origin), np.array(unit))
+        real = (REAL,) * len(shapes)
+        self._coordinates = OuterCoordinates(shapes, tuple(shapes), real, np.array(origin), np.array(unit))
 
     def values(self, place: np.ndarray) -> dict[str, float]:
         """Return the outer parameters at a place."""
