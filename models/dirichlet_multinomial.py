@@ -19,7 +19,7 @@ import numpy as np
 from bayeszoo.data.inputs import Categories
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.conjugate.categorical import Categorical
-from bayeszoo.distributions.dirichlet import log_multinomial
+from bayeszoo.distributions.conjugate.dirichlet import log_multinomial
 from bayeszoo.distributions.discrete import Categorical as CategoricalRows
 from bayeszoo.distributions.discrete import DirichletMultinomial as Predictive
 from bayeszoo.distributions.discrete import Multinomial

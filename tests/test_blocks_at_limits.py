@@ -10,11 +10,11 @@ from scipy import stats
 
 from bayeszoo.distributions.conjugate import categorical
 from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical, Categoricals
+from bayeszoo.distributions.conjugate.dirichlet import divergence, log_dirichlet_ratio
 from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.tables import Tables
-from bayeszoo.distributions.dirichlet import divergence, log_dirichlet_ratio
 from bayeszoo.distributions.special import log_beta
 from bayeszoo.distributions.statistics.events import Events
 from bayeszoo.distributions.statistics.moments import Moments

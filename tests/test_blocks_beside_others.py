@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bayeszoo.distributions.conjugate.dirichlet import log_dirichlet_ratio, log_ratio_where_seen
 from bayeszoo.distributions.conjugate.law import Known
 from bayeszoo.distributions.conjugate.product import Features, Several
-from bayeszoo.distributions.dirichlet import log_dirichlet_ratio, log_ratio_where_seen
 from bayeszoo.distributions.statistics.counts import Counts
 from tests.blocks import (
     AXES,

@@ -17,7 +17,7 @@ from scipy.special import gammaln
 
 from bayeszoo.contract.case import Case, case_of, cases_of
 from bayeszoo.contract.check import IDENTITIES, applicable, run_identity
-from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
+from bayeszoo.distributions.conjugate.dirichlet import log_dirichlet_ratio
 from bayeszoo.distributions.discrete import Categorical, Multinomial, NegativeBinomial
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.wishart import MultivariateT

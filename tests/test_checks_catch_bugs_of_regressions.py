@@ -65,7 +65,7 @@ noise = off_by(lambda m, s: s.n * math.log(m.sigma))
 ridge("candidate_identity chain_rule", "NoiseForgottenInTheEvidence", log_evidence=noise)
 determinant = off_by(lambda m, s: m.standardized_weights(s).log_det / 2)
 ridge("candidate_identity chain_rule", "DeterminantForgottenInTheEvidence", log_evidence=determinant)
-of_root = {"posterior": lambda m, s: Ridge(**{**vars(m), "tau": math.sqrt(m.tau)}).posterior(s)}
+of_root = {"posterior": lambda m, s: Ridge(**{**vars(m), "tau": tuple(np.sqrt(m.tau))}).posterior(s)}
 ridge("no_data candidate_identity", "TauReadAsVariance", **of_root)
 ridge("candidate_identity", "WeightsInTheWrongUnits", units=lambda m, s: 1 / right(m).units(s))
 ridge("chain_rule", "PredictiveWithoutTheNoise", predictive=less_noise)
@@ -105,7 +105,8 @@ misfit = learned_otherwise(lambda m, s, found, shape, scale: (found, shape, m.b0
 regression("candidate_identity chain_rule", "MisfitOfTheModeAlone", _learned=misfit)
 by_rows = learned_otherwise(lambda m, s, found, shape, scale: (found, shape + s.n / 2, scale))
 regression("candidate_identity chain_rule", "ShapeGrowsByRows", _learned=by_rows)
-regression("no_data", "CovarianceReadAsRoot", _prior=squared_root)
+declared_right = {"declare": lambda m, d: LinearRegression(**vars(m)).declare(d)}
+regression("no_data", "CovarianceReadAsRoot", _prior=squared_root, **declared_right)
 regression("batches", "UpdatedForgetsTheMean", updated=lambda m, s: replace(right(m).updated(s), w0=m.w0))
 regression("derived_quantities", "SigmaIsTheVariance", derived=lambda m, p: {"sigma": np.asarray(p["sigma2"])})
 regression("map_is_the_maximum", "ModeOfTheMarginal", map=mode_of_the_marginal)

@@ -7,7 +7,7 @@ from scipy import stats
 
 from bayeszoo.distributions.bases import stacked
 from bayeszoo.distributions.conjugate.categorical import Categorical as Dirichlet
-from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
+from bayeszoo.distributions.conjugate.dirichlet import log_dirichlet_ratio
 from bayeszoo.distributions.discrete import (
     BetaBinomial,
     Categorical,

@@ -9,7 +9,7 @@ import pytest
 import scipy
 
 import bayeszoo as bz
-from bayeszoo.distributions import dirichlet
+from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.errors import InputError, Interrupted
 from bayeszoo.families.documents.topic_model import TopicChain
 from bayeszoo.foundation.gate import passed

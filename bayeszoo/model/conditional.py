@@ -56,9 +56,6 @@ class Conditional(Model, family=True):
     most_integrated: ClassVar[float] = math.inf
     """Rows up to which the outer parameters are integrated over, where a point takes more time the more there are."""
 
-    inner_are_of_rows: ClassVar[bool] = True
-    """Whether inner parameters given the outer ones are of single rows: of some rows they are had from these."""
-
     complements: ClassVar[Mapping[str, str]] = {}
     """For outer parameters between two ends: the name under which the steps and `derived` may also be given the
     distance to the upper end, which is known where the parameter itself rounds to it."""

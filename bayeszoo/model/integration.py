@@ -352,13 +352,7 @@ def _is_fine(grid: Grid) -> bool:
 
 
 def _of_few_entries(model: Conditional, data: Values) -> Inner:
-    """Return the posterior of few entries of the inner parameters given the outer ones: whose quantiles are looked at.
-
-    Where all outer parameters are given, parameters of single rows are had from these rows.
-    """
-    if model.inner_are_of_rows and {*model.outer} == {*model.integrated_over}:
-        rows = model.inputs.reordered(data, _few(model.inputs.size(data)))
-        return partial(model.posterior_given, data=rows)
+    """Return the posterior of few entries of the inner parameters: whose quantiles are looked at."""
 
     def inner(outer: Values) -> Posterior:
         marginals = model.posterior_given(outer, data).items()

@@ -47,7 +47,6 @@ class Over(Conditional, family=True):
 
     of: ClassVar[type[ClosedForm[Any]]]
     """The class of the model."""
-    inner_are_of_rows: ClassVar[bool] = False
     _kept: ClassVar[dict[Any, Any]]
     _log_prior: ClassVar[Callable[..., float] | None] = None
 

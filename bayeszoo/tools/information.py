@@ -11,7 +11,7 @@ import numpy as np
 
 from bayeszoo.data.table.table import shown
 from bayeszoo.distributions import information
-from bayeszoo.distributions.dirichlet import draw_dirichlet
+from bayeszoo.distributions.conjugate.dirichlet import draw_dirichlet
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.streams import stream

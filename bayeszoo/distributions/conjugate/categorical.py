@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy
 
-from bayeszoo.distributions import complexity, dirichlet, frozen, information
+from bayeszoo.distributions import complexity, frozen, information
+from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import log_beta_ratio, sum_of_others

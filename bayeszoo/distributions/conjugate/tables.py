@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayeszoo.distributions import dirichlet, frozen
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.distributions.conjugate.categorical import Categorical, counts_by, log_of_codes
 from bayeszoo.distributions.conjugate.law import Block, Law, Values
 from bayeszoo.distributions.posterior import Marginal

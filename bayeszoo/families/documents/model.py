@@ -10,7 +10,7 @@ import scipy
 
 from bayeszoo.distributions.bases import ByVariance
 from bayeszoo.distributions.conjugate.categorical import Categorical
-from bayeszoo.distributions.dirichlet import log_multinomial
+from bayeszoo.distributions.conjugate.dirichlet import log_multinomial
 from bayeszoo.families.mixtures.base import MixtureModel
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Observable

@@ -14,7 +14,7 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.distributions import dirichlet
+from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.product import Product, Several
 from bayeszoo.distributions.special import log_rising

@@ -56,7 +56,6 @@ class ProcessModel(Conditional, OfFunction, family=True):
     inputs = Regression("y")
     outer = {"amplitude": POSITIVE, "length": POSITIVE, "sigma": POSITIVE}  # noqa: RUF012
     nonnegative = ("amplitude", "length", "sigma")
-    inner_are_of_rows: ClassVar[bool] = False
     most_integrated: ClassVar[float] = 600
     _kept: ClassVar[dict[str, Any]]
 

@@ -38,7 +38,6 @@ class MovingLevel(LevelsInTime, Conditional, EM, family=True):
     inputs = RealSeries("y")
     dims: ClassVar[Axes] = {"level": (TIME,)}
     outer: ClassVar[Mapping[str, Scale]] = {"q": POSITIVE, "r": POSITIVE}
-    inner_are_of_rows = False
     nonnegative = ("q", "r")
 
     @abstractmethod

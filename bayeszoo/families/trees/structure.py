@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from bayeszoo.data.inputs import tables_of
-from bayeszoo.distributions.dirichlet import log_dirichlet_ratio
+from bayeszoo.distributions.conjugate.dirichlet import log_dirichlet_ratio
 from bayeszoo.families.trees.layout import even_pairs, pair_counts
 from bayeszoo.families.trees.spanning import Edges, heaviest_tree, log_sum_over_trees
 from bayeszoo.model.base import Values
