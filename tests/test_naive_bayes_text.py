@@ -133,7 +133,7 @@ def test_words_without_counts_keep_odds_finite_but_not_by_maximum_likelihood():
 def test_evidences_of_many_documents_are_taken_some_at_a_time(monkeypatch):
     law = Categorical(("theta",), "counts", np.array([[0.5, 1.0, 1.5, 2.0], [1.0, 1.0, 1.0, 1.0]]))
     whole = law.log_predictive({"counts": COUNTS})
-    monkeypatch.setattr("bayeszoo.distributions.dirichlet._CELLS", 24)
+    monkeypatch.setattr("bayeszoo.distributions.conjugate.dirichlet._CELLS", 24)
     np.testing.assert_array_equal(law.log_predictive({"counts": COUNTS}), whole)
     assert law.log_predictive({"counts": COUNTS[:0]}).shape == (0, 2)
 
