@@ -5,8 +5,8 @@ r"""Dawid and Skene: the true class of each item from raters who err, each in a 
     c_i          ~ Categorical(weights)              i = 1..N items, summed out
     y_ijm        ~ Categorical(confusion_{c_i j})    m = 1..M_ij ratings, also none
 
-``stay`` > 0 says that raters tend to give the true class: it alone gives the classes their names. With equal raters and
-two classes it is Condorcet's jury. Dawid and Skene 1979; Condorcet 1785; Murphy 2012, section 11.2.
+``stay`` > 0 says that raters tend to give the true class, which alone names the classes. With equal raters and two
+classes: Condorcet's jury. Not `Observable`: how many rate a further item has no distribution. Dawid and Skene 1979.
 """
 
 from __future__ import annotations

@@ -54,7 +54,10 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
 
     inputs = Labelled("y", kinds=("reals",), maskable=False)
     nonnegative, probabilities = ("covariances", "distance", "variance_ratio"), ("shares", "least_error")
-    examples = (Example("iris.csv", "150 flowers of three species, cm", "Fisher 1936", {"target": "species"}),)
+    examples = (
+        Example("iris.csv", "150 flowers of three species, cm", "Fisher 1936", {"target": "species"}),
+        Example("ripley.csv", "250 points of two classes, drawn from mixtures", "Ripley 1996", {"target": "class"}),
+    )
 
     @property
     def dims(self) -> Axes:  # type: ignore[override]

@@ -204,6 +204,9 @@ class Gibbs(Model):
 class Collapsed(Gibbs):
     """Parameters can be integrated out, and each latent variable drawn given all others: collapsed Gibbs sampling."""
 
+    is_annealed: ClassVar[bool] = True
+    """Whether its chains heed powers while they warm up; those of mixtures end in poor modes by that."""
+
 
 class Atoms(Model):
     """Some parameters take a value, as 0, with positive probability: they have no density, no gradients and no mode.

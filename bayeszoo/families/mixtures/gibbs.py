@@ -1,18 +1,23 @@
 """Gibbs sampling of a mixture: the component of each row given the parameters, and the parameters given these.
 
 Given the components the posterior of the parameters is a product of conjugate blocks, which is drawn from exactly
-(Diebolt and Robert 1994, JRSS B 56, 363-375).
+(Diebolt and Robert 1994, JRSS B 56, 363-375). Of tables of levels a row is taken away by its counts: the chain is then
+collapsed, each component drawn given those of all other rows, the parameters integrated out (Liu 1994).
 """
 
 from __future__ import annotations
 
 import threading
 
+import lazy_loader
 import numpy as np
 
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Several
+from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.model.base import Values
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.tables", suppress_warning=True)
 
 TINY = np.finfo(np.float64).tiny
 """Stands for a probability that has underflowed to 0, which has no logarithm."""
@@ -30,22 +35,23 @@ class MixtureChain:
     def __init__(self, prior: MixturePrior, rows: Values, start: MixturePrior, rng: np.random.Generator) -> None:
         self._prior, self._rows, self._rng = prior, rows, rng
         self._params = self._drawn(start)
-        self.sweep(1)
+        self._turn()
 
     def _drawn(self, posterior: MixturePrior) -> dict[str, np.ndarray]:
         drawn = posterior.rvs((), self._rng)
         return {name: np.where(values == 0, TINY, values) for name, values in drawn.items()}
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw components and parameters, in N sweeps, by the probabilities themselves whatever the power.
-
-        The largest log probability with Gumbel noise is a draw of the component.
-        """
+        """Draw components and parameters, in N sweeps, by the probabilities themselves whatever the power."""
         for _ in range(times):
             with _IN_TURN:
-                terms = self._prior.log_terms(self._params, self._rows)
-                self._component = np.argmax(terms + self._rng.gumbel(size=terms.shape), axis=1)
-                self._params = self._drawn(self._prior.updated(self._stats))
+                self._turn()
+
+    def _turn(self) -> None:
+        """Draw components and parameters; the largest log probability with Gumbel noise is a draw of a component."""
+        terms = self._prior.log_terms(self._params, self._rows)
+        self._component = np.argmax(terms + self._rng.gumbel(size=terms.shape), axis=1)
+        self._params = self._drawn(self._prior.updated(self._stats))
 
     @property
     def _stats(self) -> Several:
@@ -67,3 +73,34 @@ class MixtureChain:
         terms = self._prior.log_terms(self._params, self._rows)
         own = np.take_along_axis(terms, self._component[:, None], axis=1)[:, 0]
         return float(self._prior.log_evidence(self._stats) - np.sum(own - np.logaddexp.reduce(terms, axis=1)))
+
+
+class CollapsedChain(MixtureChain):
+    """Collapsed Gibbs sampling of a mixture of rows of levels; parameters are drawn when a draw is kept."""
+
+    def __init__(self, prior: MixturePrior, rows: Values, start: MixturePrior, rng: np.random.Generator) -> None:
+        super().__init__(prior, rows, start, rng)
+        law: Tables = prior.law
+        self._levels = np.ascontiguousarray(rows[law.column], dtype=np.int64)
+        self._table = np.empty(law.alpha.shape[-1], dtype=np.int64)
+        for j, places in enumerate(law.tables):
+            self._table[list(places)] = j
+        self._totals = self._by_table(law.alpha)
+
+    def _by_table(self, of_levels: np.ndarray) -> np.ndarray:
+        """Add up values (K, L) of the levels of each feature, (K, features)."""
+        return np.asarray(of_levels @ np.eye(self._levels.shape[1])[self._table])
+
+    def sweep(self, times: int, power: float = 1.0) -> None:
+        """Draw the component of each row given those of all others, in N sweeps in random order, at power 1."""
+        of_rows, of_levels = (part.counts.astype(np.float64) for part in self._stats.parts)
+        counts = of_rows, of_levels, self._by_table(of_levels)
+        priors = self._prior.weights.alpha, self._prior.law.alpha, self._totals
+        for _ in range(times):
+            order = self._rng.permutation(len(self._levels))
+            loops.sweep(self._component, order, self._levels, self._table, *priors, *counts, self._rng)
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """Draw the parameters given the components."""
+        self._params = self._drawn(self._prior.updated(self._stats))
+        return self._params

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from bayeszoo.data.inputs import tables_of
 from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.families.mixtures.base import MixtureModel
+from bayeszoo.families.mixtures.gibbs import CollapsedChain
 from bayeszoo.families.statistics.indicators import Indicators, draw_levels
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import Observable
+from bayeszoo.model.capabilities import Collapsed, Observable
 
 
-class LevelMixtureModel(MixtureModel, Observable, family=True):
+class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
     """Rows of levels that are each of one component, features independent given it; a subclass declares it.
 
     Parameters are ``weights`` (K,) and ``theta`` (K, levels), the probabilities of the levels of each feature.
@@ -25,11 +26,16 @@ class LevelMixtureModel(MixtureModel, Observable, family=True):
 
     eta: Any
     gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 500, "thin": 10}  # rows say little of their components
+    is_annealed = False
 
     def component_law(self, data: Values) -> Tables:
         """Return the law of the levels of a row in each component, with a Dirichlet prior of each feature."""
         eta = self.entries("eta", (self.K, len(data["level"])))
         return Tables(("theta",), self.inputs.name, eta, tables_of(data))
+
+    def gibbs(self, data: Values, rng: np.random.Generator) -> CollapsedChain:
+        """Return a chain over the components of the rows, started as variational Bayes is."""
+        return CollapsedChain(self.prior(data), data, self.vb_start(data, rng).q, rng)
 
     def coords(self, data: Values) -> dict[str, Any]:
         """Return the levels, and the numbers of the components."""

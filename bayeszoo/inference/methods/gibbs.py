@@ -70,7 +70,7 @@ def run(
 
 
 def _is_annealed(problem: Problem) -> bool:
-    return isinstance(problem.model, Collapsed)
+    return isinstance(problem.model, Collapsed) and problem.model.is_annealed
 
 
 def _scouting(problem: Problem, tune: int) -> tuple[int, int]:

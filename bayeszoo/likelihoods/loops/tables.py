@@ -1,0 +1,53 @@
+"""Sweeps of collapsed Gibbs sampling over rows of levels, each of one component: tables are integrated out. Numba."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+
+
+@_loops
+def sweep(component, order, levels, table, alpha, eta, totals, rows_in, of_level, of_table, rng):  # type: ignore[no-untyped-def]
+    """Draw the component of each row, (rows,), given those of all others, in place.
+
+    ``order`` are the rows as they are gone through, ``levels`` (rows, features) places along the axis of all levels,
+    -1 where one is missing, ``table`` (L,) the feature of each; ``alpha`` (K,), ``eta`` (K, L) and ``totals``
+    (K, features) the concentrations of the priors and their sums. The counts are of the rows in each component (K,), of
+    each level in it (K, L), and of the rows in it that have each feature (K, features).
+    """
+    K, logs = len(alpha), np.empty(len(alpha))
+    for n in order:
+        old = component[n]
+        rows_in[old] -= 1.0
+        for level in levels[n]:
+            if level >= 0:
+                of_level[old, level] -= 1.0
+                of_table[old, table[level]] -= 1.0
+        largest = -math.inf
+        for k in range(K):
+            product, log_p = rows_in[k] + alpha[k], 0.0
+            for level in levels[n]:
+                if level >= 0:
+                    j = table[level]
+                    product *= (of_level[k, level] + eta[k, level]) / (of_table[k, j] + totals[k, j])
+                    if product < 1e-200:  # far from underflow
+                        log_p, product = log_p + math.log(product), 1.0
+            logs[k] = log_p + math.log(product)
+            largest = max(largest, logs[k])
+        whole = 0.0
+        for k in range(K):
+            whole += math.exp(logs[k] - largest)
+            logs[k] = whole
+        left, new = rng.random() * whole, 0
+        for k in range(K - 1):
+            new += left >= logs[k]
+        component[n] = new
+        rows_in[new] += 1.0
+        for level in levels[n]:
+            if level >= 0:
+                of_level[new, level] += 1.0
+                of_table[new, table[level]] += 1.0
