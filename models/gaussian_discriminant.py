@@ -134,6 +134,6 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
         least = law.columns + 1 if self.covariance == "full" else 2
         if self.covariance != "tied" and (few := np.flatnonzero(n < least)).size:
             label = stats.labels["class"][few[0]]
-            line = f"class {label} has {n[few[0]]:g} rows, and a covariance needs {least}"
+            line = f"class {label} has {n[few[0]]:g} row{'s' * bool(n[few[0]] != 1)}, and a covariance needs {least}"
             raise NumericalError(f"no maximum-likelihood estimate: {line}", "no_maximum")
         return super().mle(stats)

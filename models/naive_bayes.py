@@ -20,6 +20,8 @@ import numpy as np
 
 from bayeszoo.data.inputs import Labelled, tables_of
 from bayeszoo.distributions.conjugate.product import LabelledStats
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.errors import NumericalError
 from bayeszoo.families.classes.mixed import MixedFeatures
 from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.model import Example, Values, positive
@@ -74,6 +76,15 @@ class NaiveBayes(MixedFeatures, ClassConditional):
         params = self.prior(labels).rvs((), rng)
         y = rng.choice(len(labels["class"]), size, p=params["shares"])
         return params, {"y": y, **self.draw_features(params, y, labels, rng), **labels}
+
+    def mle(self, stats: LabelledStats) -> dict[str, Any]:
+        """Return the maximum of the likelihood: `NumericalError` where real numbers of a class do not differ."""
+        for part in stats.parts[1].parts if (stats.parts[0].counts > 0).all() else ():
+            if isinstance(part, Moments) and len(same := np.argwhere((part.scatter == 0) & (part.n > 0))):
+                label, name = (stats.labels[axis][at] for axis, at in zip(("class", "real"), same[0], strict=True))
+                problem = f"the values of {name} in class {label} do not differ"
+                raise NumericalError(f"no maximum-likelihood estimate: {problem}", "no_maximum")
+        return super().mle(stats)
 
     def _parameters(self, labels: Values) -> dict[str, tuple[Any, ...]]:
         """Declare the parameters, by kind of feature."""

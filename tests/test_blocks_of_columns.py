@@ -173,3 +173,15 @@ def test_counts_without_exposure_are_refused(block):
     rows = {"counts": sparse.csr_array(np.ones((2, C))), "length": np.array([1.0, 0.0])}
     with raises(InputError, "events_without_exposure"):
         SparseColumns(block).statistics(rows, np.ones((2, K)))
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_rows_of_many_places_are_taken_place_by_place(monkeypatch, law, rows):
+    codes = RNG.integers(-1, K, N)
+    together = law.statistics_by(codes, rows)
+    for module in ("law", "columns"):
+        monkeypatch.setattr(f"bayeszoo.distributions.conjugate.{module}.AT_ONCE", 1)
+    apart = law.statistics_by(codes, rows)
+    np.testing.assert_allclose(law.log_evidence(apart), law.log_evidence(together), rtol=1e-12)
+    both = law.log_evidence(apart + together), law.log_evidence(together + together)
+    np.testing.assert_allclose(*both, rtol=1e-12)

@@ -100,7 +100,10 @@ class Categorical(Block[Counts]):
         """Count each category in each place along the one axis, -1 where none: of codes (n,) faster than by weights."""
         column = self._of(rows)
         if column.ndim == 2:
-            return super().statistics_by(codes, rows)
+            known = np.flatnonzero(codes >= 0)
+            cells = (np.ones(len(known)), (codes[known], known))
+            sums = scipy.sparse.csr_array(cells, shape=(len(self.alpha), len(codes))) @ column
+            return Counts(np.asarray(sums.toarray() if scipy.sparse.issparse(sums) else sums, dtype=np.float64))
         return Counts(counts_by(codes, column, *self.alpha.shape))
 
     def each(self, rows: Values) -> Counts:

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayeszoo.distributions.conjugate.law import Block, Law, Values
 from bayeszoo.distributions.statistics.base import Stats
+from bayeszoo.foundation.blocks import AT_ONCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,12 @@ class Columns[S: Stats](Law[S]):
     def statistics(self, rows: Values, weights: np.ndarray) -> S:
         """Return the statistics of each column, (*axes, C)."""
         return _stacked([block.statistics(own, weights) for _, block, own in self._each(rows)])
+
+    def statistics_by(self, codes: np.ndarray, rows: Values) -> S:
+        """Return the statistics of each column, (K, C), of rows of known places (n,) along the one axis."""
+        if len(codes) * self.axes[0] <= AT_ONCE:
+            return super().statistics_by(codes, rows)
+        return _stacked([block.statistics_by(codes, own) for _, block, own in self._each(rows)])
 
     def log_density(self, params: Values, rows: Values) -> np.ndarray:
         """Log density of each row, (..., n, *axes)."""
@@ -112,6 +119,10 @@ class SparseColumns[S: Stats](Columns[S]):
             own = {self.block.column: np.append(counts, np.zeros(K)), name: np.append(exposure[at], none)}
             each.append(block.statistics(own, np.concatenate([weights[at], np.eye(K)])))
         return _stacked(each)
+
+    def statistics_by(self, codes: np.ndarray, rows: Values) -> S:
+        """Return the statistics of each column, (K, C), of rows of known places (n,) along the one axis."""
+        return Law.statistics_by(self, codes, rows)
 
     def _summed(self, rows: Values, density: Callable[[int, Block[S], Values], np.ndarray]) -> np.ndarray:
         """Return the sum over columns of a density (..., n, K) of their numbers."""

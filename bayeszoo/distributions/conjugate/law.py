@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 from bayeszoo.distributions.posterior import Marginal, Posterior
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.blocks import AT_ONCE
 
 Values = Mapping[str, Any]
 
@@ -176,6 +178,11 @@ class Block[S: Stats](Law[S]):
         return shape[: len(shape) - self.own[0]]
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """The columns of exposures or trials, of blocks that have any."""
+        return tuple(name for own in ("exposure", "trials") if (name := getattr(self, own, "")))
+
+    @property
     def blocks(self) -> tuple[Block[Any], ...]:
         """Itself."""
         return (self,)
@@ -193,6 +200,23 @@ class Block[S: Stats](Law[S]):
     @abstractmethod
     def each(self, rows: Values) -> S:
         """Return the statistics of each row by itself, (n, 1..., *own)."""
+
+    def statistics_by(self, codes: np.ndarray, rows: Values) -> S:
+        """Return the statistics of rows of known places (n,): where these are many, of the rows of each by themselves.
+
+        A weight for each row and place would take gigabytes.
+        """
+        places = self.axes[0]
+        if len(codes) * places <= AT_ONCE or len(self.axes) > 1:
+            return super().statistics_by(codes, rows)
+        order = np.argsort(codes, kind="stable")
+        columns = {name: np.asarray(rows[name])[order] for name in (self.column, *self.others)}
+        ends = np.searchsorted(codes[order], np.arange(places + 1))
+        some = ({name: values[a:b] for name, values in columns.items()} for a, b in pairwise(ends.tolist()))
+        each = [self[:1].statistics(own, np.ones((len(own[self.column]), 1))) for own in some]
+        names = [f.name for f in fields(each[0]) if f.name != "log_coefficient"]
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(own, name) for own in each]) for name in names}
+        return type(each[0])(**arrays)
 
     def entropy(self, params: Values) -> np.ndarray | None:
         """Return the entropy of a row (..., *axes) in nats, of numbers the differential one; None where not known."""
