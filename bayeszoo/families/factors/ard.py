@@ -19,7 +19,7 @@ import scipy
 
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.distributions.special import gamma_divergence
+from bayeszoo.distributions.special import gamma_divergence, log_gamma
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.base import FactorModel
@@ -131,11 +131,10 @@ class Prior:
         (a, b), (c, d) = self.relevance, self.precision
         mean, loadings, alpha, variance = (np.asarray(params[k]) for k in ("mean", "loadings", "alpha", "variance"))
         of_mean = -np.square((mean - self.centre) / self.width) / 2 - math.log(self.width) - LOG_2_PI / 2
-        log_alpha = np.log(alpha)
-        of_loadings = (loadings.shape[-2] * (log_alpha - LOG_2_PI) - alpha * np.square(loadings).sum(axis=-2)) / 2
-        of_alpha = a * math.log(b) - scipy.special.gammaln(a) + (a - 1) * log_alpha - b * alpha
-        of_variance = c * math.log(d) - scipy.special.gammaln(c) - (c + 1) * np.log(variance) - d / variance
-        return np.asarray(of_mean.sum(axis=-1) + (of_loadings + of_alpha).sum(axis=-1) + of_variance)
+        squares = alpha * np.square(loadings).sum(axis=-2)
+        of_loadings = (loadings.shape[-2] * (np.log(alpha) - LOG_2_PI) - squares) / 2 + log_gamma(alpha, a, b)
+        of_variance = log_gamma(1 / variance, c, d) - 2 * np.log(variance)
+        return np.asarray(of_mean.sum(axis=-1) + of_loadings.sum(axis=-1) + of_variance)
 
     def divergence(self, q: Factored) -> float:
         """Return KL(q || prior) in nats: of the loadings given alpha, in expectation, and of all others."""
