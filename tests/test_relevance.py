@@ -57,7 +57,8 @@ def test_empirical_bayes_is_scikit_learns_relevance_determination(data):
     assert chosen.model.sigma == pytest.approx(theirs.alpha_**-0.5, rel=1e-5)
     pruned = {f"tau[{name}]" for name, is_kept in zip(NAMES, kept, strict=True) if not is_kept}
     assert set(chosen.boundary) == pruned == {"tau[noise]"}
-    assert chosen.status == "at the boundary"
+    assert (chosen.status, chosen.limits) == ("in the limit", {"tau[noise]": 0.0})
+    np.testing.assert_allclose(np.array(chosen.model.tau)[~kept], 0, atol=1e-6)
 
 
 def test_the_map_of_four_prior_sds_is_the_highest_of_a_dense_density(data):

@@ -33,6 +33,7 @@ from bayeszoo.model.fields import text
 from bayeszoo.report.tables import MAX_ROWS, nats, number
 
 SAME_FIELDS = 1e-6
+IN_THE_LIMIT = "the evidence levels off, and the other fields are at its maximum in this limit"
 """Relative difference of a field above which the optimizer and MacKay's iteration have ended in different places."""
 _STATISTICS = ("mean", "sd", "q025", "median", "q975")
 _MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
@@ -97,7 +98,7 @@ def empirical_command(
         _show(maximum, described, digits)
     for warning in described["warnings"]:
         terminal.note(f"warning: {warning}")
-    ok = maximum.status == "ok" and (integrated is None or integrated.status == "ok")
+    ok = maximum.is_shown and (not full or (integrated is not None and integrated.status == "ok"))
     return 0 if ok else Untrustworthy.exit_code
 
 
@@ -111,7 +112,7 @@ def document(
 
     ``point`` is where MacKay's iteration ended, ``integrated`` the posterior with the fields integrated out.
     """
-    model, ok, known = maximum.model, maximum.status == "ok", type(maximum) is EmpiricalBayes
+    model, ok, known = maximum.model, maximum.is_shown, type(maximum) is EmpiricalBayes
     bound = None
     if isinstance(maximum, EmpiricalBayesByVB):
         elbos = {"elbo_before": maximum.elbo_before, "elbo": maximum.elbo if ok else None}
@@ -144,7 +145,7 @@ def _unless(is_withheld: bool, **values: Any) -> dict[str, Any]:
 def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
     """Return facts about fields chosen from draws: their errors, and why there is no evidence."""
     shown = _unless(
-        maximum.status != "ok",
+        not maximum.is_shown,
         field_error={name: maximum.error_of(name) for name in maximum.over if name in maximum.error},
         log_field_error=maximum.error,
     )
@@ -183,9 +184,9 @@ def _of_full_bayes(integrated: FullBayes, rows: Data) -> dict[str, Any]:
 
 def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: FullBayes | None) -> list[str]:
     """Say which numbers are withheld and why, and where MacKay's iteration did not end at the maximum."""
-    if maximum.status != "ok":
+    if not maximum.is_shown:
         return ["the fields are withheld: there is no maximum to report", *maximum.reasons]
-    lines = []
+    lines = [f"{name} -> {end:g}: {IN_THE_LIMIT}" for name, end in maximum.limits.items()]
     if point is not None and not point.converged:
         lines.append(f"MacKay's iteration: {point.reason}")
     elif point is not None:
@@ -209,7 +210,7 @@ def _show(maximum: EmpiricalBayes, described: dict[str, Any], digits: int | None
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
     terminal.show_table(columns, _rows(described, digits), words=columns)
-    ok = maximum.status == "ok"
+    ok = maximum.is_shown
     for line in (*maximum.about_evidence(ok, digits or 2), *([ENVELOPE] if ok else []), *_more(described, digits or 5)):
         console.print(line)
     console.print(terminal.judged(described))

@@ -116,7 +116,7 @@ def empirical_bayes(
         raise NumericalError(f"the log evidence of {model} is not finite", "not_finite")
     mode = highest(outer, data, True, starts, np.random.default_rng(seed))
     chosen = outer.at(mode.outer), model, names, mode.boundary, mode.reached, starts, mode.checks
-    return EmpiricalBayes(*chosen, mode.height, before)
+    return EmpiricalBayes(*chosen, mode.height, before, mode.limits)
 
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:

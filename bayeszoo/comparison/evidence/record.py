@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from bayeszoo.foundation.gate import Check, passed
+from bayeszoo.foundation.gate import Check, passed, verdict
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import text
 
@@ -33,6 +33,9 @@ class EmpiricalBayes:
         How many climbs ended within `SAME` nats of the best, and how many there were.
     checks : list of Check
         All of them must pass.
+    limits : dict of str to float
+        Entries that go to an end of theirs where the evidence levels off, and that end, if the others have a maximum
+        in this limit; ``model`` and ``log_evidence`` are then those of the limit.
     """
 
     model: Model
@@ -44,17 +47,25 @@ class EmpiricalBayes:
     checks: list[Check]
     log_evidence: float = math.nan
     log_evidence_before: float = math.nan
+    limits: dict[str, float] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
-        """``"ok"``, ``"at the boundary"`` or ``"not converged"``."""
-        if self.boundary:
+        """``"ok"``, ``"in the limit"``, ``"at the boundary"`` or ``"not converged"``."""
+        if self.boundary and not self.limits:
             return "at the boundary"
+        if self.limits and verdict(self.checks) != "failed":
+            return "in the limit"
         return "ok" if passed(self.checks) else "not converged"
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the chosen fields are an answer: there is a maximum, or one in the limit."""
+        return self.status in ("ok", "in the limit")
 
     def __repr__(self) -> str:
         """Show the fields before and after, the evidence and the status."""
-        ended = "" if self.status == "ok" else "  (where the search ended)"
+        ended = "" if self.is_shown else "  (where the search ended)"
         changes = [
             f"{name} {text(getattr(self.before, name))} -> {text(getattr(self.model, name))}" for name in self.over
         ]

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from bayeszoo.foundation import optimize
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.methods.modes.surface import (
+    FURTHER,
     SAME,
     Sides,
     Surface,
@@ -49,11 +51,15 @@ def run(problem: Problem, flat: bool) -> Outcome:
 
 
 class Mode(NamedTuple):
-    """The fields where a search ended, the height there, checks of the maximum, and the climbs."""
+    """The fields where a search ended, the height there, checks of the maximum, and the climbs.
+
+    ``limits`` are the entries that go to an end of theirs, where the others have a maximum in that limit.
+    """
 
     outer: dict[str, np.ndarray]
     height: float
     boundary: dict[str, str]
+    limits: dict[str, float]
     reached: int
     checks: list[Check]
 
@@ -68,14 +74,38 @@ def highest(model: Over, data: Values, flat: bool, starts: int, rng: np.random.G
         x, sides = outward(surface, peak.x, lambda x: surface.peak(surface.climb(x)).x)
         best = peak if x is peak.x else surface.peak(x)
     boundary = _boundary(surface, best.x, sides)
+    if limit := _in_the_limit(surface, best.x, sides):
+        best, limits = limit
+        caveat = f"in the limit {', '.join(f'{label} -> {end:g}' for label, end in limits.items())}"
+    else:
+        limits, caveat = {}, ""
     reached = sum(abs(height - best.value) <= SAME for height in heights)
     checks = [
         at_most("non_finite_evidence", int(not math.isfinite(best.value)), 0),
-        boundary_check([*boundary.values()]),
+        boundary_check([*boundary.values()]).or_caveat(caveat),
         at_most("stationary_distance", best.distance, MAX_DISTANCE),
         at_least("starts", reached, 2),
     ]
-    return Mode(surface.coordinates.outer(best.x), best.value, boundary, reached, checks)
+    return Mode(surface.coordinates.outer(best.x), best.value, boundary, limits, reached, checks)
+
+
+def _in_the_limit(surface: Surface, x: np.ndarray, sides: Sides) -> tuple[optimize.Mode, dict[str, float]] | None:
+    """Return the maximum in the limit where some entries go to their lower end, if the others have one there.
+
+    So does a prior sd of a weight that the data do not need: the density levels off, and the others do not change.
+    """
+    at = surface.coordinates
+    ends = [i for i, own in enumerate(sides) if own == [-1] and at.logarithmic[i]]
+    others = [i for i in range(len(x)) if i not in ends]
+    if not (ends and others) or any(sides[i] for i in others):
+        return None
+    beyond = x.copy()
+    beyond[ends] -= at.stretch(FURTHER)[ends]
+    peak = surface.peak(beyond, others)
+    beyond[others] = peak.x
+    if not (peak.distance <= MAX_DISTANCE and abs(peak.value - surface.value(x)) <= SAME):
+        return None
+    return replace(peak, x=beyond), {at.labels[i]: at.scales[i].low for i in ends}
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,18 +148,26 @@ class Surface:
             return math.copysign(WORST, -value), np.zeros_like(x)
         return -value, -np.nan_to_num(self.slope(x, rough=True), posinf=0.0, neginf=0.0)
 
-    def peak(self, x: np.ndarray) -> Mode:
-        """Go on from x by Newton steps as long as they help, and describe the place."""
+    def peak(self, x: np.ndarray, free: Sequence[int] | None = None) -> Mode:
+        """Go on from x by Newton steps as long as they help, and describe the place; by default all entries move.
+
+        Where only some entries are free to move, the place is that of these, and the others stay as in x.
+        """
+        moving = np.arange(len(x)) if free is None else np.asarray(free, dtype=int)
+        bounds = tuple(np.concatenate([limit[moving] for limit in self.coordinates.bounds()]).reshape(2, -1))
+
+        def gradient(entries: np.ndarray) -> tuple[float, np.ndarray]:
+            place = x.copy()
+            place[moving] = entries
+            return self.value(place), self.slope(place)[moving]
+
         try:
             with np.errstate(all="ignore"):
-                place = describe(self._gradient, x, steps=STEP)
-                return polished(self._gradient, place, self.coordinates.bounds(), STEP)
+                place = describe(gradient, x[moving], steps=STEP)
+                return polished(gradient, place, (bounds[0], bounds[1]), STEP)
         except NumericalError:  # the density ends or overflows next to it
-            nothing = np.full((len(x), len(x)), math.nan)
-            return Mode(x, self.value(x), nothing, math.inf, math.inf, np.empty(0))
-
-    def _gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        return self.value(x), self.slope(x)
+            nothing = np.full((len(moving), len(moving)), math.nan)
+            return Mode(x[moving], self.value(x), nothing, math.inf, math.inf, np.empty(0))
 
     def further(self, x: np.ndarray, way: Way) -> np.ndarray:
         """Move one entry far out to a side, let the others follow, and return the highest place found.
