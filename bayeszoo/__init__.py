@@ -109,7 +109,7 @@ __all__ += ["complete", "project", "proportions", "reconstruct", "residuals", "t
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
 __all__ += ["prequential", "priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
-# Answers without a model of the rows, from resampled rows, and from a change taken apart.
+# Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
 __all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "maximum_entropy", "svm", "trees"]
 # Draws of any sampler.
 __all__ += ["Judgement", "judge"]

@@ -268,7 +268,7 @@ def test_what_cannot_be_left_out_is_refused(exact, monkeypatch):
         bz.classify(exact, leave_one_out=True)
 
 
-def test_a_report_leaves_rows_out_and_of_a_point_estimate_says_that_it_does_not(exact, tmp_path):
+def test_a_report_leaves_rows_out_and_of_a_point_estimate_says_that_it_does_not(exact, tmp_path, no_pictures):
     pages = {}
     for tree in (exact, fit(*challenger(), "map")):
         page = bz.report([tree], tmp_path / f"{Fit(tree).method}.html").read_text(encoding="utf-8")

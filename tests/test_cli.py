@@ -221,8 +221,12 @@ def test_a_shell_completes_commands_models_methods_options_and_files(run, tmp_pa
     tries = "".join(f"try bayeszoo {words}\n" for words in typed)
     done = subprocess.run(["bash", "-c", COMPLETED + tries], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == list(typed.values())
-    for shell in ("zsh", "fish"):
-        assert "gaussian_mixture" in run("completion", shell)[1]
+
+
+@pytest.mark.slow  # each script is written for two seconds, by the same words as that of bash
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_complete_models(run, shell):
+    assert "gaussian_mixture" in run("completion", shell)[1]
 
 
 # Exit codes other than 0 and 2

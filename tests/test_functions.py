@@ -10,6 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 import bayeszoo as bz
 from bayeszoo.families.processes.model import ProcessModel
+from tests.quick import quick_first
 from tests.refusals import raises
 
 RNG = np.random.default_rng(2)
@@ -92,7 +93,7 @@ def test_replicated_rows_are_about_one_function(best):
     assert abs(width / (2 * 1.96 * sd) - 1) < 0.15  # of rows drawn apart it is .73
 
 
-@pytest.mark.parametrize("method", ["exact", "nuts"])
+@pytest.mark.parametrize("method", quick_first(["exact", "nuts"]))
 def test_averages_over_the_three_numbers_agree(method, best):
     known = bz.fit(GaussianProcess, TABLE, method, seed=1)
     frame = bz.function_values(known, PLACES)

@@ -97,7 +97,7 @@ def test_of_many_groups_the_best_known_are_drawn(tree, monkeypatch):
     assert figure.axes[0].get_xlabel().endswith("the 2 of 6 most precise groups")
 
 
-def test_a_page_has_the_picture_and_the_ranks(tree, tmp_path):
+def test_a_page_has_the_picture_and_the_ranks(tree, tmp_path, no_pictures):
     page = bz.report(tree, tmp_path / "page.html").read_text()
     assert 'alt="estimates of groups"' in page
     assert "partially pooled" in page

@@ -11,6 +11,7 @@ import bayeszoo as bz
 from bayeszoo.distributions.averaged import LARGEST, Averaged
 from bayeszoo.distributions.discrete import BetaBinomial, LogMeanPoisson
 from bayeszoo.foundation.levels import reached
+from tests.quick import quick_where
 
 COUNTS, AT = np.array([1, 0, 2, 1, 3]), np.arange(5.0)
 TABLE = {"y": COUNTS, "x": AT}
@@ -56,7 +57,7 @@ def log_expected(power, x):
     return log_sum(power, x) - log_sum(0, x)
 
 
-@pytest.mark.parametrize("x", [2, 10, 12, 13, 14, -16, -20])
+@pytest.mark.parametrize("x", quick_where([2, 10, 12, 13, 14, -16, -20], (2, 14, -20).__contains__))
 def test_an_exact_fit_has_the_moments_of_a_dense_grid(tree, x):
     row = bz.predict(tree, {"x": [x]}).iloc[0]
     mean, square = (np.exp(log_expected(power, x)) for power in (1, 2))

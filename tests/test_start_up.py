@@ -49,7 +49,7 @@ import json, sys
 from bayeszoo.cli.app import main
 slow = {'pytensor', 'arviz', 'arviz_base', 'arviz_stats', 'nutpie', 'matplotlib', 'numba', 'sklearn.base'}
 for command in json.loads(sys.argv[1]):
-    try: main(['fit', *command, '--method', 'exact', '--seed', '1'])
+    try: main(['fit', *command, '--method', 'exact', '--seed', '1', '--draws', '100'])
     except SystemExit as end: assert not end.code, command
     print(command[0], sorted(slow & set(sys.modules)), file=sys.stderr)
 """

@@ -71,7 +71,7 @@ def complete(tree: xr.DataTree, new_data: object = None, **options: object) -> p
 
 
 def _law(fit: Fit, model: Completes, data: Data) -> CompletingRows:
-    """Return the law of rows: parameters integrated out, or those of a point estimate."""
+    """Return the distribution of rows: parameters integrated out, or fixed at a point estimate."""
     if fit.kind == "exact" and isinstance(model, Predictive):
         law: CompletingRows = model.predictive(fit.stats, data)
         return law

@@ -70,7 +70,7 @@ class Decodable:
         return points[int(np.argmax(self.model.log_prior(every, fitted) + self.model.log_likelihoods(every, fitted)))]
 
     def score(self) -> dict[str, float]:
-        """Return the log predictive density of rows that are not those of the fit, and its Monte Carlo error."""
+        """Return the log predictive density of new rows, and its Monte Carlo error."""
         if self.fitted is None or self.data is self.fitted or self.shape == (1, 1):
             return {}
         mean, error = log_means(np.reshape(self.model.log_likelihoods(flat(self.draws), self.data), (*self.shape, 1)))
@@ -82,7 +82,7 @@ def _each(params: Values) -> list[dict[str, np.ndarray]]:
 
 
 def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_states: bool = True) -> Decodable:
-    """Find what there is to decode: a fit's own rows, new ones, or the rows of a model whose tables are all known.
+    """Return the rows to decode: the fit's own, new rows, or rows of a model with all tables known.
 
     With ``need_states`` draws that do not agree what the states are, are refused.
     """
@@ -120,7 +120,7 @@ def decode(
     seed: int | np.random.Generator = 0,
     **options: Any,
 ) -> pd.DataFrame:
-    """Say what state each row was in, or of a hidden state that is a number, what it was.
+    """Return the most probable state of each row, or the estimate of a real-valued hidden state.
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ def kl(p: object, q: object, *, bits: bool = False, **options: Any) -> pd.DataFr
 
 
 def _require_alike(fit: Fit, other: Fit) -> None:
-    """Refuse fits whose rows do not compare, or whose posteriors are not independent."""
+    """Refuse two fits with different kinds of rows, or with dependent posteriors."""
     if type(fit.model) is not type(other.model) or fit.kind != other.kind:
         described = " and ".join(f"{each.model.name} by {each.method}" for each in (fit, other))
         raise InputError(f"these are {described}", "models_differ", hint="fit one model to both tables by one method")

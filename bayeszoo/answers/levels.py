@@ -1,4 +1,4 @@
-"""What was the level of a series, and where does it go? By a fit of a model whose hidden state is a number."""
+"""Smoothed levels of a series and forecasts, by a fit of a model with a real-valued hidden state."""
 
 from __future__ import annotations
 

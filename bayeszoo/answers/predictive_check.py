@@ -77,7 +77,7 @@ class Replicates:
 def predictive_check(
     tree: xr.DataTree, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> pd.DataFrame:
-    """Compare quantities of the data with those of data sets that the fitted model makes.
+    """Compare statistics of the data with their values in replicated data sets.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ SCORED_DRAWS = {"completion": 400, "left-to-right": 20}
 
 
 def has_proportions(model: Model) -> bool:
-    """Say whether each document has proportions of its own, which are inferred of new documents too."""
+    """Return whether each document has its own topic proportions; new documents then need inference too."""
     return View.TOPICS in model.views()
 
 

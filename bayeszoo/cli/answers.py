@@ -54,7 +54,7 @@ class AnswerOptions:
         in_full: pd.DataFrame | None = None,
         **writers: saved.Writer,
     ) -> None:
-        """Print a table with what is known of the answer as a whole, and write it, or what it is ``in_full``."""
+        """Print a table and its summary lines, and write the table, or the unabridged table ``in_full``."""
         whole = {**whole, **{str(name): value for name, value in frame.attrs.items()}}
 
         def document(written: saved.Written) -> dict[str, Any]:

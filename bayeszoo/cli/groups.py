@@ -23,7 +23,7 @@ Changes = dict[str, Any]
 
 
 def by_group(command: Callable[..., int | None], reads: HasInputs | None = None) -> Callable[..., int | None]:
-    """Let a command run once a group, where it is given ``by`` or a fit by groups; else it runs as it is.
+    """Run a command once per group if it has ``by`` or a fit by groups, else once.
 
     What it prints stands under the name of the group; JSON documents and tables are put together. A group without an
     answer does not stop the others, and the exit code is the largest. Tables are read as the model takes them, which is
@@ -99,7 +99,7 @@ def _each(
     groups: dict[str, Changes],
     options: AnswerOptions,
 ) -> int:
-    """Run for each group; print, write and return what there is of all."""
+    """Run for each group; print, write and return the joint results."""
     code, errors, kept = 0, dict[str, str](), dict[str, terminal.Kept]()
     for label, changes in groups.items():
         if not options.as_json:

@@ -1,4 +1,4 @@
-"""The whole command to try after a fit whose numbers are withheld."""
+"""The command to try next after a fit with withheld numbers."""
 
 from __future__ import annotations
 

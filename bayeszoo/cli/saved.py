@@ -290,7 +290,7 @@ def show_rows(
 
 
 def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
-    """Format a column by its Monte Carlo errors, or those of the mean; whole numbers as they are."""
+    """Format a column to the digits that its Monte Carlo error, or that of the mean, supports; keep whole numbers."""
     values = frame[name]
     labels = [f"mcse_{name}", f"mcse[{name.partition('[')[2]}", "mcse_mean"][: 3 if name in _OF_MEAN else 2]
     errors = next((frame[label] for label in labels if label in frame), [None] * len(frame))

@@ -117,7 +117,7 @@ class TerminalReporter(Reporter):
         note(line)
 
     def phase(self, activity: str) -> None:
-        """Show what goes on once it has lasted a while: most phases are over before they are read."""
+        """Show the current phase after a delay: most phases end before they could be read."""
         with self._lock:
             self._begin(activity)
             self._soon = Timer(0.5 if sys.stderr.isatty() else 2, self._show, [activity])
@@ -151,7 +151,7 @@ class TerminalReporter(Reporter):
                 note(f"{activity}: {done} of {total}{self._left(done, total)}")
 
     def _left(self, done: int, total: int) -> str:
-        """Say how long the rest may last, if it goes on as it began."""
+        """Return the estimated time left at the present rate."""
         since, first = self._began
         pace = (self._last - since) / max(1, done - first)
         return f", about {lasting(pace * (total - done))} left" if done > first else ""

@@ -166,7 +166,7 @@ def in_one_tree(trees: Mapping[str, xr.DataTree], by: str, seed: int) -> xr.Data
 
 
 def _axes_of(draws: xr.Dataset, name: Hashable) -> Hashable:
-    """Return the axes of a variable other than those of the draws, with sizes and labels; None if there are none."""
+    """Return a variable's axes without chain and draw, with sizes and labels; None for a scalar."""
     if name not in draws:
         return None
     own = [dim for dim in draws[name].dims if dim not in ("chain", "draw")]

@@ -63,7 +63,7 @@ class Candidate:
 
     @cached_property
     def stats(self) -> Any:
-        """Sufficient statistics of the data; the data where there are none."""
+        """Sufficient statistics of the data, or the data themselves for a model without statistics."""
         return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else self.data
 
     @cached_property

@@ -243,7 +243,7 @@ def _end_with_parent() -> None:
 def _attempt(
     reference: Reference, method: str, options: dict[str, Any], task: _Task, model: Model | None = None
 ) -> _Result:
-    """Return the fit of a data set, or why there is none."""
+    """Return the fit of a data set, or the reason for its failure."""
     model = model or reference.model()
     data = Data(**task.data, checked_for=(model.inputs, False))
     try:

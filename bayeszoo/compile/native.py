@@ -88,7 +88,7 @@ class Native:
 
 
 def _entry(function: Function, size: int) -> Any:
-    """Return what numba compiled for such points and data."""
+    """Return numba's compiled entry for the types of a point and the data."""
     jitted: Any = function.function
     kinds = [numba.typeof(array) for array in (np.zeros(size), *function.data)]
     _, _, folded, _ = jitted.get_call_template(kinds, {})

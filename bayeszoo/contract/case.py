@@ -261,7 +261,7 @@ def cases_of(model: Model | type[Model], data: object = None, seed: int = 0) -> 
 
 
 def examples_of(model: Model | type[Model]) -> list[Data]:
-    """Return the examples of a model's class, whose labels those of an updated model need not be."""
+    """Return the examples of a model's class; an updated model may have other labels."""
     kind = model if isinstance(model, type) else type(model)
     return [example(kind, item.name) for item in model.examples]
 

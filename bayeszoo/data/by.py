@@ -71,7 +71,7 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
 def read_new_by(
     model: HasInputs, source: Any, by: str, likes: Mapping[str, Data], **options: Any
 ) -> tuple[Data, dict[str, Data]]:
-    """Read rows to be predicted, those of each group as rows of its own fit.
+    """Read new rows, each group's in the way that its own fit read its data.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ class Frozen(Stackable):
 
 
 class Beta(Frozen):
-    """Beta distributions whose moments neither overflow nor vanish, and whose counts may be large."""
+    """Beta distributions with moments that do not overflow or underflow at large counts."""
 
     def mean(self) -> Any:
         """Return a / (a + b)."""

@@ -186,7 +186,7 @@ class Posterior(Mapping[str, Any]):
 
 
 def sum_over(values: Any, axes: int) -> Any:
-    """Sum over the last axes, as many as are said: those of the entries, where the others are draws."""
+    """Sum over the last ``axes`` axes, those of the entries; the others are draws."""
     return np.sum(values, axis=tuple(range(-axes, 0)))
 
 

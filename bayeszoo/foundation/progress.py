@@ -68,7 +68,7 @@ PHASES = {
 
 
 class Clock:
-    """Seconds by phase, those of `PHASES`; a reporter is told of each."""
+    """Seconds spent in each of `PHASES`; the reporter is notified when a phase begins."""
 
     def __init__(self, reporter: Reporter) -> None:
         self.seconds = dict.fromkeys(PHASES, 0.0)

@@ -81,7 +81,7 @@ def _unjudged(means: np.ndarray, variances: np.ndarray | None, independent: bool
 
 
 def _shapes(means: np.ndarray, variances: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Return the shapes of the tails that each moment is judged by; those of variances are twice those of their roots.
+    """Return the Pareto tail shape for each moment; the shape for a variance is twice that of its square root.
 
     Not of the roots: of a variance that hardly varies the root has tails as heavy as its own.
     """

@@ -204,7 +204,7 @@ class Model(ABC):
         raise NoRowLaw(f"{self.name} does not say how one observation is distributed given the others", "no_row_law")
 
     def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
-        """Draw the parameters that rows unseen by a fit have of their own, given those that all rows share.
+        """Draw row-level parameters of new rows, given the shared parameters.
 
         Raises `InputError` where the model does not say how.
         """

@@ -1,4 +1,4 @@
-"""The parts of a change as a waterfall: from the total before to the total after."""
+"""A change decomposed, as a waterfall: from the total before to the total after."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LETTERS = 14
 
 
 def plot_due_to(answer: DueTo) -> Figure:
-    """Draw the parts of a change, each from where the one before it ends, between the totals before and after.
+    """Draw a decomposed change as a waterfall between the totals before and after.
 
     Parameters
     ----------

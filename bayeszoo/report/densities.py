@@ -33,7 +33,7 @@ _HERO = 5.4
 
 
 def hero(trees: Sequence[xr.DataTree]) -> Any:
-    """Return densities of the first entry of each parameter of fits of which some have draws, or why there are none."""
+    """Return the marginal density of each parameter's first entry by fit, or the reason why no fit has draws."""
     shown = drawable(trees)
     if not shown:
         named = zip(names_of(trees), trees, strict=True)

@@ -298,7 +298,7 @@ def _wrong(name: str, value: object) -> InputError:
 
 
 def check_fit(tree: xr.DataTree) -> None:
-    """Refuse a fit whose attributes are not those of a fit, or whose draws are no numbers."""
+    """Refuse a tree without the attributes of a fit, or with draws that are not numeric."""
     attrs, reads = tree.attrs, {**_JSON, **_JSON_IF_ANY}
     _check(attrs, {**_PLAIN, **dict.fromkeys(_JSON, _is_text)}, _PLAIN_IF_ANY)
     for name in [name for name in reads if name in attrs]:

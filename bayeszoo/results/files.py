@@ -173,7 +173,7 @@ def _every_fit(tree: xr.DataTree) -> list[xr.DataTree]:
 
 
 def _verify(tree: xr.DataTree, path: Path) -> None:
-    """Refuse data that are not those of the fit, and values that are not those that `save` wrote.
+    """Refuse data that differ from the fit's, and values that `save` did not write.
 
     Groups and variables may have been added, left out or cut down by other tools, which may also have written the file.
     """

@@ -71,7 +71,7 @@ def _scalars(tree: xr.DataTree, groups: Sequence[str]) -> list[tuple[str, str, t
 
 
 def measurable(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
-    """Return those of the scalars whose sd is finite in the closed form, where there is one, and not 0 in the draws."""
+    """Return the scalars with a finite sd in the closed form, if known, and a positive sd in the draws."""
     closed = tree["exact"].to_dataset() if "exact" in tree.children else {}
     infinite = {
         label
@@ -88,7 +88,7 @@ def varying(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
 
 
 def finite(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
-    """Return those of the scalars whose draws are all finite."""
+    """Return the scalars with only finite draws."""
     are: Any = np.isfinite(draws_of(tree, quantities)["value"].to_numpy()).all(axis=(0, 1)) if quantities else []
     return [label for label, is_kept in zip(quantities, are, strict=True) if is_kept]
 

@@ -140,7 +140,7 @@ class Fit:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the numbers are shown: those of a fit that is ok, and with their caveats those of caution."""
+        """Whether the numbers are shown: status ok, or caution with its warnings."""
         return self.status in ("ok", "caution")
 
     @property
@@ -223,7 +223,7 @@ class Fit:
 
     @property
     def posterior(self) -> Mapping[str, Any] | None:
-        """The closed-form posterior by parameter, with those of derived quantities; None where there is none."""
+        """The closed-form posterior by parameter and derived quantity; None if the model has none."""
         kept = self._kept("posterior", self._arrays_now(), self._closed_form)
         return cast(Mapping[str, Any] | None, kept)
 

@@ -1,4 +1,4 @@
-"""Whether the numbers of a fit lie where the parameters of its model may lie: a file may say anything."""
+"""Whether the numbers of a loaded fit lie in the support of the model's parameters."""
 
 from __future__ import annotations
 

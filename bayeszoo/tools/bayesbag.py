@@ -152,7 +152,7 @@ def bayesbag(
 
 
 def require_conjugate(kind: type[Model]) -> None:
-    """Refuse a model whose posterior is not of its prior's family, or whose observations depend on each other."""
+    """Refuse a model without a conjugate prior, or with dependent observations."""
     if not issubclass(kind, Conjugate) or isinstance(kind.inputs, Series | Transitions):
         why = "has observations that depend on each other" if issubclass(kind, Conjugate) else "is not conjugate"
         raise InputError(

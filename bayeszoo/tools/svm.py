@@ -215,7 +215,7 @@ def _units(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _in_units(weights: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return weights (..., T) of standardized features as those of the features as they are."""
+    """Convert weights (..., T) of standardized features to weights of the original features."""
     slopes = weights[..., 1:] / scale
     return np.concatenate([weights[..., :1] - (slopes @ center)[..., None], slopes], axis=-1)
 

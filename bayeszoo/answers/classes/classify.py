@@ -183,7 +183,7 @@ def _decisions(fit: Fit, data: Data, losses: np.ndarray, counts: np.ndarray | No
 
 
 def _with_features(known: Decisions, part: Part) -> Decisions:
-    """Add what is known of the features; rows that no class can have are withheld."""
+    """Add the log density of the features; withhold rows that are impossible under every class."""
     log_p, is_point = part.log_p, part.mean.kind == "point estimate"
     vetoed = np.isneginf(log_p).any(axis=(0, 1, 3)) & is_point & np.isfinite(part.log_features)
     known = replace(known, log_features=part.log_features, is_possible=part.is_possible, is_vetoed=vetoed)

@@ -109,7 +109,7 @@ def _matrix(loss: str | None) -> Any:
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the decisions, those marked that Monte Carlo error leaves open, and what they were worth."""
+    """Print the decisions, mark those within Monte Carlo error of a tie, and print the scores."""
     is_open = ~frame["settled"] & (frame["decision"] != WITHHELD)
     console, open_rows = terminal.out(), frame.index[is_open] - 1
     decided = frame["decision"] + np.where(is_open, " ?", "")

@@ -1,4 +1,4 @@
-"""What tells the classes apart, and how uncertain a row is: ``bayeszoo information``."""
+"""Mutual information of class and features, and the entropy of a row: ``bayeszoo information``."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _drawn(answer: Bootstrap) -> pd.DataFrame:
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print each number with its Monte Carlo error, and what they all are."""
+    """Print each estimate with its Monte Carlo error, and notes on how it was computed."""
     name, known = str(frame.index[0]), frame.iloc[0]
     rows = [["of the rows", estimate(known["of_rows"], None, digits), "exact"]]
     for key, label in _LABELS.items():

@@ -379,7 +379,7 @@ def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
 
 
 def _show_residuals(worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, Any], digits: int | None) -> None:
-    """Print the worst rows, how the normal scores lie to their band, and the predictive checks."""
+    """Print the largest residuals, how many normal scores lie outside the band, and the predictive checks."""
     console, basis = terminal.out(), facts["basis"]
     said = "; ".join(f"{name} ({count} rows)" for name, count in basis.items())
     console.print(f"{facts['model']}, {facts['method']}: residuals {said}")

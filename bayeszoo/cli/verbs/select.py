@@ -271,7 +271,7 @@ def _named(texts: Sequence[str], groups: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _fitted(named: Mapping[str, Any], rows: Data | None, seed: int, reporter: Reporter) -> dict[str, Any]:
-    """Fit the models by NUTS; one whose fit is not ok stays a model, with what there is of it without a fit."""
+    """Fit the models by NUTS; where a fit is not ok, keep the model with the criteria that need no fit."""
     fitted = dict(named)
     for name, candidate in named.items():
         if isinstance(candidate, Model):

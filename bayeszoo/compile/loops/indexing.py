@@ -167,7 +167,7 @@ def _join(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[A
 
 
 def _starts(lengths: Sequence[str], source: Source) -> list[str]:
-    """Return where parts of such lengths start, and where the last one ends."""
+    """Return the offsets of parts with these lengths, the end of the last one included."""
     starts = ["0"]
     for length in lengths:
         starts.append(source.assign(_sum(starts[-1], length)))

@@ -186,7 +186,7 @@ class Inputs(ABC):
         return True
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
-        """Return `rows` further observations like those of a fit, whose outcome is not known: all values are 0."""
+        """Return `rows` further observations with the labels of a fit and an unknown outcome, coded as 0."""
         size = (rows, *(len(arrays[axis]) for axis in self.dims.get(self.name, ())))
         kind = arrays[self.name].dtype if self.name in arrays else np.int64
         return {self.name: np.zeros(size, kind), **{axis: arrays[axis] for axis in self.coords}}

@@ -100,7 +100,7 @@ class Expression:
 
 
 def _without_quotes(text: str) -> tuple[str, dict[str, str]]:
-    """Return Python in which names stand for the columns that Python could not name, and what they stand for.
+    """Replace column names that are no Python names; return the expression and the map back to the columns.
 
     So they do for names that Python would take for other ones: it reads the micro sign as a Greek letter.
     """

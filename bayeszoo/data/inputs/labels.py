@@ -147,7 +147,7 @@ class Alphabet:
         return coded, notes + (_about_missing(where, coded.labels) if self.labels is None else ())
 
     def notes(self, where: str, labels: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
-        """Refuse fewer than two labels; say what they are, and which of those given are not present."""
+        """Refuse fewer than two labels; name the labels, and the requested ones that do not occur."""
         if len(labels) < 2:
             holds = f"only the {self.noun} {shown(labels[0])}" if labels else f"no {self.noun}"
             raise InputError(
@@ -264,7 +264,7 @@ def refuse_other_outcomes(known: tuple[str, ...], data: Arrays) -> None:
 
 
 def refuse_other_labels(labels: Mapping[str, tuple[str, ...]], data: Arrays) -> None:
-    """Refuse data whose labels are not those of the entries of an updated model's fields."""
+    """Refuse data with other labels than the fields of an updated model."""
     for axis, known in labels.items():
         if axis == OUTCOMES:
             refuse_other_outcomes(known, data)

@@ -262,14 +262,14 @@ class Feature:
 
     @classmethod
     def read_new(cls, column: Column, levels: Mapping[str, list[str]]) -> Self:
-        """Read a column of rows to be predicted, whose levels are those of the fit."""
+        """Read a column of new rows with the levels of the fit."""
         if column.name not in levels:
             return cls(column, to_reals(column))
         return cls._coded(column, Alphabet("level", "levels", list(levels[column.name]), fitted=True))
 
     @classmethod
     def _coded(cls, column: Column, alphabet: Alphabet) -> Self:
-        """Code a column; what stands for a missing number stands for a missing level, unless it is known as one."""
+        """Code a column; a missing-value mark is a missing level, unless it is one of the known levels."""
         texts, known = texts_of(column), set(alphabet.labels or ())
         trimmed = {text: text.strip() for text in set(texts)}  # of a million cells a few are distinct
         labels = {own: "" if text.lower() in MISSING and text not in known else text for own, text in trimmed.items()}

@@ -58,7 +58,7 @@ class _Mixture(discrete.ByVariance):
         return self._over_states(self._components.cdf(np.asarray(y)[..., None]))
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return the quantiles of a level; they lie between those of the states."""
+        """Return the quantiles of the mixture over states, bracketed by the quantiles of each state."""
         each = np.broadcast_to(self._components.ppf(q), self._states.shape)
         low, high = each.min(axis=-1), each.max(axis=-1)
         low = low - 1 if self.is_count else np.nextafter(low, -np.inf)

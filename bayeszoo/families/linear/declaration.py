@@ -159,7 +159,7 @@ def _vector(
     draw: Callable[..., np.ndarray],
     **values: Any,
 ) -> Any:
-    """Declare a vector whose density takes the numbers in ``values``; those of the whitening come along as inputs."""
+    """Declare a vector; the arrays in ``values`` and those of the whitening are inputs of its density."""
     data = {f"{name}_{key}": value for key, value in values.items()}
     inputs = [v if isinstance(v, pt.TensorVariable) else as_data(**{key: v})[0] for key, v in data.items()]
     keys = (f"{name}_whitened_{key}" for key in ("centre", "matrix", "inverse", "log_det"))

@@ -71,7 +71,7 @@ def disturbances(
 
 
 def smoothed(opens: Array, q2: Array, mean: Array, rest: Array, gain: Array, variance: Array) -> None:
-    """Turn what is known given the rows so far into what is known given all rows of the sequence."""
+    """Turn filtered moments into smoothed moments, in place."""
     for t in range(len(opens) - 1, -1, -1):
         if t == len(opens) - 1 or opens[t + 1]:
             gain[:, t], variance[:, t] = 0.0, rest[:, t]

@@ -149,5 +149,5 @@ def _spread_out(seen: np.ndarray, rows: np.ndarray) -> Moments:
 
 
 def as_patterns(data: Any) -> Patterns:
-    """Return statistics as they are, and those of the rows ``Y`` of data."""
+    """Return statistics unchanged, and compute the statistics of the rows ``Y`` of data."""
     return data if isinstance(data, Patterns) else Patterns.of(data["Y"])

@@ -170,7 +170,7 @@ def _on_corners(tube: Tube, u: np.ndarray) -> np.ndarray:
 
 
 def _lost_nothing_along(tube: Tube, u: np.ndarray) -> np.ndarray:
-    """Return a direction from u along which f stays as it is; 0 where there is none.
+    """Return a direction from u along which f is constant; 0 if every direction changes f.
 
     From a minimum f rises along a direction d by sum_k max(-side_k x_k' d, 0) - sum_n side_n x_n' d, over the rows k on
     a corner and n beyond. Where that is 0 for some d, one of two opposite weightings of its entries sees it.

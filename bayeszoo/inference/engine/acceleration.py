@@ -66,7 +66,7 @@ class QuasiNewton:
         self._state, self._reached, self._chart = state, reached, None
 
     def _begun(self, stats: object) -> Chart | None:
-        """Put coordinates about the state, of which nothing else is known; None where there are none, or too many."""
+        """Return new coordinates centred at the state, without learned curvature; None if it has none or too many."""
         chart = self._chart_at(self._state, stats)
         if chart is None or chart.size > MOST_COORDINATES:
             return None

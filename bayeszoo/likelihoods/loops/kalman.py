@@ -124,7 +124,7 @@ def disturbances(opens, r2, ahead, error, total, pull, precision):  # type: igno
 
 @_loops
 def smoothed(opens, q2, mean, rest, gain, variance):  # type: ignore[no-untyped-def]
-    """Turn what is known given the rows so far into what is known given all rows of the sequence.
+    """Turn filtered moments into smoothed moments, in place.
 
     ``mean`` and ``rest`` are those of `filtered`; ``rest`` becomes the variance given the next level too, by which the
     mean moves ``gain`` times. ``variance`` is filled in.

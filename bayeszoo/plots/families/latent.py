@@ -99,7 +99,7 @@ def _chosen(whole: Decodable, frame: pd.DataFrame, state: object) -> int:
 
 
 def _shaded(truth: object, probability: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return which rows are truly of the state, and what it is called there."""
+    """Return which rows have this state as their true state, and the label of the truth."""
     names = np.asarray(truth)
     if names.shape != probability.shape:
         raise InputError(f"truth has shape {names.shape}, there are {len(probability)} rows", "wrong_shape")

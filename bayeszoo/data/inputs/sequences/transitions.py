@@ -309,7 +309,7 @@ def _about(sequence: Column | None, names: np.ndarray, rows: np.ndarray) -> tupl
 def _joined_contexts(
     column: Column, windows: np.ndarray, rows: np.ndarray, labels: list[str], like: Arrays | None
 ) -> Coded:
-    """Code contexts of several symbols, whose labels are those of the symbols joined by a space."""
+    """Code contexts of several symbols; their labels are the symbols, joined by a space."""
     spaced = next((label for label in labels if " " in label), None)
     if spaced is not None:
         hint = "write it without, or use --order 1"
