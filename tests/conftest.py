@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -74,7 +75,8 @@ def unhurried(monkeypatch):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Pages with their words and tables, of which the pictures are not drawn: `test_report` draws them."""
-    monkeypatch.setattr("bayeszoo.report.blocks.data_uri", lambda make: "data:,")
+    blocks = import_module("bayeszoo.report.blocks")  # `bayeszoo.report` is a function too
+    monkeypatch.setattr(blocks, "data_uri", lambda make: "data:,")
 
 
 @pytest.fixture

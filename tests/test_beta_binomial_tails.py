@@ -54,8 +54,8 @@ def test_tails_of_draws_and_rows_are_those_of_each():
 
 
 def test_residuals_of_groups_of_a_million_trials_are_computed():
-    trials = np.full(2, 1_000_000)
-    rows = {"successes": np.array([500_000, 520_000]), "trials": trials, "group": np.array(["a", "b"])}
+    trials = np.full(3, 1_000_000)
+    rows = {"successes": np.array([500_000, 510_000, 520_000]), "trials": trials, "group": np.array(["a", "b", "c"])}
     tree = bz.fit(Rats(), bz.read(Rats(), rows), "exact", seed=1, draws=100, groups=())
     frame = bz.residuals(tree, seed=1)
     assert frame["mean"].to_numpy() == pytest.approx(5.1e5, rel=0.05)
