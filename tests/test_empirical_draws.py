@@ -179,8 +179,7 @@ def test_data_without_a_signal_have_no_maximum(exact, monkeypatch):
 
     monkeypatch.setattr(MonteCarloSearch, "sample", level)
     found = by_draws(model, data, ["b"])
-    line = "no maximum in b, as far as the draws tell: the evidence is level at 1"
-    assert (found.status, found.boundary) == ("at the boundary", {"b": line})
+    assert (found.status, set(found.boundary)) == ("at the boundary", {"b"})
 
 
 def test_a_start_where_the_evidence_is_level_is_left(exact):
