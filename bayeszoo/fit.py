@@ -283,7 +283,7 @@ def _function(model: type[Model], method: str) -> Callable[..., Outcome]:
     return run
 
 
-def options_of(model: type[Model], method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def options_of(model: type[Model], method: str, options: Mapping[str, object]) -> dict[str, Any]:
     """Check the options given to a method, and return them with the defaults of the others."""
     accepted = defaults_of(model, method)
     if misplaced := sorted(options.keys() & model.inputs.options):

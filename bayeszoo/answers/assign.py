@@ -143,7 +143,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
 
 
 def assignments(
-    model: Latent, params: Values, data: Values, function: Callable[[Values, Values], Any] | None = None
+    model: Latent, params: Values, data: Values, function: Callable[[Values, Values], object] | None = None
 ) -> Assignments | Latents:
     """Average the latent variables' distribution given the parameters over draws of these, shape (chain, draw, ...).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +32,7 @@ FAR = 0.9
 
 
 def function_values(
-    tree: xr.DataTree, new_data: Any, *, draws: int = 0, seed: int | np.random.Generator = 0, **options: Any
+    tree: xr.DataTree, new_data: object, *, draws: int = 0, seed: int | np.random.Generator = 0, **options: object
 ) -> pd.DataFrame:
     """Return the values of a fit's function at places: what rows there are about, without their noise.
 

@@ -224,13 +224,13 @@ def _is_tree(of: object) -> bool:
     return hasattr(of, "children") and hasattr(of, "attrs")
 
 
-def _of_table(name: str, row: dict[str, Any], bits: bool) -> pd.DataFrame:
+def _of_table(name: str, row: Mapping[str, object], bits: bool) -> pd.DataFrame:
     columns = [*COLUMNS, "plug_in", "bias"]
     frame = pd.DataFrame([{key: row[key] for key in columns}], index=pd.Index([name]))
     return in_units(frame, bits)
 
 
-def _of_fit(tree: xr.DataTree, options: dict[str, Any]) -> pd.DataFrame:
+def _of_fit(tree: xr.DataTree, options: Mapping[str, object]) -> pd.DataFrame:
     fit, draws = _draws(tree, "mutual informations", options)
     model = fit.model
     if isinstance(model, Classifies):
@@ -256,7 +256,7 @@ def _highest_first(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values("mean", ascending=False, kind="stable", na_position="last")
 
 
-def _draws(tree: xr.DataTree, answer: str, options: Mapping[str, Any]) -> tuple[Fit, dict[str, np.ndarray]]:
+def _draws(tree: xr.DataTree, answer: str, options: Mapping[str, object]) -> tuple[Fit, dict[str, np.ndarray]]:
     """Return a fit whose numbers are shown, and its draws."""
     if options:
         raise InputError(f"{next(iter(options))} is of tables, not of fits", "conflicting_options")

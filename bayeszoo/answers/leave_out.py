@@ -164,7 +164,7 @@ def _over_points(model: Model, rows: Values, weights: np.ndarray, parts: Parts) 
 
 
 def _leave_one_out(
-    model: Sufficient[Any], data: Values | Accumulated, predictive: Callable[[Any, Values], Any]
+    model: Sufficient[Any], data: Values | Accumulated, predictive: Callable[[object, Values], object]
 ) -> Score:
     rows, weights = _observations(model, data)
     terms, nothing = np.zeros(len(weights)), model.inputs.split(rows, 0)[0]
@@ -185,7 +185,11 @@ def _leave_one_out(
 
 
 def k_fold(
-    model: Model, data: Values, folds: int = 10, seed: int = 0, predictive: Callable[[Any, Values], Any] | None = None
+    model: Model,
+    data: Values,
+    folds: int = 10,
+    seed: int = 0,
+    predictive: Callable[[object, Values], object] | None = None,
 ) -> Score:
     """Log predictive densities of the observations of each fold given those of the others, in closed form.
 

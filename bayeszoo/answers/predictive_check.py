@@ -371,7 +371,7 @@ def _own(name: str, function: object) -> Statistic:
     return each
 
 
-def _takes_outcome_only(name: str, function: Callable[..., Any]) -> bool:
+def _takes_outcome_only(name: str, function: Callable[..., object]) -> bool:
     """Say whether a function is T(y), and not T(y, data, params)."""
     try:
         signature = inspect.signature(function)

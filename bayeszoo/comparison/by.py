@@ -48,14 +48,14 @@ MOST_NAMED = 5
 
 def fit_by(
     model: Model,
-    data: Any = None,
+    data: object = None,
     *,
     by: str,
     method: str = "nuts",
     seed: int | None = None,
     reporter: Reporter | None = None,
-    reading: Mapping[str, Any] | None = None,
-    **options: Any,
+    reading: Mapping[str, object] | None = None,
+    **options: object,
 ) -> xr.DataTree:
     """Fit a model to each group of rows by itself, under one prior.
 

@@ -72,7 +72,7 @@ class Candidate:
         return self.model.inputs.observations(self.data)
 
 
-def gather(sources: Mapping[str, Any] | Iterable[Any], data: Any) -> list[Candidate]:
+def gather(sources: Mapping[str, object] | Iterable[object], data: object) -> list[Candidate]:
     """Make candidates of models and fits, each under its own name; the data are read once for each kind of model."""
     items = sources.items() if isinstance(sources, Mapping) else [("", each) for each in sources]
     known: dict[type[Model], Data] = {}

@@ -251,7 +251,7 @@ def model_label(tree: xr.DataTree) -> str:
     return str(Fit(tree).model)
 
 
-def _rows(fitted: xr.DataTree | Withheld, trusted: tuple[str, Any] | None) -> list[dict[str, Any]]:
+def _rows(fitted: xr.DataTree | Withheld, trusted: tuple[str, object] | None) -> list[dict[str, Any]]:
     if isinstance(fitted, Withheld):
         return [{"method": fitted.method, "status": f"withheld: {fitted.reason}"}]
     whole = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -216,7 +216,7 @@ def _visited(
     return visited[-KEPT:]
 
 
-def _weighed(model: Clustering, data: Values, visited: list[tuple[Any, dict[str, np.ndarray]]]) -> Estimate:
+def _weighed(model: Clustering, data: Values, visited: Sequence[tuple[object, dict[str, np.ndarray]]]) -> Estimate:
     """Average the weights; draws are as many from each proposal, which makes the error no larger than this."""
     log_likelihood = np.concatenate([model.log_likelihoods(drawn, data) for _, drawn in visited])
     sample = {name: np.concatenate([drawn[name] for _, drawn in visited]) for name in visited[0][1]}

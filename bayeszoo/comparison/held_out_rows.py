@@ -37,13 +37,13 @@ USUAL = ("map", "nuts")
 
 def held_out_error(
     model: Model | type[Model],
-    data: Any = None,
+    data: object = None,
     *,
     share: float | None = None,
     folds: int | None = None,
     methods: Sequence[str] | None = None,
     baselines: Sequence[str] = (),
-    fields: Mapping[str, Any] | None = None,
+    fields: Mapping[str, object] | None = None,
     seed: int = 0,
     reporter: Reporter | None = None,
 ) -> pd.DataFrame:
@@ -157,7 +157,12 @@ def _split(data: Data, kind: type[Model], held: np.ndarray) -> tuple[Data, Data]
 
 
 def _of_method(
-    model: Model | type[Model], data: Data, parts: list[np.ndarray], method: str, fields: dict[str, Any], seed: int
+    model: Model | type[Model],
+    data: Data,
+    parts: list[np.ndarray],
+    method: str,
+    fields: Mapping[str, object],
+    seed: int,
 ) -> dict[str, Any]:
     """Return the row of a method; of one without an answer to show the reason."""
     kind, losses, how = model if isinstance(model, type) else type(model), [], ""

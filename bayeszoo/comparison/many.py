@@ -50,16 +50,16 @@ MOST_SAID = 5
 
 def fit_many(
     model: Model,
-    datasets: Any,
+    datasets: object,
     method: str = "nuts",
     *,
     seed: int | None = None,
     workers: int | None = None,
-    client: Any = None,
+    client: object = None,
     reporter: Reporter | None = None,
     progress: bool = False,
-    reading: Mapping[str, Any] | None = None,
-    **options: Any,
+    reading: Mapping[str, object] | None = None,
+    **options: object,
 ) -> xr.DataTree:
     """Fit a model to many data sets, each by itself, over the processes of this machine or a Dask cluster.
 
@@ -146,7 +146,7 @@ def fit_many(
     return _tree({label: fits[label] for label in named if label in fits}, failures, seed)
 
 
-def _named(datasets: Any) -> dict[str, Any]:
+def _named(datasets: object) -> dict[str, Any]:
     """Return the data sets by their names."""
     if isinstance(datasets, list | tuple):
         datasets = dict(enumerate(datasets))

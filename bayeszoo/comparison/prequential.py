@@ -115,7 +115,7 @@ def _losses(model: Predictive[Any], data: Data, forget: float) -> tuple[np.ndarr
     return losses, least
 
 
-def _in_hindsight(model: Predictive[Any], stats: Any, rows: Values) -> float:
+def _in_hindsight(model: Predictive[Any], stats: object, rows: Values) -> float:
     """Return the least log loss of rows by one parameter; NaN where there is none."""
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable)):
         return math.nan

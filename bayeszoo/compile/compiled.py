@@ -34,7 +34,7 @@ _TAKE_INTEGERS = (Elemwise, AdvancedSubtensor, LogDensity)
 """Operations whose integers are data; those of others may be shapes and axes, and stay constants."""
 
 
-def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Function:
+def compiled(flat: object, outputs: Sequence[object], mode: str) -> Function:
     """Compile outputs as a function of a flat vector, or take what was compiled for a graph of the same structure."""
     entering = _entering(flat, outputs)
     values = dict(zip(entering, _evaluated(list(entering)), strict=True))
@@ -55,7 +55,7 @@ def compiled(flat: Any, outputs: Sequence[Any], mode: str) -> Function:
     return Function(function, arguments)
 
 
-def _kept(inputs: Sequence[Any], graph: Sequence[Any], mode: str) -> Callable[..., Any]:
+def _kept(inputs: Sequence[object], graph: Sequence[object], mode: str) -> Callable[..., Any]:
     key = mode, _structure(inputs, graph)
     if key not in _KEPT:
         _KEPT[key] = _jitted(inputs, graph) if mode == "NUMBA" else _interpreted(inputs, graph, mode)
@@ -65,19 +65,19 @@ def _kept(inputs: Sequence[Any], graph: Sequence[Any], mode: str) -> Callable[..
     return _KEPT[key]
 
 
-def _jitted(inputs: Sequence[Any], outputs: Sequence[Any]) -> Callable[..., Any]:
+def _jitted(inputs: Sequence[object], outputs: Sequence[object]) -> Callable[..., Any]:
     """Compile a graph that PyTensor has simplified, but for what its numba linker compiles by itself."""
     graph = FunctionGraph(inputs, outputs, clone=True)
     get_mode("NUMBA").excluding("inplace", "fuse_indexed_into_elemwise").optimizer.rewrite(graph)
     return jitted(graph)
 
 
-def _interpreted(inputs: Sequence[Any], outputs: Sequence[Any], mode: str) -> Callable[..., Any]:
+def _interpreted(inputs: Sequence[object], outputs: Sequence[object], mode: str) -> Callable[..., Any]:
     with without_c():
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore", trust_input=True)
 
 
-def _entering(flat: Any, outputs: Sequence[Any]) -> dict[Any, list[Any]]:
+def _entering(flat: object, outputs: Sequence[object]) -> dict[Any, list[Any]]:
     """Return the variables that do not depend on the vector but are used by what does, with the operations that do."""
     moving, entering = {flat}, dict[Any, list[Any]]()
     for node in toposort(outputs):
@@ -127,7 +127,7 @@ def _structure(inputs: Sequence[Any], outputs: Sequence[Any]) -> Hashable:
     return tuple(v.type for v in inputs), tuple(nodes), tuple(_name(v, numbers) for v in outputs)
 
 
-def _name(variable: Any, numbers: Mapping[Any, int]) -> Hashable:
+def _name(variable: object, numbers: Mapping[object, int]) -> Hashable:
     if not isinstance(variable, Constant):
         return numbers[variable]
     data = variable.data

@@ -107,7 +107,7 @@ class Density:
         return parts
 
     @untraced()
-    def _compile(self, outputs: Iterable[Any]) -> Function:
+    def _compile(self, outputs: Iterable[object]) -> Function:
         with strict():
             function = function_of(self._flat, clone_replace(list(outputs), self._parts), self.start, self._mode)
         if function.instead and not self.fallback:
@@ -115,11 +115,11 @@ class Density:
             self._say(f"loops cannot be compiled ({function.instead}): PyTensor's own function serves, slower")
         return function
 
-    def gradient_of(self, log_density: Any) -> Gradient:
+    def gradient_of(self, log_density: object) -> Gradient:
         """Compile a log density of the model, and its gradient, as a function of the flat point."""
         return self._without_errors(self._with_gradient(log_density))
 
-    def _with_gradient(self, log_density: Any) -> Function:
+    def _with_gradient(self, log_density: object) -> Function:
         gradients = self._gradients(log_density)
         return self._compile([log_density, pt.concatenate([g.ravel() for g in gradients])])
 
@@ -135,7 +135,7 @@ class Density:
 
         return value_and_gradient
 
-    def _gradients(self, log_density: Any) -> list[Any]:
+    def _gradients(self, log_density: object) -> list[Any]:
         return list(pt.grad(log_density, self.model.value_vars, disconnected_inputs="ignore"))
 
     @cached_property

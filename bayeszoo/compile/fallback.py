@@ -12,7 +12,7 @@ from bayeszoo.compile.function import Function, without_c
 from bayeszoo.likelihoods.ops.operation import UNREGISTERED
 
 
-def function_of(flat: Any, outputs: Sequence[Any], start: np.ndarray, mode: str) -> Function:
+def function_of(flat: object, outputs: Sequence[object], start: np.ndarray, mode: str) -> Function:
     """Compile outputs as a function of a flat vector, and call it once at ``start``: numba compiles at the first call.
 
     The loops use much of PyTensor and numba that other versions may not have. Whatever goes wrong with them, PyTensor's
@@ -30,7 +30,7 @@ def function_of(flat: Any, outputs: Sequence[Any], start: np.ndarray, mode: str)
     return function
 
 
-def _by_pytensor(flat: Any, outputs: Sequence[Any], start: np.ndarray, instead: str) -> Function:
+def _by_pytensor(flat: object, outputs: Sequence[object], start: np.ndarray, instead: str) -> Function:
     """Compile by PyTensor in its fast mode, or where that fails too, as a linker in Python that compiles nothing."""
     options: Any = {"on_unused_input": "ignore", "trust_input": True}
     if not UNREGISTERED:  # else numba would call them as Python code

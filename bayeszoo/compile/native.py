@@ -67,7 +67,12 @@ class Native:
     """
 
     def __init__(
-        self, log_density: Function, parameters: Function, again: Callable[[np.ndarray], Any], size: int, expanded: int
+        self,
+        log_density: Function,
+        parameters: Function,
+        again: Callable[[np.ndarray], object],
+        size: int,
+        expanded: int,
     ) -> None:
         self._functions, self._again, self.size, self.expanded = (log_density, parameters), again, size, expanded
         self.error: Exception | None = None
@@ -102,7 +107,7 @@ def _addresses(entry: Any, function: Function) -> list[int]:
 
 
 @functools.cache
-def _of_log_density(signature: Any) -> Any:
+def _of_log_density(signature: object) -> Any:
     return _callback(_LOG_DENSITY, _OF_LOG_DENSITY, signature, 1)
 
 

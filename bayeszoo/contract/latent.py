@@ -6,7 +6,7 @@ Each function takes a `Case` and returns a `Check` whose figure is the largest v
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate, pairwise
@@ -154,7 +154,7 @@ def _steps(case: Case) -> Iterator[tuple[Any, Any, list[Any]]]:
         yield model.vb_e_step, partial(_means, model), list(climbed)
 
 
-def _means(model: Variational, stats: Any) -> dict[str, Any]:
+def _means(model: Variational, stats: object) -> dict[str, Any]:
     return {name: marginal.mean() for name, marginal in model.vb_posterior(model.vb_m_step(stats)).items()}
 
 
@@ -218,7 +218,7 @@ def enumerated_candidate(case: Case) -> Check:
     return at_most("enumerated candidate identity", relative(evidences, expected), 1e-9)
 
 
-def _log_complete(case: Case, point: dict[str, Any], z: np.ndarray) -> float:
+def _log_complete(case: Case, point: Mapping[str, object], z: np.ndarray) -> float:
     """Return log p(y, z, theta); -inf of an assignment that cannot be."""
     model = case.model
     if (complete := model.log_complete(point, z[None], case.data)) is not None:

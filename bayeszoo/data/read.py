@@ -283,7 +283,7 @@ def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[st
     return replace(data, row_numbers=kept) if is_row_by_row else data
 
 
-def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: Mapping[str, Any]) -> dict[str, Any]:
+def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: Mapping[str, object]) -> dict[str, Any]:
     """Return the options that name the columns that the fit has used, where new rows have them too."""
     if not isinstance(like, Data):
         return {}
@@ -297,7 +297,7 @@ def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: M
     return {name: used[name] for name in names if used[name] in table.columns}
 
 
-def reading_of(inputs: Inputs, source: Any, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def reading_of(inputs: Inputs, source: object, options: Mapping[str, object], **more: object) -> dict[str, Any]:
     """Return the options of reading, ready for JSON, as `Data.reading` keeps them."""
     place = "example" if source is None else "file" if isinstance(source, str | PathLike) else "memory"
     asked = {name: value for name, value in options.items() if value is not None}
@@ -305,7 +305,7 @@ def reading_of(inputs: Inputs, source: Any, options: Mapping[str, Any], **more: 
     return {"from": place, "options": {n: _plain(v) for n, v in chosen.items()}, "inputs": repr(inputs), **more}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Write the value of an option so that JSON has it and reading takes it for the same."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}

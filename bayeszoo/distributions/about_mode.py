@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +52,7 @@ class AboutMode(Integrand):
         heights = self._log_density(self.points(points)) + self._log_volume
         return np.where(np.isfinite(heights), heights, -math.inf)
 
-    def values(self, i: int, places: Any) -> np.ndarray:
+    def values(self, i: int, places: object) -> np.ndarray:
         """Return the first of the numbers, which hangs on its coordinate alone; of the others, their coordinates."""
         values = np.asarray(places)
         return self._mode[self._order[0]] + self._root[0, 0] * values if i == 0 else values

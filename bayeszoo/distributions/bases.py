@@ -59,7 +59,7 @@ class ByMarginals:
 class Stackable(ABC):
     """A distribution whose parameters take leading axes, so that several become one."""
 
-    def is_of_kind(self, other: Any) -> bool:
+    def is_of_kind(self, other: object) -> bool:
         """Return whether both differ in their parameters alone."""
         return type(other) is type(self)
 
@@ -97,7 +97,7 @@ class RowByRow:
     ``axis`` is that of the rows in what the methods return.
     """
 
-    def __init__(self, each: Sequence[Any], axis: int) -> None:
+    def __init__(self, each: Sequence[object], axis: int) -> None:
         self._each, self._axis = each, axis
 
     def __getattr__(self, name: str) -> Callable[..., np.ndarray]:

@@ -63,21 +63,21 @@ class BetaBinomial(ByMarginals, Stackable):
         together = (np.stack([getattr(law, name) for law in each]) for name in ("trials", "a", "b"))
         return type(self)(*(values.reshape(*axes, *values.shape[1:]) for values in together))
 
-    def cdf(self, k: Any) -> np.ndarray:
+    def cdf(self, k: object) -> np.ndarray:
         """Return the probability of at most ``k`` successes."""
         return np.exp(self.logcdf(k))
 
-    def logcdf(self, k: Any) -> np.ndarray:
+    def logcdf(self, k: object) -> np.ndarray:
         """Return the log probability of at most ``k`` successes."""
         k, (below, at, _) = self._log_tails(k)
         return np.where(k < 0, -np.inf, np.where(k >= self.trials, 0.0, np.minimum(np.logaddexp(below, at), 0.0)))
 
-    def logsf(self, k: Any) -> np.ndarray:
+    def logsf(self, k: object) -> np.ndarray:
         """Return the log probability of more than ``k`` successes."""
         k, (_, _, above) = self._log_tails(k)
         return np.where(k < 0, 0.0, np.where(k >= self.trials, -np.inf, above))
 
-    def _log_tails(self, k: Any) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _log_tails(self, k: object) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         k = np.floor(np.asarray(k, dtype=np.float64))
         return k, log_tails_of_each(np.clip(k, 0, self.trials), self.trials, self.a, self.b)
 
@@ -105,7 +105,7 @@ class Poisson(ByMarginals):
         self._mean = np.asarray(mean, dtype=np.float64)
         self._marginals = frozen.poisson(self._mean)
 
-    def rvs(self, size: Any, random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: object, random_state: object = None) -> np.ndarray:
         """Draw counts of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 
@@ -191,7 +191,7 @@ class Categorical(ByVariance):
         """Return the quantile of each indicator, 0 or 1."""
         return np.where(1 - self.p >= q * _TIE, 0.0, 1.0)
 
-    def logpmf(self, codes: Any) -> np.ndarray:
+    def logpmf(self, codes: object) -> np.ndarray:
         """Log probability of the categories ``codes``, integers of shape (rows,); of shape (..., rows)."""
         codes = np.asarray(codes)
         inside = (codes >= 0) & (codes < self.p.shape[-1])
@@ -212,7 +212,7 @@ class LogitCategorical(Categorical):
         self.log_p = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
         super().__init__(np.exp(self.log_p))
 
-    def logpmf(self, codes: Any) -> np.ndarray:
+    def logpmf(self, codes: object) -> np.ndarray:
         """Log probability of the categories ``codes``, integers of shape (rows,); of shape (..., rows)."""
         return _at_codes(self.log_p, codes)
 
@@ -233,12 +233,12 @@ class ClassWithFeatures(LogitCategorical):
         """Log density of the features of each row, whatever its class, (..., rows)."""
         return np.asarray(np.logaddexp.reduce(self.log_joint, axis=-1))
 
-    def logpmf(self, codes: Any) -> np.ndarray:
+    def logpmf(self, codes: object) -> np.ndarray:
         """Log joint density of the classes ``codes`` (rows,) and the features; of shape (..., rows)."""
         return _at_codes(self.log_joint, codes)
 
 
-def _at_codes(values: np.ndarray, codes: Any) -> np.ndarray:
+def _at_codes(values: np.ndarray, codes: object) -> np.ndarray:
     """Return values (..., rows, K) at codes of categories (rows,); -inf at a code that is none."""
     codes = np.asarray(codes)
     inside = (codes >= 0) & (codes < values.shape[-1])
@@ -308,7 +308,7 @@ class LogitBinomial(ByMarginals):
         self._marginals = frozen.binom(self.trials, scipy.special.expit(self.logits))
         self._failures = frozen.binom(self.trials, scipy.special.expit(-self.logits))
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: object = None, random_state: object = None) -> np.ndarray:
         """Draw numbers of successes of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 
@@ -351,7 +351,7 @@ class LogMeanPoisson(ByMarginals):
         """The logs of the means, which are the variances too; they do not overflow."""
         return np.asarray(self._log_mean)
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: object = None, random_state: object = None) -> np.ndarray:
         """Draw counts of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 
@@ -382,7 +382,7 @@ class LogMeanNegativeBinomial(ByMarginals):
         """Return the standard deviations."""
         return np.sqrt(self.var())
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> np.ndarray:
+    def rvs(self, size: object = None, random_state: object = None) -> np.ndarray:
         """Draw counts of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 

@@ -21,7 +21,7 @@ STEPS = 8
 """Newton steps to a quantile: each takes away all but a thousandth of the error."""
 
 
-def beta_cdf(x: Any, a: Any, b: Any) -> np.ndarray:
+def beta_cdf(x: object, a: object, b: object) -> np.ndarray:
     """Return the probability of at most x under Beta(a, b); of b = 0, as of one category alone, all is at 1."""
     x, a, b = np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in (x, a, b)))
     within = np.clip(x, 0.0, 1.0)
@@ -44,7 +44,7 @@ def beta_cdf(x: Any, a: Any, b: Any) -> np.ndarray:
     return values
 
 
-def beta_ppf(q: Any, a: Any, b: Any) -> np.ndarray:
+def beta_ppf(q: object, a: object, b: object) -> np.ndarray:
     """Return the quantile of a level under Beta(a, b)."""
     q, a, b = np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in (q, a, b)))
     is_large = a + b > LARGE

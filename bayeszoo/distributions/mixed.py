@@ -66,7 +66,7 @@ class LocationScaleMixture:
         for some in blocks(len(self._weights), self._inside.size):
             yield self._weights[some], self._loc[some], self._scale[some]
 
-    def _sum(self, function: Callable[[Any], Any], x: np.ndarray, is_density: bool = False) -> np.ndarray:
+    def _sum(self, function: Callable[[object], object], x: np.ndarray, is_density: bool = False) -> np.ndarray:
         """Add up a function of the standardized places, of the own shape or with leading axes before it."""
         axis = -1 - self._inside.ndim
         x, total = np.expand_dims(x, axis), np.zeros(np.shape(x))
@@ -75,7 +75,7 @@ class LocationScaleMixture:
             total = total + np.sum(heights / scale if is_density else heights, axis=axis)
         return total
 
-    def _log_sum(self, function: Callable[[Any], Any], x: np.ndarray, is_density: bool = False) -> np.ndarray:
+    def _log_sum(self, function: Callable[[object], object], x: np.ndarray, is_density: bool = False) -> np.ndarray:
         """Add up exponentials of a logarithm, and return the logarithm."""
         axis = -1 - self._inside.ndim
         x, total = np.expand_dims(x, axis), np.full(np.shape(x), -np.inf)
@@ -86,7 +86,7 @@ class LocationScaleMixture:
                 total = np.logaddexp(total, np.asarray(scipy.special.logsumexp(each, axis=axis)))
         return total
 
-    def _at(self, at: Callable[[np.ndarray], np.ndarray], x: Any) -> Any:
+    def _at(self, at: Callable[[np.ndarray], np.ndarray], x: object) -> Any:
         """Take a function at places with leading axes or without."""
         x = np.asarray(x, dtype=np.float64)
         own = self._inside.shape
@@ -182,7 +182,7 @@ class LocationScaleMixture:
 class Inclusion:
     """Indicators, of any shape, each 1 with a probability ``p``: SciPy's, but for their probability of less."""
 
-    def __init__(self, p: Any) -> None:
+    def __init__(self, p: object) -> None:
         self.p = np.asarray(p, dtype=np.float64)
         self.atom = np.ones_like(self.p)
         """Probability of values that have one: of 0 and 1 together."""
@@ -195,11 +195,11 @@ class Inclusion:
         """Return the standard deviations."""
         return np.sqrt(self.p * (1 - self.p))
 
-    def cdf(self, x: Any) -> np.ndarray:
+    def cdf(self, x: object) -> np.ndarray:
         """Return the probability of at most ``x``."""
         return np.where(np.asarray(x) >= 1, 1.0, (1 - self.p) * (np.asarray(x) >= 0))
 
-    def below(self, x: Any) -> np.ndarray:
+    def below(self, x: object) -> np.ndarray:
         """Return the probability of less than ``x``."""
         return np.where(np.asarray(x) > 1, 1.0, (1 - self.p) * (np.asarray(x) > 0))
 

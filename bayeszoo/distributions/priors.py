@@ -233,7 +233,7 @@ class Uniform(Prior):
         x = np.asarray(x)
         return np.where((x < self.low) | (x > self.high), -np.inf, -math.log(self.high - self.low))[()]
 
-    def ppf(self, probability: Any) -> Any:
+    def ppf(self, probability: object) -> Any:
         """Return the number below which a probability lies."""
         return self.low + (self.high - self.low) * np.asarray(probability)
 
@@ -265,7 +265,7 @@ class LogUniform(Uniform):
             inside = -np.log(x - self.above) - math.log(high - low)
         return np.where((x < self.low) | (x > self.high), -np.inf, inside)[()]
 
-    def ppf(self, probability: Any) -> Any:
+    def ppf(self, probability: object) -> Any:
         """Return the number below which a probability lies."""
         low, high = self._logs
         return np.clip(self.above + np.exp(low + (high - low) * np.asarray(probability)), self.low, self.high)

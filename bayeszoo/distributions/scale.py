@@ -59,7 +59,7 @@ class Scale:
         inside = self.low + (self.high - self.low) * scipy.special.expit(place)
         return np.clip(inside, self.low, self.high)  # not beyond an end by rounding
 
-    def complement(self, place: Any) -> Any:
+    def complement(self, place: object) -> Any:
         """Return the distance to the upper end of the value at a coordinate."""
         if self.logarithmic:
             return -(self.high - self.above) * np.expm1(-self._of_log.complement(place))

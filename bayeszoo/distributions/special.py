@@ -138,7 +138,7 @@ def log_gamma(x: npt.ArrayLike, shape: npt.ArrayLike, rate: npt.ArrayLike) -> np
     return np.where(inside, density, np.where(np.isnan(x), x, np.where(x < 0, -np.inf, edge)))
 
 
-def log_beta(x: Any, a: Any, b: Any) -> np.ndarray:
+def log_beta(x: object, a: object, b: object) -> np.ndarray:
     """Log Beta density, without cancellation where x is near a / (a + b) and these are large; at 0 and 1 its limits."""
     x, a, b = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in (x, a, b)))
     total, inside = a + b, (x > 0) & (x < 1)

@@ -41,12 +41,12 @@ class WeightedMean:
         """Return the root of s_n^2 / (n + 1), where s_n^2 has the divisor n."""
         return float(self._std)
 
-    def pdf(self, at: Any) -> Any:
+    def pdf(self, at: object) -> Any:
         """Return the density, 0 beyond the smallest and the largest number."""
         heights = np.nan_to_num(self._density((np.asarray(at) - self.low) / self.range))
         return heights * self._factor / self.range
 
-    def cdf(self, at: Any) -> Any:
+    def cdf(self, at: object) -> Any:
         """Return the probability of at most ``at``."""
         within = np.clip((np.asarray(at) - self.low) / self.range, 0.0, 1.0)
         return np.where(within == 1.0, 1.0, np.clip(self._mass(within) * self._factor, 0.0, 1.0))[()]

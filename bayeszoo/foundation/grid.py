@@ -51,7 +51,7 @@ class Integrand(ABC):
         """Return the log density in the coordinates at points (P, D), -inf where there is none; shape (P,)."""
 
     @abstractmethod
-    def values(self, i: int, places: Any) -> np.ndarray:
+    def values(self, i: int, places: object) -> np.ndarray:
         """Return the i-th quantity, which grows with its coordinate, at its coordinates."""
 
     @property

@@ -202,7 +202,7 @@ def _on_ignored(otherwise: Callable[[Any], Any], ignored: Any) -> None:
 
 
 def _on_printed(
-    otherwise: Callable[..., Any], kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    otherwise: Callable[..., object], kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     """Compiled modules print what stopped their import, NumPy's among them, and raise another error in its place."""
     if not (received and issubclass(kind, KeyboardInterrupt)):

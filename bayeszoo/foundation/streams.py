@@ -40,7 +40,7 @@ def stream_of_fit(attrs: Mapping[Any, Any], seed: int | np.random.Generator, *pu
     return stream(seed, fitted, json.loads(attrs.get("fields", "{}")), *purpose)
 
 
-def _plain(part: Any) -> Any:
+def _plain(part: object) -> Any:
     """Write numbers as text of `DIGITS` digits, in lists and mappings too, whose order of keys means nothing."""
     if isinstance(part, Mapping):
         return {str(name): _plain(part[name]) for name in sorted(part)}

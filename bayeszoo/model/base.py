@@ -166,7 +166,7 @@ class Model(ABC):
         return cls()
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Self:
+    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Self:
         """Return a model with some fields given, and the others weakly informative."""
         weak = cls.weak(data)
         model = weak.replaced(**given)
@@ -287,7 +287,7 @@ def fields_of(model: Model) -> dict[str, Any]:
     return {name: _plain(value) for name, value in values.items() if not isinstance(value, Priors) or value}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Priors):
         return value.as_text()
     if isinstance(value, Model):

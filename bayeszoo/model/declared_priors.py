@@ -39,5 +39,5 @@ def _(prior: priors.LogUniform, name: str) -> Any:
     return pm.CustomDist(name, prior.above, *ends, dist=_log_uniform, transform=interval, class_name="LogUniform")
 
 
-def _log_uniform(above: Any, low: Any, high: Any, size: Any) -> Any:
+def _log_uniform(above: object, low: object, high: object, size: object) -> Any:
     return above + pt.exp(pm.Uniform.dist(low, high, size=size))

@@ -38,7 +38,7 @@ class Hyperparameter:
     whole: bool = False  # whether it counts, as components, from 1: it is not of the prior, and never moved
     location: bool = False  # whether it moves with the outcome's zero
 
-    def cast(self, value: Any) -> Any:
+    def cast(self, value: object) -> Any:
         """Return the value as float64, or as a tuple of them, or raise `InputError` with a line that names it."""
         if self.whole:
             return _whole(value, self.label)
@@ -85,11 +85,11 @@ class Hyperparameter:
             return plain(values * (1.5 + 0.4 * i) * (1 + 0.9 * steps / max(values.size, 1)))
         return plain(values + 0.3 * (i + 1) + 0.2 * steps)
 
-    def in_units(self, value: Any, factor: float, shift: float) -> Any:
+    def in_units(self, value: object, factor: float, shift: float) -> Any:
         """Return the value for outcomes ``factor * y + shift``, factor > 0."""
         return plain(np.asarray(value) * factor**self.units + (shift if self.location else 0.0))
 
-    def relabelled(self, value: Any, axis: str, permutation: np.ndarray) -> Any:
+    def relabelled(self, value: object, axis: str, permutation: np.ndarray) -> Any:
         """Return the value with the labels of ``axis`` in another order."""
         values = np.asarray(value)
         names = self.axes[len(self.axes) - values.ndim :]  # a vector along the last axis stands for all rows
@@ -98,13 +98,13 @@ class Hyperparameter:
         return plain(values)
 
 
-def positive(default: Any, label: str, *, axes: tuple[str, ...] = (), units: int = 0, kw_only: bool = False) -> Any:
+def positive(default: object, label: str, *, axes: tuple[str, ...] = (), units: int = 0, kw_only: bool = False) -> Any:
     """Declare a hyperparameter that must be finite and > 0: a number, or with ``axes`` also one for each label."""
     return _declared(default, Hyperparameter(label, positive=True, axes=axes, units=units), kw_only)
 
 
 def real(
-    default: Any,
+    default: object,
     label: str,
     *,
     axes: tuple[str, ...] = (),
@@ -116,7 +116,7 @@ def real(
     return _declared(default, Hyperparameter(label, axes=axes, units=units, location=location), kw_only)
 
 
-def covariance(default: Any, label: str, *, axes: tuple[str, ...], units: int = 2) -> Any:
+def covariance(default: object, label: str, *, axes: tuple[str, ...], units: int = 2) -> Any:
     """Declare a symmetric positive definite matrix; where the default is a number, multiples of the identity too.
 
     Of three axes it may be a list of matrices, one for each label of the first.
@@ -135,7 +135,7 @@ def known(*, units: int = 0, location: bool = False) -> Any:
     return field(default=None, metadata={"known": Hyperparameter("", units=units, location=location)})
 
 
-def _declared(default: Any, hyperparameter: Hyperparameter, kw_only: bool = False) -> Any:
+def _declared(default: object, hyperparameter: Hyperparameter, kw_only: bool = False) -> Any:
     return field(default=default, metadata={"hyperparameter": hyperparameter}, kw_only=kw_only)
 
 
@@ -144,7 +144,7 @@ def hyperparameters(model: DataclassInstance | type[DataclassInstance]) -> dict[
     return {f.name: f.metadata["hyperparameter"] for f in fields(model) if "hyperparameter" in f.metadata}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return an array as a number or nested tuples of numbers."""
     values = np.asarray(value, dtype=np.float64)
     return values[()] if values.ndim == 0 else tuple(plain(item) for item in values)
@@ -158,7 +158,7 @@ def text(value: Any, most: int = 6) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _mapped[M: DataclassInstance](model: M, change: Callable[[int, Hyperparameter, Any], Any]) -> M:
+def _mapped[M: DataclassInstance](model: M, change: Callable[[int, Hyperparameter, object], object]) -> M:
     """Return the model with its prior's fields changed, by the number of the field, its declaration and its value."""
     known = enumerate(hyperparameters(model).items())
     return replace(model, **{name: change(i, h, getattr(model, name)) for i, (name, h) in known if not h.whole})

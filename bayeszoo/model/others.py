@@ -18,7 +18,7 @@ def equal_rows(model: Model, data: Values) -> list[np.ndarray]:
 
 
 def all_but_one(
-    model: Sufficient[Any], data: Values, groups: Sequence[np.ndarray], rest: Any
+    model: Sufficient[Any], data: Values, groups: Sequence[np.ndarray], rest: object
 ) -> Iterator[tuple[int, Any]]:
     """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
 

@@ -178,7 +178,7 @@ class Over(Conditional, family=True):
         outside = [sum_over(inside[name] != outer[name], len(shape)) for name, shape in self.outer_shapes.items()]
         return np.where(np.isnan(values) | np.any(outside, axis=0), -np.inf, values)[()]
 
-    def _evidence_at(self, point: Values, stats: Any) -> Any:
+    def _evidence_at(self, point: Values, stats: object) -> Any:
         try:
             return _evidence(self.at(point), stats)
         except InputError:  # fields that do not go together
@@ -243,7 +243,7 @@ class Over(Conditional, family=True):
             raise NoRowLaw(f"{most_rows} rows at {len(models)} points are too many to leave each out", "too_many_rows")
         return lambda stats, new: stacked([model.predictive(stats, new) for model in models], axes)
 
-    def _posterior_at(self, point: Values, stats: Any) -> Posterior:
+    def _posterior_at(self, point: Values, stats: object) -> Posterior:
         kept, key = self._kept, b"".join(value.tobytes() for value in point.values())
         if key not in kept:
             posterior = self.at(point).posterior(stats)
@@ -253,7 +253,7 @@ class Over(Conditional, family=True):
         return kept[key]
 
 
-def _evidence(model: ClosedForm[Any], stats: Any) -> Any:
+def _evidence(model: ClosedForm[Any], stats: object) -> Any:
     """Return the log evidence; NaN where it cannot be computed."""
     try:
         with np.errstate(all="ignore"):

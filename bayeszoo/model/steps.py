@@ -98,7 +98,7 @@ class ConcaveLikelihood(ABC):
         """Return the parameters at u (..., D)."""
 
     @abstractmethod
-    def place(self, params: Mapping[str, Any]) -> np.ndarray:
+    def place(self, params: Mapping[str, object]) -> np.ndarray:
         """Return u at parameters; leading axes are draws."""
 
     @abstractmethod

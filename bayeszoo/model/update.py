@@ -91,7 +91,7 @@ def stream(model: Model, batches: Iterable[object], forget: float = 1.0, **optio
 
 
 def _stream(
-    model: Conjugate[Any], batches: Iterable[Any], forget: float, options: Mapping[str, Any]
+    model: Conjugate[Any], batches: Iterable[object], forget: float, options: Mapping[str, object]
 ) -> Iterator[Model]:
     accumulated = None
     for batch in batches:

@@ -49,7 +49,7 @@ def write_graph(model: Model, path: Path, overwrite: bool = False) -> Path:
         return writing.write_figure(draw(declared(model)), path, overwrite)
 
 
-def _of_a_draw(graph_of: Callable[[pm.Model], Any], pymc_model: pm.Model, attempts: int = 20) -> Any:
+def _of_a_draw(graph_of: Callable[[pm.Model], object], pymc_model: pm.Model, attempts: int = 20) -> Any:
     """Return a graph by PyMC, which draws from the prior to know sizes; NumPy refuses, say, a huge Poisson mean."""
     from pymc.pytensorf import find_rng_nodes, reseed_rngs
 

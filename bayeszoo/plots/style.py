@@ -140,6 +140,6 @@ def _plain_powers(figure: Figure) -> None:
                 axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
 
 
-def data_uri(make: Callable[[], Any]) -> str:
+def data_uri(make: Callable[[], object]) -> str:
     """Return what ``make`` draws as the address of an image that needs no file, and may stand in a page."""
     return f"data:image/svg+xml,{quote(svg(make), safe=' ),/:;=')}"

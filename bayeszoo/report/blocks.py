@@ -116,7 +116,7 @@ def skipping(part: str, into: list[Any]) -> Iterator[None]:
         into.append(Skipped(part, str(error)))
 
 
-def picture(make: Callable[[], Any], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:
+def picture(make: Callable[[], object], alt: str, caption: str = "", wide: bool = False) -> Picture | Skipped:
     """Draw a picture, or say why it cannot be drawn."""
     figures: list[Any] = []
     with skipping(alt, figures):

@@ -185,7 +185,7 @@ def _middle(replicates: Replicates) -> Replicates:
     return replace(known, replicated=replicated)
 
 
-def leave_one_out(named: Mapping[str, tuple[xr.DataTree, Any]]) -> Folded:
+def leave_one_out(named: Mapping[str, tuple[xr.DataTree, object]]) -> Folded:
     """Predict each observation from the others."""
     model = Fit(next(iter(named.values()))[0]).model
     if not isinstance(model, Observable):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from bayeszoo.report.tables import estimate, number
 from bayeszoo.tools.information import CLASS_ENTROPY
@@ -32,7 +33,7 @@ def _cells(row: pd.Series, others: dict[str, str], digits: int | None) -> list[s
     return first + last
 
 
-def about_information(whole: dict[str, Any], has_plug_in: bool) -> list[str]:
+def about_information(whole: Mapping[str, object], has_plug_in: bool) -> list[str]:
     """Say which number is what, in a line each."""
     unit, lines = whole["unit"], [f"Unit: {whole['unit']}."]
     if whole["kind"] != "point estimate":

@@ -83,7 +83,7 @@ def _densities(tree: xr.DataTree) -> str:
     return _picture(make, f"densities of {', '.join(chosen)}")
 
 
-def _picture(make: Callable[[], Any], alt: str) -> str:
+def _picture(make: Callable[[], object], alt: str) -> str:
     """Return the element of a picture, and nothing where it cannot be drawn."""
     try:
         return f'<img alt="{_escaped(alt)}" src="{data_uri(make)}" style="background: white">'

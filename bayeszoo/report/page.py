@@ -180,7 +180,7 @@ def _template() -> jinja2.Template:
     return jinja2.Environment(loader=loader, **options).get_template("report.html.j2")
 
 
-def _visible(value: Any) -> Any:
+def _visible(value: object) -> Any:
     """Return text without invisible characters; markup and numbers are not changed."""
     return escaped_lines(value) if type(value) is str else value
 
@@ -201,7 +201,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
-def _script_safe(value: Any) -> Any:
+def _script_safe(value: object) -> Any:
     """Return JSON that may stand within a script element: nothing in it can end the element or open a comment."""
     from markupsafe import Markup
 

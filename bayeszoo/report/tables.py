@@ -48,7 +48,7 @@ ABOUT_COMPARISON = (
 )
 
 
-def number(value: Any, digits: int = 5) -> str:
+def number(value: object, digits: int = 5) -> str:
     """Format a number; a missing one becomes a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
@@ -324,7 +324,7 @@ def comparison_tables(
         yield title, [*keys, *heads.values()], cells, [*_WORDS]
 
 
-def _compared(row: Mapping[Any, Any], key: str, digits: int | None) -> str:
+def _compared(row: Mapping[object, object], key: str, digits: int | None) -> str:
     """Format a cell of a comparison by its Monte Carlo error, which stands in the same row."""
     if isinstance(row[key], str):
         return str(row[key])

@@ -376,7 +376,7 @@ def check_groups(tree: xr.DataTree, labels: Mapping[str, object]) -> None:
         raise _wrong("groups", tree.attrs["groups"])
 
 
-def _check(attrs: Mapping[Any, Any], required: Mapping[str, Check], optional: Mapping[str, Check]) -> None:
+def _check(attrs: Mapping[object, object], required: Mapping[str, Check], optional: Mapping[str, Check]) -> None:
     for name, check in {**required, **optional}.items():
         if name not in attrs and name in required:
             raise InputError(
@@ -386,6 +386,6 @@ def _check(attrs: Mapping[Any, Any], required: Mapping[str, Check], optional: Ma
             raise _wrong(name, attrs[name])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return NumPy's numbers, as a file has them, as Python's."""
     return value.item() if isinstance(value, np.generic) else value

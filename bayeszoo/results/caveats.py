@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation import check_names
@@ -35,7 +36,7 @@ def failures_of(tree: xr.DataTree) -> list[str]:
     return [_REASONS[fit.status], *failed] if fit.status in _REASONS else failed
 
 
-def _line(name: str, check: dict[str, Any]) -> str:
+def _line(name: str, check: Mapping[str, object]) -> str:
     value = "not checked" if check["value"] is None else check["value"]
     figure = value if isinstance(value, str) else f"{value:.4g}"
     return (

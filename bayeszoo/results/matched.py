@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lazy_loader
@@ -37,7 +37,7 @@ def matched(trees: list[Any]) -> list[Any]:
     return copies
 
 
-def _alike(trees: list[Any]) -> list[list[int]]:
+def _alike(trees: Sequence[object]) -> list[list[int]]:
     """Return the places of the fits that have the same components."""
     groups: list[tuple[Any, list[int]]] = []
     for i, kind in enumerate(map(_components, trees)):

@@ -103,13 +103,13 @@ class Fit:
         made_by, arrays = self._made_by(), self._arrays_now()
         self._memory.update({name: (made_by if name == "model" else arrays, v) for name, v in values.items()})
 
-    def _kept(self, name: str, origin: Hashable, compute: Callable[[], Any]) -> Any:
+    def _kept(self, name: str, origin: Hashable, compute: Callable[[], object]) -> Any:
         """Return the value that was computed from the same origin, or compute it."""
         if name not in self._memory or self._memory[name][0] != origin:
             self._memory[name] = (origin, compute())
         return self._memory[name][1]
 
-    def once(self, name: str, of: xr.Variable, compute: Callable[[], Any]) -> Any:
+    def once(self, name: str, of: xr.Variable, compute: Callable[[], object]) -> Any:
         """Return the cached value of a name and a variable of the tree, or compute it."""
         return self._kept(name, _Identity(of), compute)
 
@@ -382,7 +382,7 @@ def dumps(value: object) -> str:
     return json.dumps(_finite(value))
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -114,7 +114,7 @@ def _edge_table(edges: object) -> Table:
     return table
 
 
-def _links(table: Table, nodes: Any) -> tuple[list[Any], Any]:
+def _links(table: Table, nodes: object) -> tuple[list[Any], Any]:
     """Return the sorted labels of the nodes, and the sparse matrix of the probabilities of each node's links."""
     import pandas as pd
 

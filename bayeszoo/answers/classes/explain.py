@@ -23,7 +23,7 @@ else:
     pd = lazy_loader.load("pandas")
 
 
-def explain(tree: xr.DataTree, new_data: Any = None, *, row: int, **options: Any) -> pd.DataFrame:
+def explain(tree: xr.DataTree, new_data: object = None, *, row: int, **options: object) -> pd.DataFrame:
     """Say how much each feature of a row speaks for its class, and against the next.
 
     Parameters
@@ -99,6 +99,6 @@ def _explained(model: Model, row: Any, terms: Mapping[str, np.ndarray], classes:
     return frame
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     is_missing = cell is None or cell == "" or (isinstance(cell, float | np.floating) and np.isnan(cell))
     return "missing" if is_missing else f"{cell:g}" if isinstance(cell, float | np.floating) else str(cell)

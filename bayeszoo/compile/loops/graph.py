@@ -35,7 +35,7 @@ def jitted(graph: FunctionGraph) -> Callable[..., Any]:
 def _graph(graph: FunctionGraph, inputs: Sequence[Array], source: Source) -> list[Array]:
     arrays = dict(zip(graph.inputs, inputs, strict=True))
 
-    def array(variable: Any) -> Array:
+    def array(variable: object) -> Array:
         return constant(variable.data, source) if isinstance(variable, Constant) else arrays[variable]
 
     for node in graph.toposort():

@@ -61,7 +61,7 @@ def _changed(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
     return [output]
 
 
-def _view(array: Array, indices: Sequence[Any], last: Array, source: Source) -> Array | None:
+def _view(array: Array, indices: Sequence[object], last: Array, source: Source) -> Array | None:
     """Return part of an array, by constants or by codes along one axis; None of another index."""
     if isinstance(indices[-1], Variable) and indices[-1].type.ndim:
         return _taken(array, indices, last, source)

@@ -31,7 +31,7 @@ _MANY = 16
 
 
 @singledispatch
-def write(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def write(op: object, node: object, inputs: Sequence[Array], source: Source) -> list[Array]:
     """Write an operation, and return its outputs. Of others than follow PyTensor's function is called."""
     return called(op, node, inputs, source)
 
@@ -101,7 +101,7 @@ def _elementwise(op: Any, node: Any, inputs: Sequence[Array], source: Source) ->
 
 
 @write.register(ps.ScalarOp)
-def _scalar(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _scalar(op: object, node: object, inputs: Sequence[Array], source: Source) -> list[Array]:
     return [number(name) for name in scalars(op, node, [source.assign(x.at()) for x in inputs], source)]
 
 
@@ -189,7 +189,7 @@ def _along(
 
 
 @write.register(LogDensity)
-def _log_density(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _log_density(op: object, node: object, inputs: Sequence[Array], source: Source) -> list[Array]:
     if UNREGISTERED:  # numba would call it as Python code, and nutpie's threads wait for each other
         raise UNREGISTERED[0]
     return called(op, node, inputs, source)
@@ -207,5 +207,5 @@ def _checked(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> lis
 
 @write.register(ScalarFromTensor)
 @write.register(TensorFromScalar)
-def _same(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
+def _same(op: object, node: object, inputs: Sequence[Array], source: Source) -> list[Array]:
     return list(inputs)

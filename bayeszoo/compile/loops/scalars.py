@@ -47,7 +47,7 @@ _EXACT = "float64", "bool"
 """Types that Python's own arithmetic keeps; of others the type is named."""
 
 
-def scalars(op: Any, node: Any, inputs: Sequence[str], source: Source) -> list[str]:
+def scalars(op: object, node: object, inputs: Sequence[str], source: Source) -> list[str]:
     """Write the operations of numbers, and return the names of their results; ``node`` has their types."""
     if not isinstance(op, ps.Composite):
         return _scalar(op, node, inputs, source)

@@ -66,7 +66,7 @@ class Source:
         self.line(f"{name} = {expression}")
         return name
 
-    def name(self, value: Any, key: str | None) -> str:
+    def name(self, value: object, key: str | None) -> str:
         """Return the name of an object; of the same key the same. Without a key nothing is kept on the disk."""
         self._is_kept &= key is not None
         key = str(id(value)) if key is None else key
@@ -154,7 +154,7 @@ def argument(name: str, shape: Sequence[int | None]) -> Array:
     return in_memory(name, [f"{name}.shape[{i}]" if n is None else str(n) for i, n in enumerate(shape)])
 
 
-def constant(value: Any, source: Source) -> Array:
+def constant(value: object, source: Source) -> Array:
     """Return a constant: a literal, or an array that the function holds."""
     if not isinstance(value, np.ndarray | np.generic):
         return Array((), lambda: repr(value))

@@ -134,7 +134,7 @@ class Inputs(ABC):
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         return self._parse(table, missing, options, like)
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in sorted(chosen.keys() - self.options):
             raise InputError(
@@ -158,7 +158,7 @@ class Inputs(ABC):
         """Say whether a mapping with these names holds arrays and their coordinates, rather than a user's columns."""
         return set(map(str, names)) in self.layout.forms
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "") -> Parsed:
+    def canonical(self, arrays: Mapping[str, object], missing: str = "") -> Parsed:
         """Check data that already have canonical names, such as ``{"y": [0, 1]}``, as strictly as a file.
 
         Without coordinates they are checked as a table. By default masks are taken where they are this kind's own.
@@ -166,10 +166,10 @@ class Inputs(ABC):
         missing = missing or ("mask" if "mask" in self.treatments else "refuse")
         return self._canonical(arrays, missing) if self.is_canonical(arrays) else self._as_table(arrays, missing)
 
-    def _as_table(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _as_table(self, arrays: Mapping[str, object], missing: str) -> Parsed:
         return self.parse(self.own_table(arrays, ".") or read_table(arrays), missing)
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
         """Check arrays and coordinates, of one of the forms of the layout; a kind without forms reads a table."""
         return self._as_table(arrays, missing)
 

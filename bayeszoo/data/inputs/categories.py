@@ -110,7 +110,7 @@ class Categories(Inputs):
 
     # Canonical arrays
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
         labels = checked_labels(self.axis, arrays[self.axis], least=2)
         if self.name in arrays:
             column, codes = checked_codes(self.name, arrays[self.name], labels)

@@ -53,13 +53,13 @@ class ClassRegression(WithFeatures):
         forms = (unknown | {self.name}, unknown)
         return Layout((self.axis, CLASS), {self.features: (self.axis,)}, {self.name: CLASS}, forms)
 
-    def _asked(self, table: Table, options: Mapping[str, Any]) -> tuple[str, Coding]:
+    def _asked(self, table: Table, options: Mapping[str, object]) -> tuple[str, Coding]:
         target, coding = super()._asked(table, options)
         if not {"features", "formula"} & options.keys():
             refuse_unclear_counts(table, coding.features, "repeat each row as often as it occurs")
         return target, coding
 
-    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
         return Outcomes(alphabet_of(options, like).coded(trimmed(column)).codes)
 
     def _arrays(
@@ -70,7 +70,7 @@ class ClassRegression(WithFeatures):
         coding: Coding,
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
     ) -> Parsed:
         parsed = super()._arrays(outcome, beside, features, coding, missing, like, options)
         alphabet = alphabet_of(options, like)
@@ -85,7 +85,9 @@ class ClassRegression(WithFeatures):
             notes=(*notes, *parsed.notes),
         )
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str, options: Mapping[str, Any] | None = None) -> Parsed:
+    def _canonical(
+        self, arrays: Mapping[str, object], missing: str, options: Mapping[str, object] | None = None
+    ) -> Parsed:
         labels = checked_labels(CLASS, arrays[CLASS], least=2)
         parts = {name: values for name, values in arrays.items() if name != CLASS}
         if self.name in parts:

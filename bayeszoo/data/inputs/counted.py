@@ -32,7 +32,7 @@ class BinaryRegression(WithFeatures):
         "or of text, which has levels (--levels)"
     )
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
         chosen = super()._given(table, missing, options)
         successes = chosen.pop("successes", None)
         if successes is not None and not {"target", "positive"}.isdisjoint(chosen):
@@ -100,7 +100,7 @@ class CountRegression(WithFeatures):
     def _sizes(self, columns: list[Column]) -> list[np.ndarray]:
         return [to_positive(column) for column in columns]
 
-    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
         return Outcomes(to_counts(column))
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:

@@ -207,7 +207,7 @@ def _learnt(spec: Any, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {"state": _encoded(spec.transform_state), "categories": categories, "terms": terms, "variables": kept}
 
 
-def _encoded(value: Any) -> Any:
+def _encoded(value: object) -> Any:
     """Write the state of a transform so that JSON has it, also with numbers for keys."""
     if isinstance(value, Mapping):
         return {"items": [[_encoded(key), _encoded(item)] for key, item in value.items()]}
@@ -219,7 +219,7 @@ def _encoded(value: Any) -> Any:
     raise InputError(f"a formula with a {type(value).__name__} in it cannot be kept with a fit", "bad_formula")
 
 
-def _decoded(value: Any) -> Any:
+def _decoded(value: object) -> Any:
     if isinstance(value, Mapping):
         return {_decoded(key): _decoded(item) for key, item in value.get("items", [])}
     return [_decoded(item) for item in value] if isinstance(value, list) else value

@@ -99,7 +99,7 @@ class Labelled(Mixed):
         return self._with_class(parsed, table[target], own[0], options, like)
 
     def _with_class(
-        self, parsed: Parsed, column: Column, codes: np.ndarray, options: Mapping[str, Any], like: Arrays | None
+        self, parsed: Parsed, column: Column, codes: np.ndarray, options: Mapping[str, object], like: Arrays | None
     ) -> Parsed:
         coded, notes = classes_of(column, codes, alphabet_of(options, like))
         arrays = {self.name: coded.codes.astype(np.int64), **parsed.arrays, CLASS: label_array(coded.labels)}
@@ -118,7 +118,7 @@ class Labelled(Mixed):
     # Canonical arrays
 
     def _checked_outcome(
-        self, arrays: Mapping[str, Any]
+        self, arrays: Mapping[str, object]
     ) -> tuple[list[Column], list[np.ndarray], dict[str, np.ndarray]]:
         labels = {CLASS: checked_labels(CLASS, arrays[CLASS], least=2)}
         if self.name not in arrays:

@@ -167,7 +167,7 @@ class Matrix(Measured):
         hint = "use --missing mask, which integrates them out, or drop" if self.maskable else DROP
         return stacked(columns, to_reals, missing, hint)
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
         labels = checked_labels(self.axis, arrays[self.axis], least=1)
         columns = columns_of(self.name, arrays[self.name], self.axis, labels)
         values, holes = self._values(columns, missing)

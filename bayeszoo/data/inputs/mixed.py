@@ -101,7 +101,7 @@ class Mixed(Inputs):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
         if LEVELS not in self.kinds or options.get(LEVELS) is None:
             return super()._given(table, missing, options)
         return {**super()._given(table, missing, {**options, LEVELS: None}), LEVELS: named_levels(options[LEVELS])}
@@ -259,7 +259,7 @@ class Mixed(Inputs):
         return Parsed({**known, **stacked, **coords, **labels}, {}, notes)
 
     def _checked_outcome(
-        self, arrays: Mapping[str, Any]
+        self, arrays: Mapping[str, object]
     ) -> tuple[list[Column], list[np.ndarray], dict[str, np.ndarray]]:
         """Check the outcome and its labels, of kinds that have any."""
         return [], [], {}

@@ -69,7 +69,7 @@ def stack(kind: str, values: Sequence[np.ndarray], rows: int) -> np.ndarray:
 
 
 def checked_cells(
-    arrays: Mapping[str, Any], kinds: Sequence[str]
+    arrays: Mapping[str, object], kinds: Sequence[str]
 ) -> tuple[list[tuple[str, Column, np.ndarray]], dict[str, np.ndarray]]:
     """Check arrays given by the user: kind, column and values of each feature, NaN where missing; and coordinates."""
     coords = {axis: checked_labels(axis, arrays[axis], least=0) for axis in coordinates(kinds)}

@@ -61,7 +61,7 @@ class Ratings(Inputs):
         arrays = {COUNTS: counts, **{axis: label_array(own) for axis, own in coords.items()}}
         return Parsed(arrays, {role: column.name for role, column in columns.items()}, (*notes, *dropped))
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
         least = {ITEM: 1, RATER: 1, CLASS: 2}
         coords = {axis: checked_labels(axis, arrays[axis], least[axis]) for axis in self.coords}
         counts, shape = np.asarray(arrays[COUNTS]), tuple(map(len, coords.values()))

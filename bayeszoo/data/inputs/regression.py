@@ -60,7 +60,7 @@ class WithFeatures(Inputs):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
         levels = {} if options.get("levels") is None else {"levels": asked_levels(options["levels"])}
         return {**super()._given(table, missing, {**options, "levels": None}), **levels}
 
@@ -174,7 +174,7 @@ class WithFeatures(Inputs):
         coding: Coding,
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
     ) -> Parsed:
         """Convert the columns, drop the same rows of all of them, and add notes; ``like`` is the fit's data."""
         columns = [*outcome, *beside, *(feature.column for feature in features)]
@@ -204,7 +204,7 @@ class WithFeatures(Inputs):
         )
 
     @abstractmethod
-    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
         """Convert the column of the outcome."""
 
     def _with_beside(self, table: Table, options: dict[str, Any]) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class WithFeatures(Inputs):
         return Table("", {**{column.name: column for column in outcome}, **columns}, notes)
 
     def _columns(
-        self, parts: Mapping[str, Any], decimal: str = "."
+        self, parts: Mapping[str, object], decimal: str = "."
     ) -> tuple[list[Column], list[Column], tuple[str, ...]]:
         """Take X and y apart: the columns of each, of one length, and whether their indexes differ."""
         X: Any = parts[self.features]
@@ -275,7 +275,9 @@ class WithFeatures(Inputs):
 
     # Canonical arrays
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str, options: Mapping[str, Any] | None = None) -> Parsed:
+    def _canonical(
+        self, arrays: Mapping[str, object], missing: str, options: Mapping[str, object] | None = None
+    ) -> Parsed:
         features, outcome, notes = self._columns(arrays)
         read = [Feature(column, to_reals(column)) for column in features]
         coding = Coding([column.name for column in features])
@@ -329,7 +331,7 @@ class Regression(WithFeatures, Measured):
         "all others or some of them (--features), of real numbers or of text, which has levels (--levels)"
     )
 
-    def _outcome(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Outcomes:
+    def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
         return Outcomes(to_reals(column))
 
 

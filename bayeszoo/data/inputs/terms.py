@@ -141,7 +141,7 @@ class _Materializer(PandasMaterializer):
     """Evaluates the text of expressions that were checked, where nothing else can be called."""
 
     @override
-    def _evaluate(self, expr: str, metadata: Any, spec: ModelSpec) -> Any:
+    def _evaluate(self, expr: str, metadata: object, spec: ModelSpec) -> Any:
         checked, variables = Expression(expr), set[Any]()
         quoted = {alias: self.layered_context[name] for alias, name in checked.quoted.items()}
         # a column may have the name of a function, which it does not replace

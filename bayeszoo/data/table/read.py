@@ -84,7 +84,7 @@ def _from_sequence(source: object, decimal: str, name: str = "y") -> Table:
     return Table("", {name: to_column(name, cells, decimal) for name, cells in zip(names, columns, strict=True)})
 
 
-def _columns_of(source: Any, name: str) -> list[Any]:
+def _columns_of(source: object, name: str) -> list[Any]:
     if isinstance(source, list | tuple) and source and {type(row) for row in source} <= {list, tuple}:
         widths = {len(row) for row in source}
         if len(widths) > 1:
@@ -99,13 +99,13 @@ def _columns_of(source: Any, name: str) -> list[Any]:
     return list(array.T) if array.ndim == 2 and array.shape[1] > 1 else [array]
 
 
-def _from_mapping(source: Mapping[Any, Any], decimal: str) -> Table:
+def _from_mapping(source: Mapping[object, object], decimal: str) -> Table:
     refuse_duplicates([str(name) for name in source])
     columns = {str(name): to_column(str(name), values, decimal) for name, values in source.items()}
     return Table("", columns, different_indexes(source))
 
 
-def different_indexes(source: Mapping[Any, Any]) -> tuple[str, ...]:
+def different_indexes(source: Mapping[object, object]) -> tuple[str, ...]:
     """Say which objects of pandas have different indexes; others have none that could be compared."""
     pandas = {name: values for name, values in source.items() if hasattr(values, "reindex")}  # or xarray
     indexes = {str(name): values.index for name, values in pandas.items() if hasattr(values, "index")}

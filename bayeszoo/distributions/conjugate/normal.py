@@ -100,7 +100,7 @@ class Normal(Block[Moments]):
         nothing = np.zeros(y.shape)
         return Moments(seen.astype(np.float64), np.where(seen, y, 0.0), nothing, nothing)
 
-    def _at(self, rows: Values, mean: npt.ArrayLike, variance: npt.ArrayLike, gap: Any = 0.0) -> np.ndarray:
+    def _at(self, rows: Values, mean: npt.ArrayLike, variance: npt.ArrayLike, gap: object = 0.0) -> np.ndarray:
         y = self._column(rows)
         densities = log_normal(y, mean, variance) + gap
         missing = np.isnan(y)

@@ -57,7 +57,7 @@ class Poisson(Block[Events]):
         y, exposure, _ = self._counts(rows, 1 + len(self.axes))
         return Events(y, exposure, log_peak(y), np.zeros(y.shape))
 
-    def _at(self, rates: Any, rows: Values, gap: Any = 0.0) -> np.ndarray:
+    def _at(self, rates: object, rows: Values, gap: object = 0.0) -> np.ndarray:
         y, exposure, seen = self._counts(rows, 1 + len(self.axes))
         return np.where(seen, log_peak(y) - deviance(y, exposure * rates) + y * gap, 0.0)
 

@@ -37,7 +37,7 @@ class Tables(Block[Counts]):
         of_each = (list(places) for places in self.tables)
         return tuple((at, Categorical(self.names, self.column, self.alpha[..., at])) for at in of_each)
 
-    def _of_tables(self, values: Callable[[Categorical], Any]) -> np.ndarray:
+    def _of_tables(self, values: Callable[[Categorical], object]) -> np.ndarray:
         """Return values (..., *axes, V) of each table, in their places, (..., *axes, L)."""
         each = [np.asarray(values(part)) for _, part in self._parts]
         together = np.empty((*each[0].shape[:-1], self.alpha.shape[-1]))

@@ -102,11 +102,11 @@ class Moments(Stats):
         coefficient = factor * self.log_coefficient
         return replace(self, n=factor * self.n, scatter=factor * self.scatter, log_coefficient=coefficient)
 
-    def less(self, point: Any) -> Any:
+    def less(self, point: object) -> Any:
         """Return the mean less ``point``, to the last digit where they are close."""
         return (self.mean - np.asarray(point)) + self.rest
 
-    def about(self, point: Any) -> Any:
+    def about(self, point: object) -> Any:
         """Return the scatter about ``point`` instead of the mean."""
         shift = self.less(point)
         return self.scatter + along(self.n, self.scatter) * squared(shift, self.scatter)

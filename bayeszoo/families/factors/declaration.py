@@ -43,12 +43,12 @@ class Trapezoid(Transform):
         top = pt.sum(positive[:, None, None] * self._places, axis=0)
         return pt.concatenate([top, value[self._head :].reshape((self.fixed.shape[0] - factors, factors))], axis=0)
 
-    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+    def log_jac_det(self, value: object, *inputs: object) -> Any:
         """Log of the product of the diagonal."""
         return pt.sum(pt.switch(self.is_diagonal, value, np.float64(0.0)))
 
 
-def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: Any = None) -> Any:
+def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: object = None) -> Any:
     """Declare the L of loadings W whose entries are independent N(0, scale^2), up to their rotation.
 
     Parameters

@@ -62,7 +62,7 @@ def log_odds_of_probit(eta: Any) -> Any:
     return _log_normal_cdf(eta) - _log_normal_cdf(-eta)
 
 
-def _log_normal_cdf(eta: Any) -> Any:
+def _log_normal_cdf(eta: object) -> Any:
     """Return log Phi(eta); each branch sees only what it can take, as PyTensor differentiates both of a switch."""
     below, above = pt.minimum(eta, np.float64(0.0)), pt.maximum(eta, np.float64(0.0))
     root = np.float64(math.sqrt(2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy
@@ -84,7 +83,7 @@ class LinkedRows(ConcaveLikelihood):
         """Return the weights in the user's units at u (..., T)."""
         return {"w": self.origin + self.sd * u}
 
-    def place(self, params: Mapping[str, Any]) -> np.ndarray:
+    def place(self, params: Mapping[str, object]) -> np.ndarray:
         """Return u at weights (..., T)."""
         return np.asarray((np.asarray(params["w"]) - self.origin) / self.sd)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -99,7 +98,7 @@ class SoftmaxRows(ConcaveLikelihood):
         """Return the weights in the user's units at u (..., D)."""
         return {"w": self.origin + self.sd * self._by_class(u)}
 
-    def place(self, params: Mapping[str, Any]) -> np.ndarray:
+    def place(self, params: Mapping[str, object]) -> np.ndarray:
         """Return u at weights (..., rows of w, T)."""
         u = (np.asarray(params["w"]) - self.origin) / self.sd
         return np.reshape(u, (*u.shape[:-2], self.size))

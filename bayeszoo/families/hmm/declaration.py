@@ -23,7 +23,7 @@ def table(law: Law[Any], dims: Mapping[str, Any] | None = None) -> Any:
     return pm.Dirichlet(name, a=a, dims=(dims or {}).get(name))
 
 
-def log_of(probabilities: Any) -> Any:
+def log_of(probabilities: object) -> Any:
     """Return logarithms; of a known 0, -inf."""
     if isinstance(probabilities, pt.TensorConstant):
         with np.errstate(divide="ignore"):
@@ -50,7 +50,7 @@ def forward(initial: Any, transition: Any, log_b: Any, starts: np.ndarray, rows:
     return log_sum(factors[0, 0], 0)
 
 
-def log_sum(terms: Any, axis: int) -> Any:
+def log_sum(terms: object, axis: int) -> Any:
     """Log of the sum of exponentials; of -inf alone it is -inf, and its gradient 0."""
     largest = pt.max(terms, axis=axis, keepdims=True)
     shift = pt.switch(pt.isinf(largest), np.float64(0), largest)

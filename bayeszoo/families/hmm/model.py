@@ -90,7 +90,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         return cls.weak_given(data, {})
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Self:
+    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Self:
         """Return a model with some fields given, and the others weakly informative for that K."""
         model = cls(**given)
         return model.replaced(**{**model.weak_fields(data), **given})

@@ -24,7 +24,7 @@ LEAST_LOG = -1e300
 """Stands for the logarithm of 0 where it may be multiplied or added up."""
 
 
-def known_table(value: Any, label: str, K: int) -> Any:
+def known_table(value: object, label: str, K: int) -> Any:
     """Check a table of probabilities of K states given by a user, and return it as nested tuples; None stays None.
 
     The last of its axes sums to 1 within 1e-8, and is divided by its sum; ``label`` names the table in messages.

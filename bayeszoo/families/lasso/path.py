@@ -20,7 +20,7 @@ RATIO = 1e3
 """The last prior scale of a path over the first."""
 
 
-def lasso_path(model: Model, data: Any = None, b: Any = None, points: int = 50) -> pd.DataFrame:
+def lasso_path(model: Model, data: object = None, b: object = None, points: int = 50) -> pd.DataFrame:
     """Return the mode of a Bayesian lasso for each of several prior scales.
 
     Parameters

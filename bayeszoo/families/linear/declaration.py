@@ -39,17 +39,17 @@ class Whitened(Transform):
     def _numbers(self, inputs: Any) -> Any:
         return inputs[-4:] if self._by_inputs else self.numbers
 
-    def forward(self, value: Any, *inputs: Any) -> Any:
+    def forward(self, value: object, *inputs: object) -> Any:
         """Map the vector, shape (T,), to its coordinates."""
         centre, _, inverse, _ = self._numbers(inputs)
         return weighted_sums(inverse, value - centre)
 
-    def backward(self, value: Any, *inputs: Any) -> Any:
+    def backward(self, value: object, *inputs: object) -> Any:
         """Map coordinates to the vector."""
         centre, matrix, _, _ = self._numbers(inputs)
         return centre + weighted_sums(matrix, value)
 
-    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+    def log_jac_det(self, value: object, *inputs: object) -> Any:
         """Log determinant of the matrix."""
         return pt.as_tensor_variable(self._numbers(inputs)[3])
 
@@ -73,7 +73,7 @@ class NonCentred(Transform):
         mean, sd = inputs[-2:]
         return mean + sd * value
 
-    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+    def log_jac_det(self, value: object, *inputs: object) -> Any:
         """Log of the standard deviations, elementwise."""
         _, sd = inputs[-2:]
         return pt.log(sd) + pt.zeros_like(value)
@@ -84,7 +84,7 @@ def weighted_sums(rows: Any, weights: Any) -> Any:
     return pt.sum(rows * weights[None, :], axis=1)
 
 
-def as_data(**values: Any) -> list[Any]:
+def as_data(**values: object) -> list[Any]:
     """Pass numbers in as data: code compiled for one prior and data set then serves all of the same size."""
     return [pm.Data(name, np.asarray(value, dtype=np.float64)) for name, value in values.items()]
 
@@ -96,7 +96,7 @@ def noise_variance(a0: float, b0: float) -> Any:
 
 
 def spike_and_slab(
-    pi: Any, sigma2: Any, precision: np.ndarray, origin: np.ndarray, fixed: int, dims: tuple[str, ...]
+    pi: object, sigma2: object, precision: np.ndarray, origin: np.ndarray, fixed: int, dims: tuple[str, ...]
 ) -> Any:
     """Declare which terms are ``included``, their weights ``slab`` about the origin, and ``w``, 0 where they are not.
 
@@ -113,7 +113,7 @@ def spike_and_slab(
     return pm.Deterministic("w", origin + is_in * weights, dims=term)
 
 
-def squared_error(w: Any, design: np.ndarray, outcome: np.ndarray) -> Any:
+def squared_error(w: object, design: np.ndarray, outcome: np.ndarray) -> Any:
     """Return the squared error of ``design @ w``, from the few rows that statistics keep."""
     rows, values = as_data(design=design, outcome=outcome)
     return pt.sum(pt.sqr(values - weighted_sums(rows, w)))
@@ -155,9 +155,9 @@ def _vector(
     name: str,
     whitened: Whitened,
     signature: str,
-    log_density: Callable[..., Any],
+    log_density: Callable[..., object],
     draw: Callable[..., np.ndarray],
-    **values: Any,
+    **values: object,
 ) -> Any:
     """Declare a vector; the arrays in ``values`` and those of the whitening are inputs of its density."""
     data = {f"{name}_{key}": value for key, value in values.items()}

@@ -91,7 +91,7 @@ class LinearTerms(LinearPredictor, family=True):
         return {"center": plain(center), "scale": plain(scale)}
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Any:
+    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Any:
         """Return a model with some fields given, and the others weakly informative.
 
         Without an intercept, what is measured is measured from 0: as of data that hold every row with the other sign

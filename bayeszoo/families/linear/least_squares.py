@@ -221,7 +221,7 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: An
         noise = np.sqrt(variances)[..., None] * solution.noise((*size, *apart), rng)
         return {name: solution.mean + noise, variance: variances}
 
-    def log_density(params: Mapping[str, Any]) -> Any:
+    def log_density(params: Mapping[str, object]) -> Any:
         value = np.asarray(params[variance], dtype=np.float64)
         safe = np.where(value > 0, value, 1.0)
         together = inverse_gamma.logpdf(safe) + solution.log_normal(params[name], safe)

@@ -151,7 +151,7 @@ class _Given(NamedTuple):
         means = of.line[0] + aa * to_a + ab * to_b, of.line[1] + ab * to_a + bb * to_b
         return cls(*means, aa, ab, bb, of.b * np.sqrt(of.alone / of_slope))
 
-    def slope_at(self, intercept: Any) -> Any:
+    def slope_at(self, intercept: object) -> Any:
         """Return the slopes given intercepts."""
         return _normal(self.slope + self.ab / self.aa * (intercept - self.intercept), self.rest)
 

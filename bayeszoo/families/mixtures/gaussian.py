@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -172,7 +172,7 @@ def _expected(moments: Moments, prior: MixturePrior) -> Expected[MixturePrior]:
     return Expected(Several((Counts(moments.n), moments)), prior)
 
 
-def piecewise(function: Callable[[Values], dict[str, Any]], params: Values, cells: int) -> dict[str, np.ndarray]:
+def piecewise(function: Callable[[Values], Mapping[str, object]], params: Values, cells: int) -> dict[str, np.ndarray]:
     """Apply a function to a few draws at a time, so that little memory is needed: one draw needs ``cells`` numbers.
 
     The function takes parameters with one leading axis of draws, and returns arrays that have it too; ``params`` may

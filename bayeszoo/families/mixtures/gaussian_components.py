@@ -72,7 +72,7 @@ class GaussianComponents(MultivariateNormal):
         """K."""
         return self.axes[-1]
 
-    def declared(self, dims: Any = None) -> Any:
+    def declared(self, dims: object = None) -> Any:
         """Declare ``covariances`` by their prior in PyMC; return the K matrices (K, D, D) that they stand for."""
         if len(self.structure.shape) == 2:
             matrices = priors.InverseWishart("covariances", self.nu, self.psi, dims=dims)

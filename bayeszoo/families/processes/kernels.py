@@ -122,15 +122,15 @@ def _gaussian_slope(t: Any, of: Any, shape: Shape) -> Any:
     return -t / 2 * of.exp(-t / 2)
 
 
-def _itself(t: Any, of: Any, shape: Shape) -> Any:
+def _itself(t: object, of: object, shape: Shape) -> Any:
     return t
 
 
-def _root_of(t: Any, of: Any, shape: Shape) -> Any:
+def _root_of(t: object, of: object, shape: Shape) -> Any:
     return _root(t, of)
 
 
-def _root_slope(t: Any, of: Any, shape: Shape) -> Any:
+def _root_slope(t: object, of: object, shape: Shape) -> Any:
     return _root(t, of) / 2
 
 

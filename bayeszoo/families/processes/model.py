@@ -70,7 +70,7 @@ class ProcessModel(Conditional, OfFunction, family=True):
         return Expression.read(self.kernel, Shape(float(self.period), float(self.alpha)))
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> Any:
+    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Any:
         """Return a model with some fields given, and the others weakly informative; random walks begin at the least."""
         if "brownian" in str(given.get("kernel", "")) and len(data["X"]):
             given = {"center": plain(np.min(data["X"], axis=0)), **given}

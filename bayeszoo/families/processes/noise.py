@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ def extent(places: np.ndarray) -> float:
     return float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0 if len(places) else 1.0
 
 
-def highest(rows: Rows, noise: Prior, log_prior: Callable[[Mapping[str, Any]], Any]) -> dict[str, float]:
+def highest(rows: Rows, noise: Prior, log_prior: Callable[[Mapping[str, object]], object]) -> dict[str, float]:
     """Return the highest of some points; refuse data that leave no noise, by `NumericalError`."""
     if not len(rows.y):
         return {"amplitude": 1.0, "length": 1.0, "sigma": 1.0}

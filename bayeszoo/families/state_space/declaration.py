@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from bayeszoo.likelihoods.ops.kalman import level_log_likelihood
 
 
-def walk(name: str, q: Any, m0: float, s0: float, opens: np.ndarray, dims: str) -> Any:
+def walk(name: str, q: object, m0: float, s0: float, opens: np.ndarray, dims: str) -> Any:
     """Declare levels: N(m0, s0^2) in the first row of each sequence, then N(the one before, q^2)."""
     first = (np.float64(m0), np.float64(s0), opens.astype(np.float64))
     return pm.CustomDist(name, q, *first, logp=_log_walk, random=_walked, signature="(),(),(),(t)->(t)", dims=dims)
@@ -30,7 +30,7 @@ def _walked(q: Any, m0: Any, s0: Any, opens: Any, rng: Any = None, size: Any = N
     return np.asarray(m0 + moved - moved[first] + moves[first])
 
 
-def marginal(q: Any, r: Any, y: np.ndarray, m0: float, s0: float, starts: np.ndarray) -> Any:
+def marginal(q: object, r: object, y: np.ndarray, m0: float, s0: float, starts: np.ndarray) -> Any:
     """Return the log density of the rows, NaN where missing, given both standard deviations."""
     missing = np.isnan(y)
     deviations = pm.Data("deviations", np.where(missing, 0.0, y - m0))  # which takes no NaN

@@ -64,7 +64,9 @@ def best(stats: Squares, name: str, prior: Prior | None) -> float:
     return math.exp(float(found.x))
 
 
-def or_still(stats: Squares, sds: dict[str, float], log_prior: Callable[[Mapping[str, Any]], Any]) -> dict[str, float]:
+def or_still(
+    stats: Squares, sds: dict[str, float], log_prior: Callable[[Mapping[str, object]], object]
+) -> dict[str, float]:
     """Return standard deviations, or where q is small those with q = 0, if the density of the rows is as high there.
 
     A mode on the edge is a mode, which EM comes ever nearer to.

@@ -51,5 +51,5 @@ def _of_moments(stats: Moments, mean: Any, variance: Any) -> Any:
     return -pm.math.sum(n * pm.math.log(2 * np.pi * variance) + squares / variance) / 2
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: object) -> np.ndarray:
     return np.asarray(values, dtype=np.float64)

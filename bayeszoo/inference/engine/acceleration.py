@@ -50,7 +50,7 @@ class QuasiNewton:
         reached: tuple[float, Expectation] = self._reached
         return reached
 
-    def longer_step(self, stats: Any) -> Any:
+    def longer_step(self, stats: object) -> Any:
         """Return a state at least as high as this one, whose E-step is known then."""
         if chart := self._chart or self._begun(stats):
             step = self._inverse @ self._slope
@@ -116,7 +116,7 @@ def squared(evaluate: Evaluate, update: Update, coordinates: Coordinates) -> Ste
             state, reached = here, evaluate(here)
         return reached
 
-    def two_steps_or_a_jump(stats: Any) -> Any:
+    def two_steps_or_a_jump(stats: object) -> Any:
         nonlocal state, reached
         first = update(stats)
         second = update(evaluate(first)[1].stats)

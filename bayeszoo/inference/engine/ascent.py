@@ -210,12 +210,12 @@ class _Climbs:
             self._kept[id(state)] = state, self._fingerprint(state)
         return self._kept[id(state)][1]
 
-    def begin(self, start: Callable[[], Any]) -> list[Climb]:
+    def begin(self, start: Callable[[], object]) -> list[Climb]:
         """Climb a few steps from a start, or if they are costly to the end; nothing where the climb collapses."""
         until = _is_short if self.effort.gives_up else _has_slowed
         return self._climbed(start, self._steps, _never if self.effort.is_coarse else until)
 
-    def _climbed(self, start: Callable[[], Any], steps: Steps, until: Until) -> list[Climb]:
+    def _climbed(self, start: Callable[[], object], steps: Steps, until: Until) -> list[Climb]:
         try:
             return [climb(start(), *steps, self.effort, until)]
         except AscentError:

@@ -113,7 +113,7 @@ def _permuted(model: Model, name: str, values: object, axis: str, permutations: 
 
 
 def in_chunks(
-    model: Latent, params: Values, data: Values, function: Callable[[Values, Values], Any] | None = None
+    model: Latent, params: Values, data: Values, function: Callable[[Values, Values], object] | None = None
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield blocks of draws with their component probabilities (draws, rows, K); params are (draw, ...).
 

@@ -41,7 +41,7 @@ def is_symmetric(model: Model) -> TypeGuard[Symmetric]:
     return exchangeable_axis(model) is not None
 
 
-def label_free(model: Model, draws: Mapping[str, np.ndarray], data: Any) -> Any:
+def label_free(model: Model, draws: Mapping[str, np.ndarray], data: object) -> Any:
     """Return the quantities that do not depend on the labels, as a data set with axes chain and draw.
 
     None where labels have a meaning, and every parameter may be diagnosed.

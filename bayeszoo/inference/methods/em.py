@@ -115,7 +115,7 @@ def climbs(
     )
 
 
-def _steps(model: EM, data: Any, flat: bool) -> Steps:
+def _steps(model: EM, data: object, flat: bool) -> Steps:
     """Return the E-step with the height of a place, and the M-step."""
     some = some_of(data)
 
@@ -123,7 +123,7 @@ def _steps(model: EM, data: Any, flat: bool) -> Steps:
         expectation = expected(_e_step, model, params, data)
         return expectation.value + (0.0 if flat else float(model.log_prior(params, some))), expectation
 
-    def update(stats: Any) -> Any:
+    def update(stats: object) -> Any:
         return model.m_step(stats, flat)
 
     return evaluate, update
@@ -153,7 +153,7 @@ def _elsewhere(problem: Problem, search: Search, flat: bool) -> str:
     return f"another maximum is as high and fits every row as well, and {what} differ" if names else ""
 
 
-def _told(model: EM, params: Values, data: Any) -> Values:
+def _told(model: EM, params: Values, data: object) -> Values:
     """Return the quantities of a place that do not depend on labels."""
     if exchangeable_axis(model) is None:
         return params
@@ -187,7 +187,7 @@ def _e_step(model: EM, params: Values, data: object) -> Expectation:
     return model.e_step(params, data)
 
 
-def mle(model: EM, data: Any) -> dict[str, Any]:
+def mle(model: EM, data: object) -> dict[str, Any]:
     """Return the maximum of the likelihood: in closed form where the model has one for these data, else by climbs."""
     params = model.closed_mle(data)
     state: dict[str, Any] = climbs(model, data, np.random.default_rng(0), True).best.state if params is None else params

@@ -89,7 +89,7 @@ def climbed(
     return model.vb_local(q, data)
 
 
-def _target(model: Stochastic, q: Any, part: Values, factor: float) -> Any:
+def _target(model: Stochastic, q: object, part: Values, factor: float) -> Any:
     """Return what q would be if all rows were like these."""
     stats = model.vb_e_step(model.vb_local(q, part), part).stats
     return model.vb_m_step(model.vb_scaled(stats, factor))

@@ -65,7 +65,7 @@ def run(
     return outcome
 
 
-def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse: Any) -> tuple[Outcome, Any]:
+def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse: object) -> tuple[Outcome, Any]:
     """Run at a finer threshold than ``threshold``, and at that one too unless its runs are given."""
     declared = problem.declared
     with problem.clock.phase("compile"):
@@ -111,7 +111,7 @@ def _finer(threshold: float) -> float:
     return 1 - (1 - threshold) / 4
 
 
-def _sample(declared: Any, draws: int, chains: int, threshold: float, seed: int) -> Any:
+def _sample(declared: object, draws: int, chains: int, threshold: float, seed: int) -> Any:
     import pymc as pm
 
     from bayeszoo.compile.density import strict

@@ -56,7 +56,7 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
 Described = tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]
 
 
-def described(problem: Problem, q: Any, shape: tuple[int, int]) -> Described:
+def described(problem: Problem, q: object, shape: tuple[int, int]) -> Described:
     """Draw chains and draws of q(theta), of at most 2 ** 24 numbers.
 
     Returns with them the facts about how q covers, and the log weight of each draw. Of many coordinates ``k_hat`` is
@@ -127,7 +127,7 @@ def _e_step(model: Variational, q: object, data: object) -> Expectation:
     return model.vb_e_step(q, data)
 
 
-def coverage(problem: Problem, q: Any, weights: np.ndarray) -> dict[str, Any]:
+def coverage(problem: Problem, q: object, weights: np.ndarray) -> dict[str, Any]:
     """Return ``k_hat`` of q(theta)'s log weights, and ``k_hat_draws``: more than those given, until it `is_believed`.
 
     Where labels mean nothing q covers one of their orders; q averaged over the orders covers all, and has the same

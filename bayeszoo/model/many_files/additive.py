@@ -25,7 +25,7 @@ class Additive(Model, family=True):
         Those of single rows are put behind each other.
         """
 
-    def of_rows(self, at: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    def of_rows(self, at: object, change: Callable[[np.ndarray], np.ndarray]) -> Any:
         """Return parameters or q(theta), with ``change`` made to what each row has of its own, (..., rows, numbers).
 
         By default rows have nothing of their own.

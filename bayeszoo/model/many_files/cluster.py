@@ -97,7 +97,7 @@ def without_size_warning() -> Any:
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"})
 
 
-def waiting(client: Any) -> Any:
+def waiting(client: object) -> Any:
     """Return a client that waits for results and has a worker, or raise the `InputError` that says what it lacks."""
     distributed = _distributed()
     if not isinstance(client, distributed.Client) or client.asynchronous:
@@ -118,7 +118,7 @@ def _part(reference: Reference, path: str, rows: int, options: Mapping[str, obje
     return part_of(reference.model(), path, rows, options)
 
 
-def result(future: Any, path: str) -> Any:
+def result(future: object, path: str) -> Any:
     """Return what a worker has made of a file, or raise the `InputError` that says why there is nothing."""
     name = escaped(os.path.basename(path))
     try:

@@ -104,7 +104,7 @@ class Sum:
         self._state.update(f"{part.digest}\0".encode())
         self._rows += part.rows
 
-    def whole(self, model: Model, source: str | os.PathLike[str], reading: Mapping[str, Any]) -> Accumulated:
+    def whole(self, model: Model, source: str | os.PathLike[str], reading: Mapping[str, object]) -> Accumulated:
         """Return the statistics of all files."""
         first, count = cast(Accumulated, self._first), len(self._paths)
         rows, files = f"{self._rows} rows", f"{count} file{'s' * (count > 1)}"

@@ -32,7 +32,7 @@ METHODS = ("em", "vb", "map", "mle")
 class Held(Protocol):
     """The rows of files, on this machine or on others."""
 
-    def each(self, step: Step, model: Model, ats: Iterable[Any]) -> list[Any]:
+    def each(self, step: Step, model: Model, ats: Iterable[object]) -> list[Any]:
         """Return what a step gives of each file, in the order of the files; ``ats`` has an entry for each."""
 
 
@@ -93,12 +93,12 @@ def additive(model: Model) -> Additive:
     raise InputError(why, "rows_differ", hint="use bz.read: it needs the rows at once")
 
 
-def some_of(data: Any) -> Any:
+def some_of(data: object) -> Any:
     """Return data as they are, or of rows in files the sample: for starts, and where only labels or sizes matter."""
     return data.sample if isinstance(data, FileRows) else data
 
 
-def of_each(step: Step, model: Model, at: Any, data: Any) -> list[Any]:
+def of_each(step: Step, model: Model, at: object, data: object) -> list[Any]:
     """Return what a step gives of the data, a list of one; or of each file, in the order of their names."""
     return (
         data.held.each(step, model, _at_files(model, at, data))
@@ -107,7 +107,7 @@ def of_each(step: Step, model: Model, at: Any, data: Any) -> list[Any]:
     )
 
 
-def _at_files(model: Model, at: Any, data: FileRows) -> Iterator[Any]:
+def _at_files(model: Model, at: object, data: FileRows) -> Iterator[Any]:
     """Yield the arguments of a step for each file: shared parameters, and the row parameters of its rows."""
     return (restricted(model, at, slice(first, last)) for first, last in pairwise([0, *data.ends]))
 
@@ -117,7 +117,7 @@ def restricted(model: Model, at: Any, rows: Any) -> Any:
     return additive(model).of_rows(at, lambda own: own[..., rows, :])
 
 
-def of_sample(model: Model, at: Any, data: Any) -> Any:
+def of_sample(model: Model, at: object, data: object) -> Any:
     """Return parameters, or q(theta), for what `some_of` gives."""
     return restricted(model, at, data.drawn) if isinstance(data, FileRows) else at
 

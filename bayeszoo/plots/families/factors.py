@@ -7,7 +7,7 @@ None depends on how the factors of a draw are labelled or rotated. Figures are M
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def plot_ard(tree: xr.DataTree) -> Figure:
     return figure
 
 
-def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Sequence[Any] | None = None) -> Figure:
+def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Sequence[object] | None = None) -> Figure:
     """Draw rows as points and columns as arrows along two principal axes, with their uncertainty (Gabriel 1971).
 
     Parameters

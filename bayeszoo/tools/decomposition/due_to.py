@@ -156,7 +156,7 @@ def due_to(before: Mapping[str, object], after: Mapping[str, object], formula: s
     return DueTo(formula, total.names, parts, *ends, "sampled" if is_drawn else "exact")
 
 
-def _factors(total: Formula, values: Mapping[str, Any], when: str) -> dict[str, Any]:
+def _factors(total: Formula, values: Mapping[str, object], when: str) -> dict[str, Any]:
     """Take the factors of a period, which must be those of the formula."""
     if lacking := [name for name in total.names if name not in values]:
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -201,7 +201,7 @@ def _read(
     return whole, {name: _cells(name, data, parts, labels, within) for name, data in chosen.items()}, labels
 
 
-def _other(names: list[Any], name: str | None) -> str:
+def _other(names: Sequence[object], name: str | None) -> str:
     """Return the other of two groups."""
     return str(next(other for other in names if other != name))
 

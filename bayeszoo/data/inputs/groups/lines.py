@@ -53,7 +53,7 @@ class GroupRows(Measured):
 
     # Tables
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
         """Return the requested columns: of the outcome, and of the feature."""
         asked = super()._given(table, missing, options)
         features = asked.pop(_OPTIONS[FEATURE], [])
@@ -107,7 +107,7 @@ class GroupRows(Measured):
 
     # Canonical arrays
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
         groups = checked_labels(GROUP, arrays[GROUP], least=1)
         coded, codes = checked_codes(CODE, arrays[CODE], groups)
         columns = [to_column(name, arrays[name]) for name in (self.name, self.feature) if name in arrays]

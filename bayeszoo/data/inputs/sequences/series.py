@@ -60,7 +60,7 @@ class Series(Inputs):
         """Read a list of sequences."""
         return table_of(source, decimal, self.name)
 
-    def _given(self, table: Table, missing: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
         if missing == "drop":
             hint = "use --missing mask, which keeps it and takes its observation for unknown"
             raise InputError(
@@ -89,7 +89,7 @@ class Series(Inputs):
         return Parsed(arrays, used, (*converted.notes, *holes, *about))
 
     @abstractmethod
-    def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted: ...
+    def _converted(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Converted: ...
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
         """Return the array of a model."""
@@ -154,7 +154,7 @@ class RealSeries(Series, Measured):
     name: str = "y"
     holds = _HOLDS.format("real numbers ({0.name})")
 
-    def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
+    def _converted(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Converted:
         return Converted(to_reals(column), {}, ())
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
@@ -168,12 +168,12 @@ class CountSeries(Series):
     name: str = "y"
     holds = _HOLDS.format("counts ({0.name})")
 
-    def _converted(self, column: Column, options: Mapping[str, Any], like: Arrays | None) -> Converted:
+    def _converted(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Converted:
         values = to_counts(column)
         refuse_large_sum(column, values[~np.isnan(values)])
         return Converted(values, {}, ())
 
-    def canonical(self, arrays: Mapping[str, Any], missing: str = "mask") -> Parsed:
+    def canonical(self, arrays: Mapping[str, object], missing: str = "mask") -> Parsed:
         """Check counts as strictly as a table; -1 is masked."""
         table = read_table(arrays)
         columns = {name: unmasked(column) if name == self.name else column for name, column in table.columns.items()}
@@ -208,7 +208,7 @@ class SymbolSeries(Series):
             coded, notes = alphabet.finished(str(column), coded)
         return Converted(coded.codes, {self.axis: label_array(coded.labels)}, notes)
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
         labels = checked_labels(self.axis, arrays[self.axis], least=2)
         columns = Table("", {name: to_column(name, arrays[name]) for name in (self.name, SEQUENCE)}).columns
 
@@ -319,7 +319,7 @@ def table_of(source: object, decimal: str, name: str = "symbol") -> Table | None
     return Table("", {"sequence": Column("sequence", names), name: symbols}, notes)
 
 
-def _cells(item: Any) -> list[Any] | None:
+def _cells(item: object) -> list[Any] | None:
     """Return the values of one sequence, which may be a series of a data frame; None of a single value."""
     if isinstance(item, list | tuple):
         return list(item)

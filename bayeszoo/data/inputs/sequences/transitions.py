@@ -79,7 +79,7 @@ class Transitions(Inputs):
         _refuse_large(arrays)
         return Parsed(arrays, {role: column.name for role, column in columns.items()}, notes)
 
-    def _canonical(self, arrays: Mapping[str, Any], missing: str) -> Parsed:
+    def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
         labels = {name: checked_labels(name, arrays[name], least=2 if name == "symbol" else 1) for name in self.coords}
         _refuse_large(labels)
         checked = {name: checked_codes(name, arrays[name], labels[axis]) for name, axis in self.coded.items()}
