@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import Binary
-from bayeszoo.distributions.conjugate.categorical import Bernoulli
+from bayeszoo.distributions.conjugate.bernoulli import Bernoulli
 from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.distributions.special import log_binomial, sum_or_nan
 from bayeszoo.distributions.statistics.counts import Trials

@@ -21,7 +21,7 @@ import scipy
 from bayeszoo.data.inputs import GroupTrials
 from bayeszoo.distributions import discrete as distribution
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.conjugate.categorical import Bernoulli
+from bayeszoo.distributions.conjugate.bernoulli import Bernoulli
 from bayeszoo.distributions.priors import Beta, Pareto, Prior
 from bayeszoo.distributions.scale import POSITIVE, UNIT
 from bayeszoo.distributions.statistics.counts import Trials

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from bayeszoo.distributions.conjugate import categorical
-from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical, Categoricals
+from bayeszoo.distributions.conjugate.bernoulli import Bernoulli
+from bayeszoo.distributions.conjugate.categorical import Categorical, Categoricals
 from bayeszoo.distributions.conjugate.dirichlet import divergence, log_dirichlet_ratio
 from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.normal import Normal

@@ -15,8 +15,8 @@ from bayeszoo.distributions import complexity, frozen, information
 from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.distributions.conjugate.law import Block, Values
 from bayeszoo.distributions.posterior import Marginal
-from bayeszoo.distributions.special import log_beta_ratio, sum_of_others
-from bayeszoo.distributions.statistics.counts import Counts, Trials
+from bayeszoo.distributions.special import sum_of_others
+from bayeszoo.distributions.statistics.counts import Counts
 
 WEAK = 1e5
 """Sum of concentrations below which the textbook's formulas, which take a third of the time, keep ten digits."""
@@ -35,7 +35,8 @@ def log_of_codes(log_p: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return np.take(np.concatenate([log_p, none], axis=-1), codes, axis=-1)
 
 
-def _normalized_length(counts: np.ndarray) -> float:
+def normalized_length(counts: np.ndarray) -> float:
+    """Return the code length of ordered observations by normalized maximum likelihood in nats, by their counts (V,)."""
     total = counts.sum()
     best = float(np.sum(scipy.special.xlogy(counts, counts / total))) if total else 0.0
     return complexity.multinomial(int(total), len(counts)) - best
@@ -87,7 +88,7 @@ class Categorical(Block[Counts]):
 
     def normalized_length(self, stats: Counts) -> float | None:
         """Return the code length of the ordered rows by normalized maximum likelihood, of one table alone."""
-        return _normalized_length(stats.counts) if self.alpha.ndim == 1 else None
+        return normalized_length(stats.counts) if self.alpha.ndim == 1 else None
 
     def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
         """Count each category."""
@@ -271,117 +272,3 @@ class Categoricals(Categorical):
     def log_each(self, params: Values) -> np.ndarray:
         """Log density of the probabilities of all variables, (..., *axes)."""
         return np.asarray(super().log_each(params).sum(axis=-1))
-
-
-@dataclass(frozen=True, eq=False)
-class Bernoulli(Block[Trials]):
-    """Yes (1) or no (0), -1 where missing, or successes of trials; the chance ~ Beta(a, b), both (*axes).
-
-    ``trials`` is the column of their numbers, one trial a row where there is none. The posterior is
-    Beta(a + successes, b + failures). Densities are of the ordered trials.
-    """
-
-    a: np.ndarray
-    b: np.ndarray
-    trials: str = ""
-    own: ClassVar[Any] = (0,)
-
-    @property
-    def unbounded(self) -> str:
-        """Say so where a or b is below 1."""
-        return self._grows(np.minimum(self.a, self.b) < 1, "a or b", f"{self.names[0]} goes to 0 or 1")
-
-    def normalized_length(self, stats: Trials) -> float | None:
-        """Return the code length of the ordered trials by normalized maximum likelihood, of one chance alone."""
-        return None if np.ndim(self.a) else _normalized_length(np.array([stats.successes, stats.failures]))
-
-    def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return successes and failures of each row, with N axes."""
-        y = np.asarray(rows[self.column], dtype=np.float64)
-        seen = y >= 0
-        trials = np.asarray(rows[self.trials], dtype=np.float64) if self.trials else 1.0
-        shape = (len(y), *(1,) * (ndim - 1))
-        return np.where(seen, y, 0.0).reshape(shape), np.where(seen, trials - y, 0.0).reshape(shape)
-
-    def statistics(self, rows: Values, weights: np.ndarray) -> Trials:
-        """Count successes and failures."""
-        return Trials(*(np.sum(weights * counts, axis=0) for counts in self._trials(rows, weights.ndim)))
-
-    def each(self, rows: Values) -> Trials:
-        """Return the successes and failures of each row."""
-        return Trials(*self._trials(rows, 1 + len(self.axes)))
-
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
-        """Log probability of the trials of each row, (..., n, *axes)."""
-        (p,), (successes, failures) = self._at_rows(params), self._trials(rows, 1 + len(self.axes))
-        return scipy.special.xlogy(successes, p) + scipy.special.xlog1py(failures, -p)
-
-    def expected_log_density(self, rows: Values) -> np.ndarray:
-        """Return its mean over the chances, (n, *axes)."""
-        successes, failures = self._trials(rows, 1 + len(self.axes))
-        total = scipy.special.digamma(self.a + self.b)
-        of_yes, of_no = (scipy.special.digamma(count) - total for count in (self.a, self.b))
-        return successes * of_yes + failures * of_no
-
-    def updated(self, stats: Trials) -> Self:
-        """Return Beta(a + successes, b + failures)."""
-        return replace(self, a=self.a + stats.successes, b=self.b + stats.failures)
-
-    def log_evidence(self, stats: Trials) -> np.ndarray:
-        """Return log B(a + successes, b + failures) - log B(a, b), (..., *axes)."""
-        return log_beta_ratio(self.a, self.b, stats.successes, stats.failures)
-
-    def row_mean(self, params: Values) -> np.ndarray:
-        """Return the chances."""
-        return np.asarray(params[self.names[0]])
-
-    def entropy(self, params: Values) -> np.ndarray:
-        """Return the entropy of a trial, (..., *axes)."""
-        return information.entropy(_both(params[self.names[0]]))
-
-    def entropy_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and sd of the entropy, (*axes)."""
-        alpha = np.stack([self.a, self.b], axis=-1)
-        return information.mean_entropy(alpha), information.sd_entropy(alpha)
-
-    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
-        """Return KL of a trial, (..., *axes)."""
-        return information.divergence(_both(params[self.names[0]]), _both(others[other.names[0]]))
-
-    def typical(self) -> dict[str, np.ndarray]:
-        """Return the means."""
-        return {self.names[0]: self.a / (self.a + self.b)}
-
-    def mode(self) -> dict[str, np.ndarray]:
-        """Return (a - 1) / (a + b - 2), which may lie on an edge."""
-        self._refuse((self.a < 1) | (self.b < 1), f"is unbounded at {0 if np.any(self.a < 1) else 1}")
-        self._refuse((self.a == 1) & (self.b == 1), "is flat")
-        return {self.names[0]: (self.a - 1) / ((self.a - 1) + (self.b - 1))}
-
-    def mle(self, stats: Trials) -> dict[str, np.ndarray]:
-        """Return the observed shares of successes."""
-        total = np.asarray(stats.successes + stats.failures)
-        self._require_observed(total)
-        return {self.names[0]: stats.successes / total}
-
-    def log_each(self, params: Values) -> np.ndarray:
-        """Log Beta density, (..., *axes)."""
-        return np.asarray(frozen.beta(self.a, self.b).logpdf(params[self.names[0]]))
-
-    def divergence(self, prior: Self) -> float:
-        """Return KL(self || prior) in nats."""
-        own, before = (np.stack([each.a, each.b], axis=-1) for each in (self, prior))
-        return dirichlet.divergence(own, before)
-
-    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw chances, (*size, *axes)."""
-        return {self.names[0]: rng.beta(self.a, self.b, (*size, *self.axes))}
-
-    def marginals(self) -> dict[str, Marginal]:
-        """Return Beta distributions."""
-        return {self.names[0]: frozen.beta(self.a, self.b)}
-
-
-def _both(p: np.ndarray) -> np.ndarray:
-    """Return the chances of yes and no, (..., 2)."""
-    return np.stack([p, 1 - np.asarray(p)], axis=-1)

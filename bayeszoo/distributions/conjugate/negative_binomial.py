@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bayeszoo.distributions.conjugate.categorical import Bernoulli
+from bayeszoo.distributions.conjugate.bernoulli import Chance
 from bayeszoo.distributions.conjugate.law import Values
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.counts import Failures
@@ -16,7 +16,7 @@ from bayeszoo.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class NegativeBinomial(Bernoulli):
+class NegativeBinomial(Chance[Failures]):
     """Counts (n,), -1 where missing, ~ NegativeBinomial(size * exposure, p); p ~ Beta(a, b), both (*axes).
 
     They are the failures before size * exposure successes of chance p, or Poisson counts whose rate, drawn anew for
@@ -26,19 +26,6 @@ class NegativeBinomial(Bernoulli):
 
     size: Any = 1.0
     exposure: str = ""
-
-    def normalized_length(self, stats: Failures) -> float | None:  # type: ignore[override]
-        """Return None: counts without end have no code length by normalized maximum likelihood."""
-        return None
-
-    def entropy(self, params: Values) -> None:  # type: ignore[override]
-        """Return None: it has no closed form."""
-
-    def entropy_moments(self) -> None:  # type: ignore[override]
-        """Return None."""
-
-    def row_divergence(self, params: Values, other: object, others: Values) -> None:  # type: ignore[override]
-        """Return None."""
 
     def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
         """Return size times exposure, and the count, of each row, with N axes."""
@@ -73,7 +60,7 @@ class NegativeBinomial(Bernoulli):
         """Return its mean over the chances, (n, *axes)."""
         return super().expected_log_density(rows) + self._of_trials(rows, 1 + len(self.axes))[2]
 
-    def log_evidence(self, stats: Failures) -> np.ndarray:  # type: ignore[override]
+    def log_evidence(self, stats: Failures) -> np.ndarray:
         """Log mass of the ordered counts, the chance integrated out, (..., *axes)."""
         return super().log_evidence(stats) + stats.log_orders
 
