@@ -6,7 +6,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from bayeszoo.distributions.conjugate.categorical import Bernoulli, Categorical, Categoricals
+from bayeszoo.distributions.conjugate.bernoulli import Bernoulli
+from bayeszoo.distributions.conjugate.categorical import Categorical, Categoricals
 from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.normal import Normal
