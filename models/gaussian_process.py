@@ -18,7 +18,7 @@ import numpy as np
 from bayeszoo.distributions.priors import HalfNormal, InvGamma, Prior
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.processes.model import ProcessModel
-from bayeszoo.model import Example, Values, plain, positive
+from bayeszoo.model import Example, Values, positive
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,9 @@ class GaussianProcess(ProcessModel):
     @classmethod
     def weak(cls, data: Values) -> GaussianProcess:
         """Scale to the outcome's spread, and the length to a quarter of the features' extent, several in their sds."""
-        features = [Moments.of(column) for column in data["X"].T]
-        center = plain([each.mean for each in features])
-        scale = plain([each.sd for each in features]) if len(features) > 1 else 1.0
         y = Moments.of(data["y"])
         sd = float(y.sd)
-        base = cls(t_amplitude=2 * sd, t_sigma=sd, center=center, scale=scale, m0=float(y.mean))
+        base = cls(t_amplitude=2 * sd, t_sigma=sd, m0=float(y.mean), **cls.standardized(data))
         return base.replaced(b_length=base.extent(data))
 
     @property

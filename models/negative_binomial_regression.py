@@ -114,7 +114,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
         mean = rows.sizes * np.exp(rows.eta(climb(rows.joint, rows.start()).x))
         excess = np.sum((rows.outcome - mean) ** 2 - mean) / max(np.sum(mean**2), 1e-300)
         rows = self.concave(data, phi=float(1 / np.clip(excess, 1e-4, 1e2)))
-        return self.solution_about(rows, climb(rows.joint, rows.start()).x)
+        return rows.gaussian_about(climb(rows.joint, rows.start()).x)
 
     def declare(self, data: Values) -> Any:
         """Declare the count of each row."""

@@ -97,7 +97,7 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
         """Return the Gaussian at the mode with the expected curvature, of weights in the user's units."""
         rows = self.concave(data)
         information = Insensitive(self.eps, self.rate).information(rows.outcome)
-        return self.solution_weighted(rows, rows.highest().x, information)
+        return rows.gaussian_of(rows.highest().x, information)
 
     def declare(self, data: Values) -> Any:
         """Declare one outcome a row."""

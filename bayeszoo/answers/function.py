@@ -15,6 +15,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model, Values
+from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.function import OfFunction
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
@@ -84,7 +85,7 @@ def far_rows(fit: Fit, data: Data) -> list[int]:
     """Return which new rows, from 0, are so far from those of the fit that the prior decides; of no function none."""
     if not isinstance(model := fit.model, OfFunction):
         return []
-    return np.flatnonzero(_prior_share(fit, model, data) > FAR).tolist()
+    return np.flatnonzero(model.share_of_prior(fit.pooled(), fit.like, data) > FAR).tolist()
 
 
 def _of_function(model: Model) -> OfFunction:
@@ -94,16 +95,18 @@ def _of_function(model: Model) -> OfFunction:
 
 
 def function_bands(tree: xr.DataTree, places: Values) -> pd.DataFrame:
-    """Return mean and 95% interval of the function, and of new rows ``row_q025`` and ``row_q975``, for pictures.
+    """Return mean and 95% interval of the mean outcome, and of new rows ``row_q025`` and ``row_q975``, for pictures.
 
-    They are averages over a few of the fit's draws.
+    They are averages over a few of the fit's draws. Rows of classes, whose mean is a probability, have no interval.
     """
     fit = require_shown(tree, "its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
     few = _evenly(fit.pooled(), FEW)
     function, rows = (Averaged(law(few, fit.like, data)) for law in (model.function, model.law))
-    columns = {"mean": function.mean(), "q025": function.ppf(0.025), "q975": function.ppf(0.975)}
-    return by_row({**columns, "row_q025": rows.ppf(0.025), "row_q975": rows.ppf(0.975)}, data)
+    ends = {name: model.mean_outcome(function.ppf(level)) for name, level in (("q025", 0.025), ("q975", 0.975))}
+    is_number = not isinstance(model, Classifies)
+    of_rows = {"row_q025": rows.ppf(0.025), "row_q975": rows.ppf(0.975)} if is_number else {}
+    return by_row({"mean": rows.mean(), **ends, **of_rows}, data)
 
 
 def drawn_functions(tree: xr.DataTree, places: Values, draws: int, seed: int | np.random.Generator = 0) -> np.ndarray:
@@ -141,10 +144,4 @@ def _moments(fit: Fit, model: OfFunction, data: Data) -> dict[str, np.ndarray]:
         quantiles = {name: mixture.ppf(level) for name, level in QUANTILES.items()}
         parts.append({"mean": mixture.mean(), "sd": mixture.std(), **quantiles})
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return {**joined, "prior_share": _prior_share(fit, model, data)}
-
-
-def _prior_share(fit: Fit, model: OfFunction, data: Data) -> np.ndarray:
-    """Return the share of the prior's variance at the means of the parameters."""
-    means = {name: np.asarray(values.mean(axis=0)) for name, values in fit.pooled().items()}
-    return model.share_of_prior(means, fit.like, data)
+    return {**joined, "prior_share": model.share_of_prior(fit.pooled(), fit.like, data)}

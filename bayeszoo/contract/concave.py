@@ -22,6 +22,7 @@ from bayeszoo.inference.methods import vb
 from bayeszoo.inference.methods.modes.concave import highest
 from bayeszoo.model.base import Values
 from bayeszoo.model.density import log_density
+from bayeszoo.model.fields import hyperparameters
 from bayeszoo.model.steps import ConcaveLikelihood
 
 REACH, WIDTHS = 9.0, 60.0
@@ -29,6 +30,8 @@ REACH, WIDTHS = 9.0, 60.0
 falls off from its mode at least as the prior does from its mean."""
 NARROW = 1e-7
 """Prior sd at which weights are known: variances of rows are then below rounding."""
+PRIOR_SCALES = ("tau", "s0", "amplitude")
+"""Fields that are prior standard deviations of weights, or of a function."""
 NEARBY, STEP = 32, 1e-2
 """Steps to either side by which a mode on a corner is tried, and their standard deviation, in posterior ones."""
 
@@ -131,7 +134,7 @@ def bound_of_augmented(case: Case) -> Check:
 
 def bound_of_known_weights(case: Case) -> Check:
     """L5: under a prior of almost no width the ELBO is the log likelihood at its mean: every constant is there."""
-    known = replace(case.model, tau=NARROW, s0=NARROW)
+    known = replace(case.model, **{name: NARROW for name in PRIOR_SCALES if name in hyperparameters(case.model)})
     elbo = vb.climbs(known, case.data, case.rng, restarts=2).best.objective
     density, rows = Density(known.declare(case.data), mode="FAST_COMPILE"), known.concave(case.data)
     at_mean = density.heights(density.unconstrain(rows.params(np.zeros(rows.size)))).likelihood - case.log_coefficient

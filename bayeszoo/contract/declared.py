@@ -60,7 +60,8 @@ def likelihood_sums_to_one(case: Case) -> Check:
 def simulated_prior(case: Case) -> Check:
     """L1k: parameters drawn by `simulate` and by PyMC from the declared prior have one distribution.
 
-    Variables with a flat prior, and with a transform that restricts their prior, as to an order, are not compared.
+    Variables with a flat prior, and with a transform that restricts their prior, as to an order, are not compared, nor
+    entries of a vector that not every simulated one has.
     """
     import pymc as pm
 
@@ -74,8 +75,10 @@ def simulated_prior(case: Case) -> Check:
         if getattr(density.model.rvs_to_transforms[variable], "name", "") == "ordered":
             left_out.append(variable.name)
             continue
-        by_hand = [params[variable.name] for params in simulated]
-        columns = [np.reshape(each, (PRIOR_DRAWS, -1)) for each in (values, by_hand)]
+        by_hand = [np.ravel(params[variable.name]) for params in simulated]
+        both = [*by_hand, *np.reshape(values, (PRIOR_DRAWS, -1))]
+        few = min(map(len, both))  # simulated places may decide how many there are
+        columns = np.split(np.stack([each[:few] for each in both]), 2)
         columns = [np.column_stack([each, each.mean(axis=1), each.std(axis=1)]) for each in columns]
         tests = [scipy.stats.ks_2samp(*pair).pvalue for pair in zip(columns[0].T, columns[1].T, strict=True)]
         lowest = min(lowest, *tests)

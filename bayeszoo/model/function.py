@@ -25,6 +25,10 @@ class OfFunction(Model, family=True):
     def function(self, params: Values, seen: Values, new: Values) -> RowLaw:
         """Return the distribution of the function's value at each new row, (..., rows)."""
 
+    def mean_outcome(self, function: np.ndarray) -> np.ndarray:
+        """Return the mean of a row at values of the function: by default the values."""
+        return function
+
     @abstractmethod
     def drawn_function(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
         """Draw the function at all new rows together, one draw for each draw of the parameters, (..., rows)."""
@@ -34,5 +38,8 @@ class OfFunction(Model, family=True):
         """Draw new rows together, about one function for each draw of the parameters, (..., rows)."""
 
     @abstractmethod
-    def share_of_prior(self, params: Values, seen: Values, new: Values) -> np.ndarray:
-        """Return the variance of the function at new rows over that of the prior, (..., rows); 1: nothing is known."""
+    def share_of_prior(self, draws: Values, seen: Values, new: Values) -> np.ndarray:
+        """Return the variance of the function at new rows over that of the prior, (rows,), by draws of the parameters.
+
+        1: nothing is known.
+        """

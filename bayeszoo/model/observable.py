@@ -93,12 +93,16 @@ class Classifies(Observable, family=True):
         """Say whether features have a distribution, and the density of a row is a joint one of class and features."""
         return cls.log_joint_classes is not Classifies.log_joint_classes
 
-    def log_class_probabilities(self, params: Values, data: Values) -> np.ndarray:
-        """Return the log probability of each class, shape (..., rows, K); leading axes of the parameters are draws."""
+    def log_class_probabilities(self, params: Values, data: Values, seen: Values | None = None) -> np.ndarray:
+        """Return the log probability of each class, shape (..., rows, K); leading axes of the parameters are draws.
+
+        ``seen`` are the rows of the fit, by default those of ``data``.
+        """
         if (joint := self.log_joint_classes(params, data)) is not None:
             return np.asarray(scipy.special.log_softmax(joint, axis=-1))
         single = {**data, "trials": np.ones_like(data["trials"])} if "trials" in data else data
-        law, rows = self.likelihood(params, single), self.inputs.size(data)
+        rows = self.inputs.size(data)
+        law: Any = self.likelihood(params, single) if seen is None else self.law(params, seen, single)
         return np.stack([law.logpmf(np.full(rows, code)) for code in range(len(self.classes(data)))], axis=-1)
 
 

@@ -120,6 +120,11 @@ class ConcaveLikelihood(ABC):
         squares = np.sum(np.square(points), axis=1)
         return self.values(points) - (squares + self.size * math.log(2 * math.pi)) / 2
 
+    def laplace_evidence(self) -> float:
+        """Return the log evidence by Laplace's method: that of the Gaussian with the mode and the curvature there."""
+        there = self.highest().there
+        return there.value + (self.size * math.log(2 * math.pi) - float(np.linalg.slogdet(there.curvature)[1])) / 2
+
     def log_prior(self, params: Mapping[str, Any]) -> Any:
         """Return the log density of the prior of the parameters themselves; leading axes are draws."""
         u = self.place(params)

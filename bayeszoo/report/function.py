@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def about_function(tree: xr.DataTree) -> list[Any]:
     """Say how much of the outcome the function explains, and where it is lowest and highest among the rows."""
     data = Fit(tree).data
-    frame, y = function_bands(tree, {"X": data["X"], "feature": data["feature"]}), data["y"]
+    frame, y = function_bands(tree, {"X": data["X"], "feature": data["feature"]}), data["y"] / data.get("trials", 1)
     left, total = float(np.mean(np.square(y - frame["mean"]))), float(np.var(y))
     ends = [_place(tree, frame, int(i)) for i in (np.argmin(frame["mean"]), np.argmax(frame["mean"]))]
     said = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"

@@ -288,6 +288,9 @@ def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[s
     if document["kind"] == "exact":
         return "(exact, of the ordered data)"
     label = f"({document['method']} approximation)"
+    if facts.get("importance_evidence") is not None:
+        by_weights = f"{nats(facts['importance_evidence'])} +- {number(facts['importance_evidence_se'], 2)}"
+        label = f"({document['method']} approximation; by importance sampling {by_weights})"
     if "log_evidence_mcse" in facts:
         label = f"+- {number(facts['log_evidence_mcse'], 2)} by {document['method']}"
     return f"{label}; gap to exact: {number(exact['log_evidence_gap'], 3)}" if "log_evidence_gap" in exact else label

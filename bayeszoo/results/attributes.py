@@ -144,6 +144,8 @@ _FACTS: dict[str, Check] = {
             "log_evidence_mcse",
             "elbo",
             "elbo_se",
+            "importance_evidence",
+            "importance_evidence_se",
             "k_hat",
             "mean_gap",
             "sd_ratio_least",

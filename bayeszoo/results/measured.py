@@ -147,7 +147,7 @@ def _fitted(problem: Problem, params: Mapping[str, np.ndarray]) -> dict[str, np.
         return {}
     rows = model.inputs.reordered(problem.data, _some_rows(problem))
     with np.errstate(all="ignore"):
-        means = np.asarray(model.likelihood(params, rows).mean())
+        means = np.asarray(model.law(params, problem.data, rows).mean())
     return {FITTED: means} if np.isfinite(means).all() else {}
 
 

@@ -195,7 +195,7 @@ def _integrate_again(known: Decisions, fit: Fit, losses: np.ndarray, counts: np.
     model: Any = fit.model
     for i in np.flatnonzero(~known.is_known).tolist():
         (average, points), _ = given_the_others(model, fit.data, np.ones(len(counts), dtype=np.int64), i)
-        log_p = model.log_class_probabilities(points, model.inputs.reordered(fit.data, np.array([i])))
+        log_p = model.log_class_probabilities(points, model.inputs.reordered(fit.data, np.array([i])), fit.data)
         alone = decided(log_p, losses, counts[[i]], average)
         for name in Decisions.__dataclass_fields__:
             getattr(known, name)[i] = getattr(alone, name)[0]

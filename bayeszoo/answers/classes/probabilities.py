@@ -70,7 +70,7 @@ def class_probabilities(fit: Fit, data: Data, counts: np.ndarray | None, leave_o
     for some in _parts(model, draws, data):
         rows = model.inputs.reordered(data, some)
         joint = model.log_joint_classes(draws, rows)
-        part = _given_features(model, draws, rows, some, average) if joint is None else _by_bayes(joint, some, average)
+        part = _given_features(fit, draws, rows, some, average) if joint is None else _by_bayes(joint, some, average)
         if leave_one_out and counts is not None:
             part = part._replace(mean=average.without(_of_rows(part.log_p, counts[some])))
         yield part
@@ -82,9 +82,10 @@ def _parts(model: Classifies, draws: Mapping[str, np.ndarray], data: Data) -> li
     return np.split(np.arange(total), range(step, total, step))
 
 
-def _given_features(model: Classifies, draws: Values, rows: Values, some: np.ndarray, average: Average) -> Part:
+def _given_features(fit: Fit, draws: Values, rows: Values, some: np.ndarray, average: Average) -> Part:
     """Return the probabilities of a model of classes given features."""
-    log_p = model.log_class_probabilities(draws, rows)
+    model = cast(Classifies, fit.model)
+    log_p = model.log_class_probabilities(draws, rows, fit.like)
     if np.isnan(log_p).any() or (log_p > 1e-9).any():
         problem = f"{model.name}.likelihood gives probabilities that are no numbers from 0 to 1"
         raise NumericalError(problem, "bad_model_step")

@@ -27,7 +27,7 @@ from bayeszoo.families.glm.probit import hazard
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import gaussian
 from bayeszoo.model.base import Values
-from bayeszoo.model.capabilities import EM, Gibbs, Variational
+from bayeszoo.model.capabilities import EM, Gibbs, LogConcave, Variational
 from bayeszoo.model.steps import Coordinates, Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
@@ -218,14 +218,18 @@ class WeightsChain:
 
 
 @dataclass(frozen=True)
-class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
-    """A regression with a link whose rows are Gaussian given latent variables, its ``augmentation``.
+class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
+    """Rows with a link that are Gaussian in their predictors given latent variables, the ``augmentation``.
 
     EM climbs to the mode that Newton's method finds at once. Variational Bayes takes latent variables and weights for
     independent, and is too sure of the weights.
     """
 
     augmentation: ClassVar[Augmentation]
+
+    @abstractmethod
+    def concave(self, data: Values, **given: float) -> LinkedRows:
+        """Return the log likelihood of the rows in units of the prior."""
 
     def _expected(self, rows: LinkedRows, u: np.ndarray, variance: np.ndarray | float) -> tuple[Parabola, np.ndarray]:
         return self.augmentation.expected(rows.eta(u), variance, rows.outcome, rows.sizes)
@@ -258,7 +262,7 @@ class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
 
     def free_parameters(self, stats: Values) -> int:
         """Return how many weights there are."""
-        return len(self.coords(stats)["term"])
+        return self.concave(stats).size
 
     def coordinates(self, data: Values) -> Coordinates:
         """Return weights in units of the prior."""
@@ -291,7 +295,7 @@ class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
 
     def vb_posterior(self, q: GaussianWeights) -> Posterior:
         """Return the Gaussian of the weights in the user's units."""
-        return gaussian("w", self.solution_weighted(q.rows, q.mean, q.weight))
+        return gaussian(q.rows.name, q.rows.gaussian_of(q.mean, q.weight))
 
     def vb_log_density(self, q: GaussianWeights, params: Mapping[str, Any]) -> Any:
         """Return its log density; leading axes of the weights are draws."""
@@ -307,3 +311,8 @@ class AugmentedLinear(GeneralizedLinear, EM, Variational, Gibbs, family=True):
     def gibbs(self, data: Values, rng: np.random.Generator) -> WeightsChain:
         """Return a chain over the weights, started at random from a wide Gaussian."""
         return WeightsChain(self._dispersed(data), self.augmentation, rng)
+
+
+@dataclass(frozen=True)
+class AugmentedLinear(GeneralizedLinear, Augmented, family=True):
+    """A regression with a link whose rows are Gaussian given latent variables."""

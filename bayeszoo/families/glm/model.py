@@ -13,8 +13,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.links import Link
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.design import LinearTerms
-from bayeszoo.families.linear.least_squares import Solution, solve
-from bayeszoo.families.statistics.factored import triangular
+from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import positive
@@ -101,17 +100,6 @@ class LinkedTerms(LinearTerms, family=True):
             intercept=self.intercept,
         )
 
-    def solution_about(self, rows: LinkedRows, mode: np.ndarray) -> Solution:
-        """Return the Gaussian at a mode with the curvature there, of weights in the user's units."""
-        curvature = rows.link.terms(rows.eta(mode), rows.outcome, rows.sizes).curvature
-        return self.solution_weighted(rows, mode, curvature)
-
-    def solution_weighted(self, rows: LinkedRows, mean: np.ndarray, precision: np.ndarray) -> Solution:
-        """Return the Gaussian about a mean given the precision of each row, of weights in the user's units."""
-        root = triangular(rows.design * np.sqrt(precision)[:, None])
-        gaussian = solve(root, np.zeros(len(root)), np.zeros(rows.size), np.eye(rows.size))
-        return replace(gaussian, mean=mean).in_units(1 / rows.sd, rows.origin)
-
     @abstractmethod
     def laplace_solution(self, data: Values) -> Solution:
         """Return a Gaussian about as the posterior of the weights, in the user's units."""
@@ -144,7 +132,7 @@ class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
     def laplace_solution(self, data: Values) -> Solution:
         """Return the Gaussian at the mode with the curvature there, of weights in the user's units."""
         rows = self.concave(data)
-        return self.solution_about(rows, rows.highest().x)
+        return rows.gaussian_about(rows.highest().x)
 
     def compiled(self, data: Values) -> Any:
         """Declare the same density on the compiled likelihood of all links, whose gradient is linear in the rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,8 @@ import scipy
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.existence import combination, recession
 from bayeszoo.families.glm.links import Link
+from bayeszoo.families.linear.least_squares import Solution, solve
+from bayeszoo.families.statistics.factored import triangular
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.newton import Derivatives
 from bayeszoo.model.steps import ConcaveLikelihood
@@ -25,7 +27,8 @@ class LinkedRows(ConcaveLikelihood):
     """Rows whose linear predictor is ``offset + design @ u``, the weights ``w = origin + sd u`` with u ~ N(0, I).
 
     ``design`` (n, T) are the terms times the prior standard deviations of their weights, ``outcome`` and ``sizes`` (n,)
-    as of `Link`, ``terms`` the names of the columns, the first of which is the intercept's where there is one.
+    as of `Link`, ``terms`` the names of the columns, the first of which is the intercept's where there is one, and
+    ``name`` that of the parameter which holds the weights.
     """
 
     link: Link
@@ -37,6 +40,7 @@ class LinkedRows(ConcaveLikelihood):
     sd: np.ndarray
     terms: list[str]
     intercept: bool
+    name: str = "w"
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -81,11 +85,21 @@ class LinkedRows(ConcaveLikelihood):
 
     def params(self, u: np.ndarray) -> dict[str, np.ndarray]:
         """Return the weights in the user's units at u (..., T)."""
-        return {"w": self.origin + self.sd * u}
+        return {self.name: self.origin + self.sd * u}
 
     def place(self, params: Mapping[str, object]) -> np.ndarray:
         """Return u at weights (..., T)."""
-        return np.asarray((np.asarray(params["w"]) - self.origin) / self.sd)
+        return np.asarray((np.asarray(params[self.name]) - self.origin) / self.sd)
+
+    def gaussian_about(self, mode: np.ndarray) -> Solution:
+        """Return the Gaussian at a mode with the curvature there, of weights in the user's units."""
+        return self.gaussian_of(mode, self.link.terms(self.eta(mode), self.outcome, self.sizes).curvature)
+
+    def gaussian_of(self, mean: np.ndarray, precision: np.ndarray) -> Solution:
+        """Return the Gaussian about a mean given the precision of each row, of weights in the user's units."""
+        root = triangular(self.design * np.sqrt(precision)[:, None])
+        gaussian = solve(root, np.zeros(len(root)), np.zeros(self.size), np.eye(self.size))
+        return replace(gaussian, mean=mean).in_units(1 / self.sd, self.origin)
 
     def refuse_unbounded(self) -> None:
         """Raise `NumericalError` where a combination of terms separates the outcomes, or the columns are dependent."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import lazy_loader
@@ -15,12 +14,12 @@ from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE
 from bayeszoo.errors import InputError
-from bayeszoo.families.processes.kernels import Expression, Shape
-from bayeszoo.families.processes.noise import extent, highest
+from bayeszoo.families.processes.noise import highest
+from bayeszoo.families.processes.places import OfPlaces
 from bayeszoo.families.processes.spectrum import Rows
 from bayeszoo.model.base import Values
 from bayeszoo.model.conditional import Conditional
-from bayeszoo.model.fields import plain, positive, real
+from bayeszoo.model.fields import real
 from bayeszoo.model.function import OfFunction
 
 ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)
@@ -31,26 +30,15 @@ MOST_ROWS = 2000
 
 
 @dataclass(frozen=True)
-class ProcessModel(Conditional, OfFunction, family=True):
+class ProcessModel(OfPlaces, Conditional, OfFunction, family=True):
     """Rows at places of features about a function that is a Gaussian process; given three numbers all is Gaussian.
 
     Parameters
     ----------
-    kernel : str
-        A name of `bayeszoo.families.processes.kernels.KERNELS`, or sums and products of several, as ``linear + rbf``.
-    period : float
-        Of the kernel ``periodic``, in units of ``scale``, > 0.
-    alpha : float
-        Of the kernel ``rational_quadratic``, > 0: the larger, the nearer to ``rbf``.
-    center, scale : float, or one for each feature of the data
-        Where each feature is measured from, and its unit, > 0: the length is in these units.
+    m0 : float
+        Mean of the process.
     """
 
-    kernel: str = field(default="rbf", kw_only=True)
-    period: float = positive(1.0, "period", kw_only=True)
-    alpha: float = positive(1.0, "alpha of the rational quadratic", kw_only=True)
-    center: float = real(0.0, "center", axes=("feature",), kw_only=True)
-    scale: float = positive(1.0, "scale", axes=("feature",), kw_only=True)
     m0: float = real(0.0, "mean of the process", units=1, location=True, kw_only=True)
 
     inputs = Regression("y")
@@ -61,27 +49,9 @@ class ProcessModel(Conditional, OfFunction, family=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.expression  # refuses what is no kernel
         object.__setattr__(self, "_kept", {})
 
-    @property
-    def expression(self) -> Expression:
-        """The kernel, read."""
-        return Expression.read(self.kernel, Shape(float(self.period), float(self.alpha)))
-
-    @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Any:
-        """Return a model with some fields given, and the others weakly informative; random walks begin at the least."""
-        if "brownian" in str(given.get("kernel", "")) and len(data["X"]):
-            given = {"center": plain(np.min(data["X"], axis=0)), **given}
-        return super().weak_given(data, given)
-
     # Rows and places
-
-    def places(self, data: Values) -> np.ndarray:
-        """Return the features about their centres, in their units, (n, F)."""
-        size = len(data["feature"])
-        return (data["X"] - self.entries("center", size)) / self.entries("scale", size)
 
     def rows(self, data: Values) -> Rows:
         """Return the rows, which are decomposed once for a length; refuse more than can be."""
@@ -94,10 +64,6 @@ class ProcessModel(Conditional, OfFunction, family=True):
             self._kept.update(data=data, rows=Rows(self.expression, self.places(data), data["y"], np.float64(self.m0)))
         rows: Rows = self._kept["rows"]
         return rows
-
-    def extent(self, data: Values) -> float:
-        """Return how far apart places may be, in units of ``scale``."""
-        return extent(self.places(data))
 
     # Steps
 
@@ -148,9 +114,10 @@ class ProcessModel(Conditional, OfFunction, family=True):
         law: RowLaw = frozen.norm(mean, np.sqrt(np.maximum(variance, TINY)))
         return law
 
-    def share_of_prior(self, params: Values, seen: Values, new: Values) -> np.ndarray:
-        """Return the share of the function's variance at new rows that the rows seen leave."""
+    def share_of_prior(self, draws: Values, seen: Values, new: Values) -> np.ndarray:
+        """Return the share of the function's variance at new rows that the rows seen leave, at means of the draws."""
         rows, places = self.rows(seen), self.places(new)
+        params = {name: np.asarray(values.mean(axis=0)) for name, values in draws.items()}
         own = np.square(params["amplitude"])[..., None] * rows.own(params, places)
         return np.asarray(rows.function(params, places)[1] / np.maximum(own, TINY))
 
@@ -174,12 +141,6 @@ class ProcessModel(Conditional, OfFunction, family=True):
         return law
 
     # Simulation
-
-    def simulated_places(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
-        """Draw places at random, of as many features as the fields say, or of two."""
-        count = max([*np.shape(self.center), *np.shape(self.scale)], default=1)
-        places = self.entries("center", count) + self.entries("scale", count) * np.abs(rng.normal(size=(size, count)))
-        return {"X": places, "feature": np.array([f"x{j + 1}" for j in range(count)], dtype=str)}
 
     def simulated_function(self, rng: np.random.Generator, outer: Values, data: Values) -> np.ndarray:
         """Draw a function at the places of data."""

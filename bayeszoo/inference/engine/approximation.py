@@ -25,7 +25,7 @@ fitted lies beyond it, the Pareto shape describes two populations: a fit to 980 
 10% of each other has k-hat 3.5 with 4,000 draws and 0.2 with 64,000.
 """
 
-_EVIDENCE = {"log_evidence", "elbo", "elbo_se"}
+_EVIDENCE = {"log_evidence", "elbo", "elbo_se", "importance_evidence", "importance_evidence_se"}
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ def log_weights(q: Gaussian, joint: Gradient, z: np.ndarray) -> np.ndarray:
 
 
 def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, float]:
-    """Return the ELBO of the ordered data, its Monte Carlo error, and k-hat.
+    """Return the ELBO of the ordered data, its Monte Carlo error, k-hat, and the log evidence by importance sampling.
 
     The ELBO has every constant; k-hat is the Pareto shape of the weights p(y, x) / q(x), -inf where they are all equal;
-    there are more draws while it is too high.
+    there are more draws while it is too high. Where it stays so, importance sampling says nothing of the evidence.
     """
     weights = weighed(q, joint, rng, DRAWS)
     k_hats = [pareto_k(weights)]
@@ -77,7 +77,16 @@ def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, 
         weights = np.concatenate([weights, weighed(q, joint, rng, 3 * len(weights))])
         k_hats.append(pareto_k(weights))
     elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
-    return {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
+    known = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
+    return {**known, **_evidence(weights)} if k_hats[-1] <= GOOD_K_HAT else known
+
+
+def _evidence(log_weights: np.ndarray) -> dict[str, float]:
+    """Return the log of the mean weight, and its Monte Carlo error."""
+    top = float(np.max(log_weights))
+    weights = np.exp(log_weights - top)
+    error = float(weights.std() / weights.mean() / math.sqrt(len(weights)))
+    return {"importance_evidence": math.log(weights.mean()) + top, "importance_evidence_se": error}
 
 
 def is_believed(k_hats: list[float]) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 
 from bayeszoo.answers.function import drawn_functions, function_bands
 from bayeszoo.errors import InputError
+from bayeszoo.model.capabilities import Classifies
+from bayeszoo.model.function import OfFunction
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.results.stored import Fit
 
@@ -73,19 +75,23 @@ def _draw(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int) -> None:
     rows = np.tile(X.mean(axis=0), (POINTS, 1))
     rows[:, j] = x
     places = {"X": rows, "feature": data["feature"]}
-    function, drawn = function_bands(tree, places), drawn_functions(tree, places, draws, seed)
+    model = Fit(tree).model
+    assert isinstance(model, OfFunction)  # else its bands were refused
+    function, drawn = function_bands(tree, places), model.mean_outcome(drawn_functions(tree, places, draws, seed))
     colour = COLOURS[0]
-    axes.fill_between(
-        x, function["row_q025"], function["row_q975"], color=colour, alpha=0.12, lw=0, label="95% of new rows"
-    )
+    if "row_q025" in function:
+        ends = function["row_q025"], function["row_q975"]
+        axes.fill_between(x, *ends, color=colour, alpha=0.12, lw=0, label="95% of new rows")
     axes.fill_between(x, function["q025"], function["q975"], color=colour, alpha=0.3, lw=0, label="95% of the function")
     for i in range(draws):
         label = "drawn functions" if i == 0 else None
         axes.plot(x, drawn[i], color=COLOURS[1], lw=0.8, alpha=0.8, label=label)
     axes.plot(x, function["mean"], color=colour, lw=1.6, label="mean of the function")
     if X.shape[1] == 1:
-        axes.plot(X[:, j], data["y"], "o", color="0.25", ms=3, label="rows")
+        axes.plot(X[:, j], data["y"] / data.get("trials", 1), "o", color="0.25", ms=3, label="rows")
     for end in (X[:, j].min(), X[:, j].max()):
         axes.axvline(end, color="0.6", lw=0.8, ls=":")
     axes.set_xlabel(short(str(data["feature"][j])), parse_math=False)
-    axes.set_ylabel(short(columns.get("y", "y")), parse_math=False)
+    outcome = columns.get("y", "y")
+    of_class = f"probability of {model.classes(data)[1]}" if isinstance(model, Classifies) else outcome
+    axes.set_ylabel(short(of_class), parse_math=False)

@@ -1,0 +1,76 @@
+"""A kernel of features: its fields, and where rows are in their units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.families.processes.kernels import Expression, Shape
+from bayeszoo.families.processes.noise import extent
+from bayeszoo.model.base import Model, Values
+from bayeszoo.model.fields import plain, positive, real
+
+
+@dataclass(frozen=True)
+class OfPlaces(Model, family=True):
+    """Rows at places of features, and a kernel of these.
+
+    Parameters
+    ----------
+    kernel : str
+        A name of `bayeszoo.families.processes.kernels.KERNELS`, or sums and products of several, as ``linear + rbf``.
+    period : float
+        Of the kernel ``periodic``, in units of ``scale``, > 0.
+    alpha : float
+        Of the kernel ``rational_quadratic``, > 0: the larger, the nearer to ``rbf``.
+    center, scale : float, or one for each feature of the data
+        Where each feature is measured from, and its unit, > 0: the length is in these units.
+    """
+
+    kernel: str = field(default="rbf", kw_only=True)
+    period: float = positive(1.0, "period", kw_only=True)
+    alpha: float = positive(1.0, "alpha of the rational quadratic", kw_only=True)
+    center: float = real(0.0, "center", axes=("feature",), kw_only=True)
+    scale: float = positive(1.0, "scale", axes=("feature",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.expression  # refuses what is no kernel
+
+    @property
+    def expression(self) -> Expression:
+        """The kernel, read."""
+        return Expression.read(self.kernel, Shape(float(self.period), float(self.alpha)))
+
+    @classmethod
+    def standardized(cls, data: Values) -> dict[str, Any]:
+        """Return the fields that measure several features from their means in standard deviations."""
+        features = [Moments.of(column) for column in data["X"].T]
+        scale = plain([each.sd for each in features]) if len(features) > 1 else 1.0
+        return {"center": plain([each.mean for each in features]), "scale": scale}
+
+    @classmethod
+    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Any:
+        """Return a model with some fields given, and the others weakly informative; random walks begin at the least."""
+        if "brownian" in str(given.get("kernel", "")) and len(data["X"]):
+            given = {"center": plain(np.min(data["X"], axis=0)), **given}
+        return super().weak_given(data, given)
+
+    def places(self, data: Values) -> np.ndarray:
+        """Return the features about their centres, in their units, (n, F)."""
+        size = len(data["feature"])
+        return (data["X"] - self.entries("center", size)) / self.entries("scale", size)
+
+    def extent(self, data: Values) -> float:
+        """Return how far apart places may be, in units of ``scale``."""
+        return extent(self.places(data))
+
+    def simulated_places(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+        """Draw places at random, of as many features as the fields say."""
+        count = max([*np.shape(self.center), *np.shape(self.scale)], default=1)
+        places = self.entries("center", count) + self.entries("scale", count) * np.abs(rng.normal(size=(size, count)))
+        return {"X": places, "feature": np.array([f"x{j + 1}" for j in range(count)], dtype=str)}

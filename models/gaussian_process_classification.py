@@ -1,0 +1,65 @@
+r"""Gaussian process classification: yes/no outcomes, whose log odds are a smooth function of features.
+
+    f   ~ GP(m0, amplitude^2 k(x / length))             k by `kernel`, 1 at a distance of 0
+    y_n ~ Binomial(trials_n, 1 / (1 + exp(-f(x_n))))    n = 1..N; one trial where none are given
+
+With the factor L of the covariance at the rows f = m0 + L z, z ~ N(0, I): a logistic regression on L, whose log joint
+is concave. Rasmussen and Williams 2006, chapter 3; Murphy 2012, section 15.3; Williams and Barber 1998.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs import BinaryRegression
+from bayeszoo.families.latent_functions.model import LatentFunction
+from bayeszoo.families.processes.places import OfPlaces
+from bayeszoo.model import Example, Values, positive
+
+
+@dataclass(frozen=True)
+class GaussianProcessClassification(OfPlaces, LatentFunction):
+    """Yes/no outcomes, or successes of trials, whose log odds are a function that is a Gaussian process.
+
+    Parameters
+    ----------
+    amplitude : float
+        Prior standard deviation of the function, in log odds, > 0.
+    length : float
+        How far apart places are whose function values are alike, in units of ``scale``, > 0.
+    """
+
+    length: float = positive(1.0, "length", kw_only=True)
+
+    inputs = BinaryRegression("y")
+    examples = (
+        Example(
+            "ripley.csv",
+            "250 points of two classes, drawn from mixtures",
+            "Ripley 1996",
+            {"target": "class", "features": ["xs", "ys"]},
+        ),
+    )
+
+    @classmethod
+    def weak(cls, data: Values) -> GaussianProcessClassification:
+        """Take the length as a quarter of the features' extent, several in their sds; log odds within about 5."""
+        base = cls(**cls.standardized(data))
+        return base.replaced(length=base.extent(data) / 4)
+
+    def covariance(self, first: Values, second: Values) -> np.ndarray:
+        """Return the kernel (n, m) of the places of two data sets."""
+        kernel = self.expression
+        tables = kernel.tables(self.places(first), self.places(second))
+        return np.asarray(kernel.correlations(tables, float(self.length)))
+
+    def variances(self, data: Values) -> np.ndarray:
+        """Return the kernel of each place with itself."""
+        return self.expression.diagonal(self.places(data), float(self.length))
+
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Draw places at random, a function at these, and outcomes."""
+        return self.simulated(rng, self.simulated_places(rng, size))
