@@ -407,3 +407,32 @@ def test_pictures_have_the_numbers_of_the_tables(new):
     drawn = figure.axes[0].get_lines()[1]
     np.testing.assert_allclose(drawn.get_ydata(), curve["true_positive_rate"])
     assert f"{new.attrs['auc']['yes']:.3f}" in drawn.get_label()
+
+
+def many_classes(path, classes):
+    """Write a table of two rows a class, with a feature that is yes or no."""
+    rng = np.random.default_rng(0)
+    labels = [f"c{code}" for code in np.repeat(np.arange(classes), 2)]
+    pd.DataFrame({"kind": labels, "x": rng.choice(["no", "yes"], 2 * classes)}).to_csv(path, index=False)
+
+
+def test_many_classes_are_decided_without_a_table_of_each_pair(tmp_path, monkeypatch, run):
+    """Confusion and calibration of K classes have K rows and more: above `MOST_CLASSES` the scores alone are shown."""
+    monkeypatch.chdir(tmp_path)
+    many_classes("many.csv", 60)
+    assert run("fit", "naive_bayes", "many.csv", "--class", "kind", "--method", "exact", "-o", "fit.nc")[0] == 0
+    code, out, _ = run("classify", "fit.nc", "many.csv")
+    assert code == 0
+    assert "Brier score" in out
+    assert "p[c0]" not in out
+    code, out, _ = run("classify", "fit.nc", "many.csv", "--json")
+    whole = json.loads(out)
+    assert whole["loss"] is None
+    assert len(whole["auc"]) == 60
+
+
+def test_more_probabilities_than_fit_in_a_table_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_CELLS", 100)
+    tree = bz.fit(LOGISTIC(), bz.read(LOGISTIC, table(), positive="yes"), "map", seed=1)
+    with raises(bz.InputError, "too_large"):
+        bz.classify(tree)

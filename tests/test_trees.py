@@ -215,6 +215,20 @@ def table_of(theta, layout):
     return every, p
 
 
+def test_drawn_rows_are_the_places_of_levels_as_data_have_them():
+    """ArviZ's groups hold rows as data do, and not indicators of levels."""
+    layout = Layout(((0, 1), (2, 3, 4), (5, 6)), ((0, 1), (1, 2)), 0)
+    rng = np.random.default_rng(0)
+    tables = [rng.dirichlet(np.ones(shape[1]), size=shape[0]).ravel() for shape in layout.shapes]
+    law = TreeRows(np.concatenate(tables), layout, 20_000)
+    drawn = law.rvs((20_000, 7), rng)
+    levels = law.codes(drawn)
+    assert (np.take_along_axis(drawn, levels, axis=-1) == 1).all()
+    every, p = table_of(np.concatenate(tables), layout)
+    shares = (levels[:, None] == every).all(axis=-1).mean(axis=0)
+    assert np.abs(shares - p).max() < 6 * np.sqrt(0.25 / 20_000)
+
+
 @pytest.mark.parametrize("edges", [((0, 1), (1, 2), (2, 3)), ((0, 1), (0, 2), (0, 3)), ((0, 2), (1, 2), (1, 3))])
 @pytest.mark.parametrize("root", [0, 2])
 def test_missing_levels_are_summed_over(edges, root):

@@ -239,6 +239,9 @@ def _of_fit(tree: xr.DataTree, options: Mapping[str, object]) -> pd.DataFrame:
     if not told:
         problem = f"{model.name} has no distribution of class and features, nor of several columns"
         hint = "fit naive_bayes, naive_bayes_text or gaussian_discriminant"
+        if isinstance(model, Classifies) and model.has_law_of_features():
+            problem = f"the entropy of the features has no closed form by {model}"
+            hint = "a model of counts that are multinomial or Poisson has it"
         raise InputError(problem, "no_closed_form", hint=hint)
     if not isinstance(model, Classifies):
         return _highest_first(_summarized(told, fit.kind, "columns"))

@@ -27,7 +27,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import Known, mixed
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.discrete import BetaBinomial
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.errors import InputError, NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.streams import stream_of_fit
@@ -38,6 +38,7 @@ from bayeszoo.model.base import Model, Values
 from bayeszoo.model.capabilities import Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.model.others import all_but_one, equal_rows
+from bayeszoo.model.sequential import Sequential
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -133,6 +134,9 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     ('leave-one-out, closed form', 0)
     """
     model, data, y = one_number_outcomes(tree, "residuals")
+    if isinstance(model, Sequential):
+        problem = f"rows of {model.name} depend on those before, and residuals are of rows given the parameters"
+        raise NoRowLaw(problem, "no_row_law", hint="`bayeszoo decode` shows the states behind each row")
     fit = Fit(tree)
     whole = _in_sample(fit, y)
     without, basis = _without(fit, y)

@@ -279,6 +279,7 @@ def show_rows(
     If columns must be hidden, errors go first, then columns whose names begin as in ``spare``.
     """
     lines, shown = frame.attrs.get("withheld", []), frame.head(MAX_ROWS).reset_index()
+    shown.attrs = {}  # pandas copies them, whatever their size, with each column that is taken
     names = [name for name in map(str, shown) if not (lines and name == "withheld")]
     names = [name for name in names if not (name.startswith("mcse") and shown[name].isin([0, np.nan]).all())]
     columns = [list(map(str, shown.iloc[:, 0])), *(_written(shown, name, digits) for name in names[1:])]

@@ -22,6 +22,22 @@ class ByVariance(ABC):
         return np.sqrt(self.var())
 
 
+class OfIndicators(ByVariance):
+    """A distribution of categories whose moments and draws are those of an indicator of each."""
+
+    @abstractmethod
+    def mean(self) -> np.ndarray:
+        """Return the probability of each category, (..., rows, K)."""
+
+    @abstractmethod
+    def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
+        """Draw indicators of shape ``size``, which ends in (rows, K)."""
+
+    @abstractmethod
+    def codes(self, drawn: np.ndarray) -> np.ndarray:
+        """Return the categories of indicators (..., rows, K) as rows of data have them."""
+
+
 class ByMarginals:
     """Moments, distribution functions and quantiles of each entry, by the entries' distributions, `_marginals`."""
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.bases import ByMarginals, ByVariance, Stackable
+from bayeszoo.distributions.bases import ByMarginals, ByVariance, OfIndicators, Stackable
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.special import (
     deviance,
@@ -168,7 +168,7 @@ class NegativeBinomial(ByVariance, Stackable):
         return scipy.stats.nbinom.ppf(q, self.a, self.b / (self.b + np.where(known, self.exposure, np.nan)))
 
 
-class Categorical(ByVariance):
+class Categorical(OfIndicators):
     """One of K categories a row, as K indicators, one of them 1; their probabilities ``p`` are (..., rows, K)."""
 
     def __init__(self, p: npt.ArrayLike) -> None:
@@ -202,6 +202,10 @@ class Categorical(ByVariance):
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
         """Draw indicators of shape ``size``, which ends in (rows, K)."""
         return np.random.default_rng(random_state).multinomial(1, self.p, size=size[:-1])
+
+    def codes(self, drawn: np.ndarray) -> np.ndarray:
+        """Return the category of each row, (..., rows)."""
+        return np.asarray(np.argmax(drawn, axis=-1))
 
 
 class LogitCategorical(Categorical):

@@ -11,6 +11,8 @@ from bayeszoo.report.tables import number
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_CLASSES = 30
+"""Classes of a table of confusion, of calibration or of probabilities that is printed."""
 ABOUT_FITTED = "These are the rows of the fit, which it knows better than new ones: their scores flatter it."
 ABOUT_LEFT_OUT = "Each row is judged by what all others say of it ({basis})."
 ABOUT_WITHHELD = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.answers.assign import assign
-from bayeszoo.answers.classes.classify import classify
+from bayeszoo.answers.classes.classify import MOST_CELLS, classifier, classify
 from bayeszoo.answers.classes.scores import confusion
 from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.answers.information import has_information, mutual_information
@@ -37,7 +37,7 @@ from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
-from bayeszoo.report.classes import ABOUT_PLUGGED_IN, about_rows, confusion_rows, score_rows
+from bayeszoo.report.classes import ABOUT_PLUGGED_IN, MOST_CLASSES, about_rows, confusion_rows, score_rows
 from bayeszoo.report.densities import hero
 from bayeszoo.report.function import about_function, function
 from bayeszoo.report.levels import levels, next_rows
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROWS_SHOWN = 12
+_OF_ONE = "Scores of one trial"
 _PLANE = "Rows along the axes on which the class means differ most, in standard deviations within classes. Ellipses "
 _PLANE += "hold 95% of a class; boundaries, where the plane decides, are at the posterior means (bold) and at 50 draws."
 
@@ -189,19 +190,31 @@ def classes(tree: xr.DataTree) -> Section:
     Rows are not left out of a point estimate, nor one by one where there are many.
     """
     fit, said = Fit(tree), list[Any]()
+    count = len(classifier(fit.model).classes(fit.like))
+    if fit.data.rows * count > MOST_CELLS:
+        line = (
+            f"The rows of the fit have too many classes, {count}, to be shown: bz.classify decides on some at a time."
+        )
+        return Section("classes", "Classes", [Words(line, "note")])
     can_leave_out = fit.kind != "point estimate" and fit.data.rows <= MAX_DISTINCT
     frame = classify(tree, leave_one_out=can_leave_out)
     if can_leave_out and frame.attrs["rows_withheld"] == len(frame):
         frame = classify(tree)
     of_rows = "left out one by one" if frame.attrs["rows_are"] == "left out" else "of the fit"
-    drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", f"Of the rows {of_rows}.", wide=True)
     attributes = {str(name): value for name, value in frame.attrs.items()}
     said += [Words(line, "note") for line in about_rows(attributes, len(frame))]
     said += [Words(ABOUT_PLUGGED_IN, "note")] * (fit.kind == "point estimate")
-    decided = table(*confusion_rows(confusion(frame)), "True classes by decision, where every mistake costs the same")
-    scores = table(*score_rows(attributes), "Scores of one trial", sortable=False)
     plane = [picture(partial(plot_discriminants, tree), "coordinates", _PLANE)] * can_be_drawn(fit)
-    return Section("classes", "Classes", [drawn, *plane, decided, scores, *said, *_telling(tree)])
+    drawn, decided = _of_each_class(frame, of_rows) if count <= MOST_CLASSES else ([], [])
+    scores = table(*score_rows(attributes if decided else {**attributes, "auc": {}}), _OF_ONE, sortable=False)
+    return Section("classes", "Classes", [*drawn, *plane, *decided, scores, *said, *_telling(tree)])
+
+
+def _of_each_class(frame: pd.DataFrame, of_rows: str) -> tuple[list[Any], list[Any]]:
+    """Return the pictures of calibration and ROC curves, and the table of true classes by decision."""
+    drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", f"Of the rows {of_rows}.", wide=True)
+    counts = confusion_rows(confusion(frame))
+    return [drawn], [table(*counts, "True classes by decision, where every mistake costs the same")]
 
 
 def _telling(tree: xr.DataTree) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -107,23 +108,37 @@ def estimate_rows(
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
-    withheld, rows = set(document["facts"].get("withheld", ())), []
-    for group, part in _PARTS.items():
-        for name, whole in document[part].items():
-            summary = whole if digits is not None else _without_rounding(whole, document["kind"])
-            for index, label in elements(tree[group].to_dataset()[name]):
-                cells = [_cell(summary, keys[i], index, _is_shown(document), digits) for i in used]
-                if label in withheld:
-                    cells = [
-                        "withheld" if keys[i] in ("mean", "sd") else cell for i, cell in zip(used, cells, strict=True)
-                    ]
-                rows.append([label, *cells])
-    more = len(rows) - MAX_ROWS
+    variables = [tree[group].to_dataset()[name] for group, part in _PARTS.items() for name in document[part]]
+    cells = _cells(variables, document, [keys[i] for i in used], digits)
+    rows: list[list[Any]] = list(itertools.islice(cells, MAX_ROWS))
+    more = sum(math.prod(variable.shape[2:]) for variable in variables) - MAX_ROWS
     if more > 0:
-        rows = [*rows[:MAX_ROWS], [f"... {more} more: see --json or -o", *(None for _ in used)]]
+        rows.append([f"... {more} more: see --json or -o", *(None for _ in used)])
     large = (f"{name}: {' x '.join(map(str, shape))} numbers, see -o" for name, shape in document["not_listed"].items())
     rows += [[line, *(None for _ in used)] for line in large]
     return ["parameter", *(heads[i] for i in used)], rows
+
+
+def _cells(
+    variables: Sequence[xr.DataArray], document: Mapping[str, Any], keys: Sequence[str], digits: int | None
+) -> Iterator[list[Any]]:
+    """Yield a row for each scalar of the variables: its name, and the statistics ``keys`` as text."""
+    withheld = set(document["facts"].get("withheld", ()))
+    summaries = {name: summary for part in _PARTS.values() for name, summary in document[part].items()}
+    for variable in variables:
+        whole = summaries[variable.name]
+        summary = whole if digits is not None else _without_rounding(whole, document["kind"])
+        arrays = {key: value if value is None else np.asarray(value) for key, value in summary.items()}
+        for index, label in elements(variable):
+            cells = (_cell(arrays, key, index, _is_shown(document), digits) for key in keys)
+            is_withheld = label in withheld
+            yield [
+                label,
+                *(
+                    "withheld" if is_withheld and key in ("mean", "sd") else cell
+                    for key, cell in zip(keys, cells, strict=True)
+                ),
+            ]
 
 
 def _without_rounding(summary: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
@@ -146,14 +161,14 @@ def _is_shown(document: Mapping[str, object]) -> bool:
 
 
 def _cell(
-    summary: Mapping[str, object], key: str, index: tuple[int, ...], is_shown: bool, digits: int | None
+    summary: Mapping[str, Any], key: str, index: tuple[int, ...], is_shown: bool, digits: int | None
 ) -> str | None:
     if summary[key] is None:
         return "withheld" if not is_shown and key in ("mean", "sd") else None
     errors = summary.get(f"mcse_{key}")
-    error = None if errors is None else float(np.asarray(errors)[index])
-    value = float(np.asarray(summary[key])[index])
-    sd = None if summary.get("sd") is None else float(np.asarray(summary["sd"])[index])
+    error = None if errors is None else float(errors[index])
+    value = float(summary[key][index])
+    sd = None if summary.get("sd") is None else float(summary["sd"][index])
     has_heavy_tails = error is not None and math.isnan(error) and (key == "sd" or (sd is not None and math.isnan(sd)))
     if key in ("mean", "sd") and has_heavy_tails:
         return without_error(value, digits)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import lazy_loader
 import numpy as np
 
-from bayeszoo.distributions.discrete import Categorical
+from bayeszoo.distributions.bases import OfIndicators
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.streams import stream_of_fit
@@ -207,8 +207,8 @@ def replicates(
 ) -> np.ndarray:
     """Draw the outcome of each row once for each draw of the parameters, shape (draws, *outcome.shape)."""
     likelihood = model.likelihood(params, data)
-    if isinstance(likelihood, Categorical):  # which draws an indicator of each category
-        return np.argmax(likelihood.rvs(likelihood.p.shape, rng), axis=-1)
+    if isinstance(likelihood, OfIndicators):
+        return likelihood.codes(likelihood.rvs(likelihood.mean().shape, rng))
     count = len(next(iter(params.values())))
     try:
         return np.asarray(likelihood.rvs(size=(count, *outcome.shape), random_state=rng))

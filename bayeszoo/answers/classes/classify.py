@@ -13,7 +13,7 @@ from bayeszoo.answers.assign import by_row, labelled
 from bayeszoo.answers.averages import CLOSED_FORM, QUADRATURE, Average, LeftOut, given_the_others
 from bayeszoo.answers.classes.likeness import share_as_low
 from bayeszoo.answers.classes.probabilities import Part, basis_of, class_probabilities, is_closed
-from bayeszoo.answers.classes.scores import scored
+from bayeszoo.answers.classes.scores import loss_or_wrong, scored
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
@@ -33,6 +33,8 @@ WITHHELD = "withheld"
 """In place of a decision on a row without which the fit says too little."""
 RARE = 0.001
 """Share of the training rows whose density is as low, below which a new row is unlike them."""
+MOST_CELLS = 10_000_000
+"""Rows times classes of a table of decisions, which has ten columns of each class in memory."""
 _ERRORS = 2.0
 """Monte Carlo errors by which another decision must be worse, or the decision is not settled."""
 
@@ -105,8 +107,8 @@ def classify(
         were of each class; ``log_score``, the log probability of the outcomes (the sum over trials; NaN where so few
         draws carry the mean that it says nothing) and ``mcse_log_score``; ``brier_score``, the squared distance of the
         probabilities from the outcome (the sum over trials; of two classes that of one of them).
-        ``attrs`` has the ``classes``, the ``loss`` and, where outcomes are known, the means of one trial
-        ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
+        ``attrs`` has the ``classes``, the ``loss`` (None by default) and, where outcomes are known, the means of one
+        trial ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
         ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others.
         Of rows left out, and by draws of models whose features have a distribution, also ``k_hat``, the Pareto shape of
         the weights of draws. Above `k_hat_limit` the draws do not estimate the row: its decision is ``withheld``, its
@@ -133,7 +135,7 @@ def classify(
         When the fit failed its gate.
     InputError
         When the model has no classes, the loss does not suit them, or the new data do not suit the model; when rows are
-        to be left out of a point estimate, or more than `MAX_DISTINCT`.
+        to be left out of a point estimate, or more than `MAX_DISTINCT`; when rows times classes exceed `MOST_CELLS`.
 
     Examples
     --------
@@ -146,6 +148,9 @@ def classify(
     classes = model.classes(fit.like)
     losses, actions = losses_of(loss, reject, classes), [*classes, *([] if reject is None else [REJECT])]
     data = rows_asked(fit, new_data, options)
+    if data.rows * len(classes) > MOST_CELLS:
+        problem = f"{data.rows} rows of {len(classes)} classes have more than {MOST_CELLS} probabilities"
+        raise InputError(problem, "too_large", hint=f"give {MOST_CELLS // len(classes)} rows at a time")
     if leave_one_out:
         _refuse_left_out(fit, new_data, classes)
     counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
@@ -154,7 +159,8 @@ def classify(
     if density:
         frame["log_density"] = _densities(model, known)
     rows = "new" if new_data is not None else "left out" if leave_one_out else "fitted"
-    frame.attrs |= {"classes": classes, "loss": losses.tolist(), "rows_are": rows}
+    stated = None if loss is None and reject is None else losses.tolist()
+    frame.attrs |= {"classes": classes, "loss": stated, "rows_are": rows}
     if new_data is not None and model.has_law_of_features():
         frame.attrs["unlike"] = frame.index[share_as_low(fit, data, known.log_features) < RARE].tolist()
     return frame if counts is None else scored(frame, counts, (known.log_p, known.log_p_mcse), "trials" in data)
@@ -246,7 +252,7 @@ def losses_of(loss: object, reject: float | None, classes: Sequence[str]) -> np.
     """Return the loss of each decision, shape (K, K), with a last column of the cost of none where there is one."""
     names = ", ".join(classes)
     try:
-        matrix = 1 - np.eye(len(classes)) if loss is None else np.array(loss, dtype=np.float64)
+        matrix = loss_or_wrong(loss, len(classes))
     except (TypeError, ValueError):
         raise InputError("the loss is no matrix of numbers", "wrong_type", hint=_how(len(classes), names)) from None
     if matrix.shape != (len(classes), len(classes)):

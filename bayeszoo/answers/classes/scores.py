@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.assign import labelled
+from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,20 +53,25 @@ def _observed(counts: np.ndarray, classes: list[str], by_trials: bool) -> dict[s
 
 def _squared(p: np.ndarray) -> np.ndarray:
     """Return the Brier score of a trial of each class: the squared distance, of two classes that of one of them."""
-    distance = np.square(p[:, None, :] - np.eye(p.shape[1])).sum(axis=-1)
+    distance = np.square(1 - p) + sum_of_others(np.square(p), axis=1)
     return distance / 2 if p.shape[1] == 2 else distance
 
 
 def _losses(frame: pd.DataFrame) -> np.ndarray:
     """Return what the decision costs a trial of each class, shape (rows, K); NaN where it is withheld."""
-    losses = np.asarray(frame.attrs["loss"])
+    losses = loss_or_wrong(frame.attrs["loss"], len(frame.attrs["classes"]))
     return np.column_stack([losses, np.full(len(losses), np.nan)])[:, _actions(frame)].T
+
+
+def loss_or_wrong(loss: Any, classes: int) -> np.ndarray:
+    """Return the loss of each decision (K, K) as an array; of none, 0 where it is right and 1 where it is wrong."""
+    return 1 - np.eye(classes) if loss is None else np.array(loss, dtype=np.float64)
 
 
 def _columns(frame: pd.DataFrame) -> list[str]:
     """Name the decisions: the classes, and where it is an option, to reject."""
-    classes = frame.attrs["classes"]
-    return [*classes, *["reject"] * (len(frame.attrs["loss"][0]) > len(classes))]
+    classes, loss = frame.attrs["classes"], frame.attrs["loss"]
+    return [*classes, *["reject"] * (loss is not None and len(loss[0]) > len(classes))]
 
 
 def _actions(frame: pd.DataFrame) -> np.ndarray:

@@ -20,7 +20,14 @@ from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import listed
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.classes import plot_classes
-from bayeszoo.report.classes import ABOUT_PLUGGED_IN, about_rows, calibration_rows, confusion_rows, score_rows
+from bayeszoo.report.classes import (
+    ABOUT_PLUGGED_IN,
+    MOST_CLASSES,
+    about_rows,
+    calibration_rows,
+    confusion_rows,
+    score_rows,
+)
 from bayeszoo.report.tables import estimate, number
 from bayeszoo.tools.svm import svm
 
@@ -115,7 +122,9 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
     decided = frame["decision"] + np.where(is_open, " ?", "")
     zero = whole["classes"][0]
     first = [f"p[{zero}]", f"mcse[{zero}]"] * (len(whole["classes"]) == 2)  # of two, the second says it
-    shown = frame.assign(decision=decided).drop(columns=["settled", *first])
+    is_short = len(whole["classes"]) <= MOST_CLASSES
+    probabilities = [] if is_short else [name for name in map(str, frame) if name.startswith(("p[", "mcse["))]
+    shown = frame.assign(decision=decided).drop(columns=["settled", *first, *probabilities])
     if whole["kind"] == "exact":
         shown = shown.drop(
             columns=[name for name in map(str, shown) if "mcse" in name and (shown[name] < _NEGLIGIBLE).all()]
@@ -125,14 +134,24 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
     if len(open_rows):
         console.print(f"Not settled within the Monte Carlo error (?): {listed(open_rows.to_numpy())}.")
     if "trials" in whole:
-        terminal.show_table(*confusion_rows(confusion(frame)), title="true classes by decision")
-        terminal.show_table(*score_rows(whole, digits))
-        columns, rows_of = calibration_rows(calibration(frame), digits)
-        terminal.show_table(columns, rows_of, title="probabilities, and how often they came true")
+        _show_scores(frame, whole, digits, is_short)
+    if not is_short:
+        console.print(f"Probabilities of {len(whole['classes'])} classes, and ROC areas: --json or -o.")
     for line in about_rows(whole, len(frame)):
         console.print(line)
     if whole["kind"] == "point estimate":
         console.print(ABOUT_PLUGGED_IN)
+
+
+def _show_scores(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None, is_short: bool) -> None:
+    """Print the scores; of few classes also the confusion matrix, the ROC areas and the calibration of each."""
+    if not is_short:
+        terminal.show_table(*score_rows({**whole, "auc": {}}, digits))
+        return
+    terminal.show_table(*confusion_rows(confusion(frame)), title="true classes by decision")
+    terminal.show_table(*score_rows(whole, digits))
+    columns, rows_of = calibration_rows(calibration(frame), digits)
+    terminal.show_table(columns, rows_of, title="probabilities, and how often they came true")
 
 
 def svm_command(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +68,11 @@ class LevelRows(Indicators):
     def __init__(self, weights: npt.ArrayLike, theta: npt.ArrayLike, tables: Any, rows: int) -> None:
         self._weights, self._theta = np.asarray(weights, dtype=np.float64), np.asarray(theta, dtype=np.float64)
         self._tables, self._rows = tables, rows
+
+    @property
+    def levels(self) -> Sequence[Sequence[int]]:
+        """The places of the levels of each feature."""
+        return cast("Sequence[Sequence[int]]", self._tables)
 
     def mean(self) -> np.ndarray:
         """Return the probability of each level, (..., rows, L)."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
-from bayeszoo.distributions.bases import ByVariance
+from bayeszoo.distributions.bases import OfIndicators
 
 
-class Indicators(ByVariance):
+class Indicators(OfIndicators):
     """A distribution of rows of levels whose moments are those of an indicator of each level, (..., rows, L)."""
 
+    @property
     @abstractmethod
-    def mean(self) -> np.ndarray:
-        """Return the probability of each level, (..., rows, L)."""
+    def levels(self) -> Sequence[Sequence[int]]:
+        """The places of the levels of each feature."""
+
+    def codes(self, drawn: np.ndarray) -> np.ndarray:
+        """Return the place of the level of each feature, (..., rows, features)."""
+        return np.stack([np.array(each)[np.argmax(drawn[..., list(each)], axis=-1)] for each in self.levels], axis=-1)
 
     def var(self) -> np.ndarray:
         """Return the variance of each indicator, (..., rows, L)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,11 @@ class TreeRows(Indicators):
 
     def __init__(self, theta: npt.ArrayLike, layout: Layout, rows: int) -> None:
         self._theta, self._layout, self._rows = np.asarray(theta, dtype=np.float64), layout, rows
+
+    @property
+    def levels(self) -> Sequence[Sequence[int]]:
+        """The places of the levels of each feature."""
+        return self._layout.levels
 
     def _tables(self, feature: int) -> np.ndarray:
         """Return the tables of a feature, (..., levels of the parent, levels)."""
