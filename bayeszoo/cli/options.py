@@ -129,7 +129,10 @@ class TableOptions:
     length: Annotated[str | None, _help("Column of how long each document is; by default the number of words.")] = None
     item: Annotated[str | None, _help("Column of the items that are rated.")] = None
     rater: Annotated[str | None, _help("Column of who rates.")] = None
-    label: Annotated[str | None, _help("Column of the label that the rater gives.")] = None
+    label: Annotated[str | None, _help("Column of the label that the rater gives, or of a node of a graph.")] = None
+    node: Annotated[str | None, _help("Column of the nodes of a graph.")] = None
+    neighbour: Annotated[str | None, _help("Column of the node at the other end of an edge.")] = None
+    weight: Annotated[str | None, _help("Column of how strong an edge is.")] = None
     raters: Annotated[str | None, _help("Comma-separated raters, in order.")] = None
     stop_words: Annotated[str | None, _help("Words to leave out of the text; the only list is english.")] = None
     min_documents: Annotated[int | None, _help("Leave out words in fewer documents.")] = None

@@ -5,6 +5,7 @@ from bayeszoo.data.inputs.categories import Categories
 from bayeszoo.data.inputs.classed import ClassRegression
 from bayeszoo.data.inputs.counted import BinaryRegression, CountRegression
 from bayeszoo.data.inputs.counts import Binary, Counts
+from bayeszoo.data.inputs.edges import Edges
 from bayeszoo.data.inputs.groups.kinds import GroupEvents, GroupMeans, Groups, GroupTrials
 from bayeszoo.data.inputs.groups.lines import GroupRows
 from bayeszoo.data.inputs.groups.rows import places_of
@@ -31,6 +32,7 @@ __all__ = [
     "CountSeries",
     "Counts",
     "Documents",
+    "Edges",
     "GroupEvents",
     "GroupMeans",
     "GroupRows",

@@ -11,6 +11,7 @@ from bayeszoo.answers.function import drawn_functions, function_bands
 from bayeszoo.errors import InputError
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.function import OfFunction
+from bayeszoo.model.views import View
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.results.stored import Fit
 
@@ -51,7 +52,9 @@ def plot_function(tree: xr.DataTree, features: Sequence[str] | None = None, *, d
     InputError
         When the model has no function, or there is no such feature.
     """
-    data = Fit(tree).data
+    model, data = Fit(tree).model, Fit(tree).data
+    if not (isinstance(model, OfFunction) and View.FUNCTION in model.views()):
+        raise InputError(f"{model.name} has no function of features", "no_capability")
     known = list(map(str, data["feature"]))
     names = known[:MOST_FEATURES] if features is None else list(features)
     for name in names:

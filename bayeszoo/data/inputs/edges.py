@@ -1,0 +1,211 @@
+"""Graphs: edges between nodes, and labels of some of the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.data.inputs.base import Arrays, Inputs, Layout, Parsed
+from bayeszoo.data.inputs.counts import read_outcomes
+from bayeszoo.data.inputs.labels import OUTCOMES, Alphabet, Coded, checked_labels, code, label_array
+from bayeszoo.data.table.read import read_table, to_column
+from bayeszoo.data.table.table import Column, Table, shown, to_reals
+from bayeszoo.errors import InputError
+
+NODE, NEIGHBOUR, LABEL, WEIGHT = "node", "neighbour", "label", "weight"
+PLACE, FIRST, SECOND = "place", "first", "second"
+
+
+@dataclass(frozen=True)
+class Edges(Inputs):
+    """An undirected graph, and one of two labels for some of its nodes: an edge a row, or the label of a node a row.
+
+    The table has columns ``node`` and ``neighbour``, or others by the options of these names; perhaps ``weight``, how
+    strong an edge is, > 0; and ``label``, 0 and 1 or two labels with the option ``positive``. A row with a neighbour is
+    an edge; one without says the label of its node, or without a label that the node exists. In Python also a pair of a
+    networkx graph and a mapping of nodes to labels. Rows to be predicted are a column ``node``, or the told nodes of such a table.
+
+    The canonical arrays are `name` (rows,), the labels, of the nodes with the codes ``place`` (rows,); the ends
+    ``first`` and ``second`` and the ``weight`` of the edges, (edges,); and the coordinate ``node``.
+    """
+
+    name: str = "y"
+    options = frozenset({NODE, NEIGHBOUR, LABEL, WEIGHT, "positive"})
+    treatments = ("refuse",)
+    entries = (FIRST, SECOND, WEIGHT)
+    holds = (
+        "columns node and neighbour (--node, --neighbour), an edge a row, perhaps with its weight (--weight), and rows "
+        "of a node without a neighbour, but with a label, 0 and 1 or two labels (--label, --positive)"
+    )
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Nodes have names."""
+        arrays = {self.name, PLACE, FIRST, SECOND, WEIGHT, NODE}
+        return Layout((NODE,), {}, dict.fromkeys((PLACE, FIRST, SECOND), NODE), (arrays,))
+
+    def own_table(self, source: Any, decimal: str) -> Table | None:
+        """Read a pair of a networkx graph and a mapping of nodes to labels."""
+        if not (isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], Mapping)):
+            return None
+        graph, labels = source
+        if graph.is_directed() or graph.is_multigraph():
+            raise InputError("the graph is directed, or has several edges between two nodes", "directed", hint=DIRECTED)
+        unknown = next((node for node in labels if node not in graph), None)
+        if unknown is not None:
+            raise InputError(f"the label of {shown(unknown)}, which is no node", "unknown_label")
+        edges = list(graph.edges(data=WEIGHT, default=1.0))
+        alone = [node for node in graph if node not in labels]
+        rows = [(a, b, w, "") for a, b, w in edges] + [(a, "", "", labels[a]) for a in labels]
+        rows += [(a, "", "", "") for a in alone]
+        columns = (list(map(str, values)) for values in zip(*rows, strict=True)) if rows else ([], [], [], [])
+        return read_table(dict(zip((NODE, NEIGHBOUR, WEIGHT, LABEL), columns, strict=True)))
+
+    def _parse(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        names = {role: options.get(role, role) for role in (NODE, NEIGHBOUR, LABEL, WEIGHT)}
+        optional = {WEIGHT} - options.keys() - table.columns.keys()
+        columns = {role: table[name] for role, name in names.items() if role not in optional}
+        ends = [code(columns[NODE]), code(columns[NEIGHBOUR])]
+        columns[NODE].refuse(np.isnan(ends[0].codes), "is empty", "missing_values")
+        nodes = code(to_column(NODE, [*ends[0].labels, *ends[1].labels])).labels
+        first, second = (own.among(nodes).codes for own in ends)
+        is_edge = ~np.isnan(second)
+        columns[NEIGHBOUR].refuse(is_edge & (first == second), "is the node itself", "self_loop")
+        labels = read_outcomes(columns[LABEL], options.get("positive"))
+        columns[LABEL].refuse(is_edge & ~np.isnan(labels.values), "is that of an edge, not of a node", "label_of_edge")
+        weights = _weights(columns.get(WEIGHT), is_edge)
+        edges, notes = _once(columns[NEIGHBOUR], first[is_edge], second[is_edge], weights, is_edge)
+        told = np.flatnonzero(~np.isnan(labels.values))
+        if not len(told):
+            raise columns[LABEL].error("has no label of a node: nothing is told", "no_data")
+        twice = np.flatnonzero(np.bincount(first[told].astype(np.int64), minlength=len(nodes)) > 1)
+        if len(twice):
+            rows = told[first[told] == twice[0]]
+            raise columns[NODE].error("has its label twice", "duplicate_rows", rows)
+        told = told[np.argsort(first[told])]
+        arrays = {self.name: labels.values[told].astype(np.int64), PLACE: first[told].astype(np.int64), **edges}
+        arrays |= {NODE: label_array(nodes)}
+        used = {role: column.name for role, column in columns.items()}
+        return Parsed(arrays, used, (*labels.notes, *notes), labels.labels)
+
+    def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
+        column = table[options.get(NODE, NODE)]
+        coded = Alphabet.of(NODE, "nodes", None, None if like is None else like[NODE]).coded(column)
+        column.refuse(np.isnan(coded.codes), "is empty", "missing_values")
+        graph = {name: like[name] for name in (*self.entries, NODE)} if like is not None else _nothing(coded)
+        used, places = {NODE: column.name}, coded.codes.astype(np.int64)
+        if (label := options.get(LABEL, LABEL)) not in table.columns:
+            return Parsed({PLACE: places, **graph}, used)
+        known = getattr(like, "reading", {}).get(OUTCOMES, ())
+        labels = read_outcomes(table[label], options.get("positive"), known)
+        is_told = ~np.isnan(labels.values)
+        if options.get(NEIGHBOUR, NEIGHBOUR) not in table.columns:
+            table[label].refuse(~is_told, "is empty", "missing_values")
+        arrays = {self.name: labels.values[is_told].astype(np.int64), PLACE: places[is_told], **graph}
+        return Parsed(arrays, {**used, LABEL: label}, labels.notes, labels.labels)
+
+    def _canonical(self, arrays: Mapping[str, object], missing: str) -> Parsed:
+        nodes = checked_labels(NODE, arrays[NODE], 1)
+        codes = {name: _codes(name, arrays[name], len(nodes)) for name in (PLACE, FIRST, SECOND)}
+        y = np.asarray(arrays[self.name])
+        weight = np.asarray(arrays[WEIGHT], dtype=np.float64)
+        if y.shape != codes[PLACE].shape or not np.isin(y, (0, 1)).all():
+            raise InputError(f"{self.name} must be 0 or 1 for each place", "not_binary")
+        if not codes[FIRST].shape == codes[SECOND].shape == weight.shape:
+            raise InputError("first, second and weight must have one entry an edge", "wrong_shape")
+        if np.any(codes[FIRST] == codes[SECOND]) or not np.all((weight > 0) & np.isfinite(weight)):
+            raise InputError("edges are between two nodes, of a weight > 0", "out_of_range")
+        return Parsed({self.name: y.astype(np.int64), **codes, WEIGHT: weight, NODE: nodes}, {})
+
+    def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Return the edges, then the labels, then nodes that have neither; of nodes without labels their names."""
+        if self.name not in arrays:
+            return {NODE: arrays[NODE][arrays[PLACE]]}
+        nodes, edges = arrays[NODE], len(arrays[FIRST])
+        touched = {*arrays[FIRST].tolist(), *arrays[SECOND].tolist(), *arrays[PLACE].tolist()}
+        alone = nodes[[i for i in range(len(nodes)) if i not in touched]]
+        rest = len(arrays[PLACE]) + len(alone)
+        texts = [[*map(repr, map(float, arrays[WEIGHT])), *[""] * rest], [""] * edges]
+        texts[1] = [*texts[1], *arrays[self.name].astype(str), *[""] * len(alone)]
+        return {
+            NODE: np.array([*nodes[arrays[FIRST]], *nodes[arrays[PLACE]], *alone], dtype=str),
+            NEIGHBOUR: np.array([*nodes[arrays[SECOND]], *[""] * rest], dtype=str),
+            WEIGHT: np.array(texts[0], dtype=str),
+            LABEL: np.array(texts[1], dtype=str),
+        }
+
+    def features_of(self, arrays: Arrays) -> dict[str, Any]:
+        """Return the name of the first node."""
+        return {NODE: arrays[NODE][arrays[PLACE][0]]}
+
+    def has_outcome(self, arrays: Arrays) -> bool:
+        """Say whether the labels are known."""
+        return self.name in arrays
+
+    def size(self, arrays: Arrays) -> int:
+        """Return how many nodes are told, or asked for."""
+        return len(arrays[PLACE])
+
+    def reordered(self, arrays: Arrays, permutation: np.ndarray) -> dict[str, np.ndarray]:
+        """Take some of the labels; the graph stays."""
+        return {name: v[permutation] if name in (self.name, PLACE) else v for name, v in arrays.items()}
+
+    def alike(self, arrays: Arrays) -> np.ndarray:
+        """Return the codes of the nodes: of each there is one label."""
+        return np.asarray(arrays[PLACE])
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Refuse nodes without a name: where they are in the graph is not known."""
+        raise InputError("further nodes have no place in the graph", "no_data", hint="give a table with a column node")
+
+
+DIRECTED = "leave the directions out, as by graph.to_undirected(), or give each edge once"
+
+
+def _weights(column: Column | None, is_edge: np.ndarray) -> np.ndarray:
+    """Return the weight of each edge, 1 where the table has none."""
+    if column is None:
+        return np.ones(int(is_edge.sum()))
+    weights = to_reals(column)
+    column.refuse(is_edge & ~(weights > 0), "is no weight > 0 of an edge", "out_of_range")
+    column.refuse(~is_edge & ~np.isnan(weights), "is of a row without a neighbour", "out_of_range")
+    return np.asarray(weights[is_edge])
+
+
+def _once(
+    column: Column, first: np.ndarray, second: np.ndarray, weights: np.ndarray, is_edge: np.ndarray
+) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Return each edge once; edges in both directions must have one weight, and be so all of them."""
+    ends, rows = np.column_stack([first, second]).astype(np.int64).reshape(-1, 2), np.flatnonzero(is_edge)
+    _, start, place = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+    if len(again := np.flatnonzero(start[np.ravel(place)] != np.arange(len(ends)))):
+        raise column.error("is an edge that is there already", "duplicate_rows", rows[again])
+    distinct, start, place, counts = np.unique(
+        np.sort(ends, axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    other = weights != weights[start][np.ravel(place)]
+    if other.any():
+        hint = "give each edge once, with one weight"
+        raise column.error("is an edge with another weight than its reverse", "directed", rows[other], hint=hint)
+    if len(counts) and len({*counts.tolist()}) > 1:
+        hint = "give each edge once, or each in both directions"
+        alone = rows[counts[np.ravel(place)] == 1]
+        raise column.error("is an edge without its reverse, and others have theirs", "directed", alone, hint=hint)
+    both = len(counts) > 0 and counts[0] == 2
+    notes = ("edges are given in both directions, and each is counted once",) if both else ()
+    return {FIRST: distinct[:, 0], SECOND: distinct[:, 1], WEIGHT: weights[start]}, notes
+
+
+def _codes(name: str, values: object, size: int) -> np.ndarray:
+    codes = np.asarray(values)
+    if codes.ndim != 1 or (len(codes) and (codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= size)):
+        raise InputError(f"{name} must be codes of nodes, from 0 to {size - 1}", "out_of_range")
+    return codes.astype(np.int64)
+
+
+def _nothing(coded: Coded) -> dict[str, np.ndarray]:
+    none = np.zeros(0, dtype=np.int64)
+    return {FIRST: none, SECOND: none, WEIGHT: np.zeros(0), NODE: label_array(coded.labels)}
