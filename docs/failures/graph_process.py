@@ -3,8 +3,8 @@
 What breaks: The model says that neighbours are alike. In a graph whose edges go between unlike nodes, as of buyers and
 sellers, it has the sign wrong: the more neighbours of a kind are told, the surer it is of the wrong label.
 
-How it looks: The fit passes its gate, as nothing is wrong with the computation. Held-out nodes are classified worse than
-by a coin, and the evidence rises as the spread goes to 0, where nodes are independent.
+How it looks: The fit passes its gate, as nothing is wrong with the computation. Held-out nodes are classified worse
+than by a coin, and the evidence rises as the spread goes to 0, where nodes are independent.
 
 What to do: Compare the evidence at the spread with that at almost none, and classify nodes that are held out. Join the
 nodes that have a neighbour in common, and fit that graph.

@@ -26,7 +26,8 @@ class Edges(Inputs):
     The table has columns ``node`` and ``neighbour``, or others by the options of these names; perhaps ``weight``, how
     strong an edge is, > 0; and ``label``, 0 and 1 or two labels with the option ``positive``. A row with a neighbour is
     an edge; one without says the label of its node, or without a label that the node exists. In Python also a pair of a
-    networkx graph and a mapping of nodes to labels. Rows to be predicted are a column ``node``, or the told nodes of such a table.
+    networkx graph and a mapping of nodes to labels. Rows to be predicted are a column ``node``, or the told nodes of
+    such a table.
 
     The canonical arrays are `name` (rows,), the labels, of the nodes with the codes ``place`` (rows,); the ends
     ``first`` and ``second`` and the ``weight`` of the edges, (edges,); and the coordinate ``node``.
