@@ -13,6 +13,7 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
+from bayeszoo.comparison.evidence.by_laplace import EmpiricalBayesByLaplace
 from bayeszoo.comparison.evidence.empirical_bayes import (
     ONLY_A_BOUND,
     EmpiricalBayesByVB,
@@ -127,6 +128,7 @@ def document(
         "log_evidence": maximum.log_evidence if ok and known else None,
         "draws": _of_draws(maximum) if isinstance(maximum, EmpiricalBayesByDraws) else None,
         "bound": bound,
+        "laplace": _of_laplace(maximum) if isinstance(maximum, EmpiricalBayesByLaplace) else None,
         "figures": None if not ok else model.figures(model.statistics(rows)) if isinstance(model, ClosedForm) else {},
         "boundary": maximum.boundary,
         "starts": maximum.starts,
@@ -150,6 +152,12 @@ def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
         log_field_error=maximum.error,
     )
     return {**shown, "fits": maximum.fits, "log_evidence": WITHHELD}
+
+
+def _of_laplace(maximum: EmpiricalBayesByLaplace) -> dict[str, Any]:
+    """Return the evidence by Laplace's method, and what importance sampling says of it."""
+    names = ("log_evidence_before", "log_evidence", "importance_evidence", "importance_evidence_se", "k_hat")
+    return _unless(not maximum.is_shown, **{name: getattr(maximum, name) for name in names})
 
 
 def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:

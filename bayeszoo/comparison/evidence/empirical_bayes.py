@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.comparison.evidence.by_draws import by_draws
+from bayeszoo.comparison.evidence.by_laplace import by_laplace
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
@@ -23,7 +24,7 @@ from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods.modes.fields import highest
 from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import ClosedForm, Observable, Variational
+from bayeszoo.model.capabilities import ClosedForm, Observable, Variational, is_log_concave
 from bayeszoo.model.over import over_flat, require_fields
 from bayeszoo.model.steps import Expectation
 
@@ -51,12 +52,14 @@ def empirical_bayes(
 
     Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
     of NUTS, with Monte Carlo errors: see `by_draws`. A model without closed form may choose them by variational Bayes,
-    so that the lower bound of the evidence is largest: see `by_vb`.
+    so that the lower bound of the evidence is largest: see `by_vb`. Of one that is `LogConcave` the evidence is by
+    Laplace's method, which is approximate, with its gap by importance sampling: see `by_laplace`.
 
     Parameters
     ----------
     model : Model
-        Must be `ClosedForm`. A field that is a vector of dozens of entries takes long.
+        Is `ClosedForm`, or `LogConcave`, or has fields that variational Bayes chooses. A field that is a vector of
+        dozens of entries takes long.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
@@ -106,6 +109,8 @@ def empirical_bayes(
             f"starts must be a whole number >= 2, got {starts!r}", "wrong_type", hint="one climb cannot be checked"
         )
     data = read(model, data)
+    if is_log_concave(model):
+        return by_laplace(model, data, names, starts=starts, seed=seed)
     if not isinstance(model, ClosedForm):
         assert isinstance(model, Variational)  # else it was refused
         return by_vb(model, data, names, starts=starts, seed=seed, reporter=reporter)
@@ -121,7 +126,8 @@ def empirical_bayes(
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the fields to choose, or refuse them."""
-    if not isinstance(model, ClosedForm) and not (isinstance(model, Variational) and model.chosen_by_vb):
+    by_vb = isinstance(model, Variational) and model.chosen_by_vb
+    if not (isinstance(model, ClosedForm) or by_vb or is_log_concave(model)):
         raise InputError(
             f"{model.name} has no closed-form evidence to maximize", "no_closed_form", hint="see `bayeszoo list`"
         )

@@ -1,0 +1,183 @@
+"""Empirical Bayes of log-concave models: the fields under which Laplace's approximation of the evidence is largest.
+
+Rasmussen and Williams 2006, section 5.5.1. The evidence is approximate, and its gap is measured where it is largest by
+importance sampling.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from bayeszoo.comparison.evidence.record import EmpiricalBayes
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.gate import MAX_K_HAT, Check, at_least, at_most, pareto_k
+from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
+from bayeszoo.model.capabilities import LogConcave
+from bayeszoo.model.fields import hyperparameters, plain
+
+REACH = 1e3
+"""Factor beyond a field, or units beyond a real one, to which the search goes."""
+LEVEL = 1e-3
+"""Nats by which the evidence must fall on the way from the maximum to an end of the search."""
+SAME = 1e-5
+"""Nats within which climbs have reached the best."""
+STEP = 1e-2
+"""Step in the log of a field by which a maximum is tried."""
+DRAWS = 4000
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class EmpiricalBayesByLaplace(EmpiricalBayes):
+    """A model whose fields maximize Laplace's approximation of the evidence, which ``log_evidence`` is.
+
+    Attributes
+    ----------
+    importance_evidence, importance_evidence_se : float
+        The log evidence at the fields chosen by importance sampling about the mode, and its Monte Carlo error; NaN
+        where the weights are too unequal (``k_hat`` above 0.7).
+    k_hat : float
+        Pareto shape of these weights.
+    """
+
+    importance_evidence: float = math.nan
+    importance_evidence_se: float = math.nan
+    k_hat: float = math.nan
+
+    def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
+        """Return lines about the evidence and its gap."""
+        before, after = f"{self.log_evidence_before:.{decimals}f}", f"{self.log_evidence:.{decimals}f}"
+        measured = f"{self.importance_evidence:.{decimals}f} +- {self.importance_evidence_se:.2g}"
+        by = measured if math.isfinite(self.importance_evidence) else f"not known, k-hat {self.k_hat:.2g}"
+        line = f"log evidence by Laplace's method {before} -> {after if shown else 'withheld'}"
+        return [line + f"; by importance sampling {by}" * shown]
+
+
+@dataclass(frozen=True)
+class _Surface:
+    """The log evidence by the coordinates of some fields: logs of positive ones, real ones as they are."""
+
+    model: LogConcave
+    data: Data
+    names: tuple[str, ...]
+
+    @property
+    def start(self) -> np.ndarray:
+        """The coordinates of the model's own fields."""
+        parts = [np.ravel(np.asarray(getattr(self.model, name), dtype=np.float64)) for name in self.names]
+        return np.concatenate([np.log(own) if is_log else own for own, is_log in zip(parts, self.logs, strict=True)])
+
+    @property
+    def logs(self) -> list[bool]:
+        """Which fields are positive."""
+        return [hyperparameters(self.model)[name].positive for name in self.names]
+
+    def at(self, x: np.ndarray) -> LogConcave:
+        """Return the model at coordinates."""
+        values, begin = {}, 0
+        for name, is_log in zip(self.names, self.logs, strict=True):
+            shape = np.shape(getattr(self.model, name))
+            end = begin + math.prod(shape)
+            own = np.reshape(np.exp(x[begin:end]) if is_log else x[begin:end], shape)
+            values[name], begin = plain(own) if shape else float(own), end
+        return self.model.replaced(**values)
+
+    def height(self, x: np.ndarray) -> float:
+        """Return the log evidence, -inf where there is none."""
+        try:
+            value = self.at(x).concave(self.data).laplace_evidence()
+        except NumericalError:
+            return -math.inf
+        return value if math.isfinite(value) else -math.inf
+
+    def labels(self) -> list[str]:
+        """Name each coordinate."""
+        named = list[str]()
+        for name in self.names:
+            size = np.size(getattr(self.model, name))
+            named += [f"{name}[{i + 1}]" for i in range(size)] if np.shape(getattr(self.model, name)) else [name]
+        return named
+
+
+def by_laplace(
+    model: LogConcave, data: Data, over: Sequence[str], *, starts: int = 8, seed: int = 0
+) -> EmpiricalBayesByLaplace:
+    """Choose fields of a log-concave model so that Laplace's approximation of the evidence is largest.
+
+    Climbs by L-BFGS-B, from the model's own fields and places about them. It has no maximum where it does not fall
+    towards an end of the search, 1e3 beyond the fields given. Raises `InputError` where the density has corners.
+    """
+    if model.concave(data).has_corners:
+        raise InputError(f"{model.name} has corners, and no curvature at a mode on one", "no_closed_form")
+    surface = _Surface(model, data, tuple(over))
+    first, rng = surface.start, np.random.default_rng(seed)
+    if not math.isfinite(before := surface.height(first)):
+        raise NumericalError(f"the log evidence of {model} is not finite", "not_finite")
+    reach = np.concatenate(
+        [
+            np.full(np.size(getattr(model, n)), math.log(REACH) if is_log else REACH)
+            for n, is_log in zip(surface.names, surface.logs, strict=True)
+        ]
+    )
+    bounds = scipy.optimize.Bounds(first - reach, first + reach)
+    ends = [_climb(surface, start, bounds) for start in (first, *(first + rng.normal(size=(starts - 1, len(first)))))]
+    ends.sort(key=lambda end: -end[1])
+    best, height = ends[0]
+    reached = sum(height - other <= SAME for _, other in ends)
+    boundary = _boundary(surface, best, height, bounds)
+    steps = [surface.height(best + sign * STEP * axis) for axis in np.eye(len(best)) for sign in (-1, 1)]
+    checks: list[Check] = [boundary_check([*boundary.values()]), at_least("restarts", reached, 2)]
+    checks += [] if boundary else [at_most("small_step_gain", max(max(steps) - height, 0.0), 1e-8)]
+    chosen = surface.at(best)
+    gap = _importance(chosen, data, rng)
+    return EmpiricalBayesByLaplace(
+        chosen, model, surface.names, boundary, reached, starts, checks, height, before, {}, *gap
+    )
+
+
+def _climb(surface: _Surface, start: np.ndarray, bounds: scipy.optimize.Bounds) -> tuple[np.ndarray, float]:
+    """Return the end of a climb, and how high it is."""
+    least = surface.height(start)
+    if not math.isfinite(least):
+        return start, -math.inf
+    found = scipy.optimize.minimize(
+        lambda x: min(-surface.height(x), 1e300),
+        np.clip(start, bounds.lb, bounds.ub),
+        method="L-BFGS-B",
+        jac="2-point",
+        bounds=bounds,
+        options={"ftol": 1e-13, "gtol": 1e-6},
+    )
+    return found.x, -float(found.fun)
+
+
+def _boundary(surface: _Surface, best: np.ndarray, height: float, bounds: scipy.optimize.Bounds) -> dict[str, str]:
+    """Say towards which end of each field the evidence does not fall, the other fields as they are."""
+    lines = dict[str, str]()
+    is_log = np.repeat(surface.logs, [np.size(getattr(surface.model, name)) for name in surface.names])
+    for i, label in enumerate(surface.labels()):
+        for far, end in ((bounds.lb[i], 0.0 if is_log[i] else -math.inf), (bounds.ub[i], math.inf)):
+            if surface.height(np.where(np.arange(len(best)) == i, far, best)) > height - LEVEL:
+                lines[label] = without_maximum("evidence by Laplace's method", label, end)
+    return lines
+
+
+def _importance(model: LogConcave, data: Data, rng: np.random.Generator) -> tuple[float, float, float]:
+    """Return the log evidence by importance sampling from the Gaussian at the mode, its error, and k-hat."""
+    rows = model.concave(data)
+    peak = rows.highest()
+    upper = np.linalg.cholesky(peak.there.curvature).T
+    z = rng.standard_normal((DRAWS, rows.size))
+    points = peak.x + scipy.linalg.solve_triangular(upper, z.T).T
+    log_q = np.sum(np.log(np.diag(upper))) - (np.sum(np.square(z), axis=1) + rows.size * math.log(2 * math.pi)) / 2
+    log_weights = rows.joint_values(points) - log_q
+    if not (k_hat := pareto_k(log_weights)) <= MAX_K_HAT:
+        return math.nan, math.nan, k_hat
+    weights = np.exp(log_weights - (top := float(log_weights.max())))
+    error = float(weights.std() / weights.mean() / math.sqrt(DRAWS))
+    return top + math.log(weights.mean()), error, k_hat

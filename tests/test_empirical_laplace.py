@@ -1,0 +1,44 @@
+"""Empirical Bayes by Laplace's method: scikit-learn's choice for a process, quadrature for a regression, no maximum."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessClassifier, kernels
+
+import bayeszoo as bz
+from bayeszoo.data.read import Data
+from bayeszoo.model.integration import integrate
+from tests.refusals import raises
+
+RNG = np.random.default_rng(3)
+X = np.sort(RNG.uniform(-3, 3, (40, 1)), axis=0)
+Y = (np.sin(1.5 * X[:, 0]) + 0.4 * RNG.normal(size=40) > 0).astype(np.int64)
+DATA = Data({"X": X, "y": Y, "feature": np.array(["x"])})
+PROCESS, LOGISTIC = bz.find("gaussian_process_classification"), bz.find("logistic_regression")
+
+
+def test_amplitude_and_length_are_those_that_scikit_learn_chooses():
+    chosen = bz.empirical_bayes(PROCESS(amplitude=2.0, length=1.0), DATA, over=["amplitude", "length"], starts=2)
+    theirs = GaussianProcessClassifier(kernels.ConstantKernel(4.0, (1e-3, 1e4)) * kernels.RBF(1.0, (1e-2, 1e2)))
+    theirs.fit(X, Y)
+    assert chosen.status == "ok"
+    assert chosen.log_evidence == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-5)
+    assert chosen.model.amplitude**2 == pytest.approx(theirs.kernel_.k1.constant_value, rel=1e-2)
+    assert chosen.model.length == pytest.approx(theirs.kernel_.k2.length_scale, rel=1e-2)
+    assert "amplitude" in repr(chosen)
+
+
+def test_importance_sampling_has_the_evidence_of_the_quadrature():
+    data = bz.example(LOGISTIC, "challenger")
+    chosen = bz.empirical_bayes(LOGISTIC.weak(data), data, over="tau", starts=2)
+    exact = integrate(chosen.model, data).log_evidence
+    assert abs(chosen.importance_evidence - exact) < 4 * chosen.importance_evidence_se + 1e-3
+    assert 1e-3 < abs(chosen.log_evidence - exact) < 0.3  # of Laplace's method itself
+
+
+def test_without_a_maximum_no_field_is_chosen():
+    coin = bz.read(LOGISTIC, {"y": [0, 1] * 20, "x": np.tile([-1.0, -1.0, 1.0, 1.0], 10)})
+    chosen = bz.empirical_bayes(LOGISTIC(tau=1.0), coin, over="tau", starts=2)
+    assert chosen.status == "at the boundary"
+    assert "tau" in chosen.boundary
+    with raises(bz.InputError, "no_closed_form"):
+        bz.empirical_bayes(bz.find("support_vector_regression")(), over="tau")
