@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.data.inputs import BinaryRegression
+from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.model import LatentFunction
 from bayeszoo.families.processes.places import OfPlaces
 from bayeszoo.model import Example, Values, positive
@@ -28,11 +29,12 @@ class GaussianProcessClassification(OfPlaces, LatentFunction):
     ----------
     amplitude : float
         Prior standard deviation of the function, in log odds, > 0.
-    length : float
-        How far apart places are whose function values are alike, in units of ``scale``, > 0.
+    length : float, or one for each feature of the data
+        How far apart places are whose function values are alike, in units of ``scale``, > 0. Chosen by the evidence,
+        one for each feature tells which of them matter: those that do not have a long one (MacKay 1998).
     """
 
-    length: float = positive(1.0, "length", kw_only=True)
+    length: float = positive(1.0, "length", axes=("feature",), kw_only=True)
 
     inputs = BinaryRegression("y")
     examples = (
@@ -52,14 +54,26 @@ class GaussianProcessClassification(OfPlaces, LatentFunction):
 
     def covariance(self, first: Values, second: Values) -> np.ndarray:
         """Return the kernel (n, m) of the places of two data sets."""
-        kernel = self.expression
-        tables = kernel.tables(self.places(first), self.places(second))
-        return np.asarray(kernel.correlations(tables, float(self.length)))
+        tables = self.expression.tables(self._in_lengths(first), self._in_lengths(second))
+        return np.asarray(self.expression.correlations(tables, self._common))
 
     def variances(self, data: Values) -> np.ndarray:
         """Return the kernel of each place with itself."""
-        return self.expression.diagonal(self.places(data), float(self.length))
+        return self.expression.diagonal(self._in_lengths(data), self._common)
+
+    @property
+    def _common(self) -> float:
+        """The length of all features, 1 where each has its own."""
+        return 1.0 if np.ndim(self.length) else float(self.length)
+
+    def _in_lengths(self, data: Values) -> np.ndarray:
+        """Return the places (n, F), in lengths where each feature has its own."""
+        if not np.ndim(self.length):
+            return self.places(data)
+        if "periodic" in self.kernel:
+            raise InputError("the kernel periodic has one length", "wrong_shape", hint="set length to one number")
+        return self.places(data) / self.entries("length", len(data["feature"]))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw places at random, a function at these, and outcomes."""
-        return self.simulated(rng, self.simulated_places(rng, size))
+        return self.simulated(rng, self.simulated_places(rng, size, np.shape(self.length)))

@@ -27,6 +27,25 @@ def test_amplitude_and_length_are_those_that_scikit_learn_chooses():
     assert "amplitude" in repr(chosen)
 
 
+@pytest.mark.filterwarnings("ignore:The optimal value found")  # which is infinite, and their search has an end
+def test_a_length_for_each_feature_tells_which_matter_as_in_scikit_learn():
+    places = np.column_stack([X[:, 0], RNG.normal(size=(40, 1))])
+    data = Data({"X": places, "y": Y, "feature": np.array(["wave", "noise"])})
+    model = PROCESS(amplitude=2.0, length=(1.0, 3.0))
+    kernel = kernels.ConstantKernel(4.0, "fixed") * kernels.RBF([1.0, 3.0], (1e-1, 1e2))
+    theirs = GaussianProcessClassifier(kernel, optimizer=None).fit(places, Y)
+    assert model.concave(data).laplace_evidence() == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-10)
+    chosen = bz.empirical_bayes(model, data, over="length", starts=2)
+    theirs = GaussianProcessClassifier(kernel).fit(places, Y)
+    assert chosen.log_evidence == pytest.approx(theirs.log_marginal_likelihood_value_, abs=3e-3)
+    wave, noise = chosen.model.length
+    assert wave == pytest.approx(theirs.kernel_.k2.length_scale[0], rel=0.02)
+    assert (chosen.status, chosen.limits) == ("in the limit", {"length[noise]": np.inf})
+    assert noise > 100 * wave
+    with raises(bz.InputError, "wrong_shape"):
+        model.replaced(kernel="periodic").concave(data)
+
+
 def test_importance_sampling_has_the_evidence_of_the_quadrature():
     data = bz.example(LOGISTIC, "challenger")
     chosen = bz.empirical_bayes(LOGISTIC.weak(data), data, over="tau", starts=2)

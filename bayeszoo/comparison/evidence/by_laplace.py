@@ -96,11 +96,12 @@ class _Surface:
         return value if math.isfinite(value) else -math.inf
 
     def labels(self) -> list[str]:
-        """Name each coordinate."""
+        """Name each coordinate: ``amplitude``, and ``length[x]`` of a field with an entry for each label."""
         named = list[str]()
         for name in self.names:
-            size = np.size(getattr(self.model, name))
-            named += [f"{name}[{i + 1}]" for i in range(size)] if np.shape(getattr(self.model, name)) else [name]
+            shape, axes = np.shape(getattr(self.model, name)), hyperparameters(self.model)[name].axes
+            entries = self.data.get(axes[0], range(1, math.prod(shape) + 1)) if shape else ()
+            named += [f"{name}[{entry}]" for entry in entries] if shape else [name]
         return named
 
 
@@ -129,14 +130,20 @@ def by_laplace(
     ends.sort(key=lambda end: -end[1])
     best, height = ends[0]
     reached = sum(height - other <= SAME for _, other in ends)
-    boundary = _boundary(surface, best, height, bounds)
+    boundary, best = _boundary(surface, best, height, bounds)
+    limits = {label: end for label, (_, end) in boundary.items()} if len(boundary) < len(best) else {}
+    caveat = f"in the limit {', '.join(f'{label} -> {end:g}' for label, end in limits.items())}" if limits else ""
+    lines = {label: line for label, (line, _) in boundary.items()}
     steps = [surface.height(best + sign * STEP * axis) for axis in np.eye(len(best)) for sign in (-1, 1)]
-    checks: list[Check] = [boundary_check([*boundary.values()]), at_least("restarts", reached, 2)]
-    checks += [] if boundary else [at_most("small_step_gain", max(max(steps) - height, 0.0), 1e-8)]
+    checks: list[Check] = [
+        boundary_check([*lines.values()]).or_caveat(caveat),
+        at_least("restarts", reached, 2),
+        at_most("small_step_gain", max(max(steps) - height, 0.0), LEVEL if boundary else 1e-8),
+    ]
     chosen = surface.at(best)
     gap = _importance(chosen, data, rng)
     return EmpiricalBayesByLaplace(
-        chosen, model, surface.names, boundary, reached, starts, checks, height, before, {}, *gap
+        chosen, model, surface.names, lines, reached, starts, checks, height, before, limits, *gap
     )
 
 
@@ -156,15 +163,21 @@ def _climb(surface: _Surface, start: np.ndarray, bounds: scipy.optimize.Bounds) 
     return found.x, -float(found.fun)
 
 
-def _boundary(surface: _Surface, best: np.ndarray, height: float, bounds: scipy.optimize.Bounds) -> dict[str, str]:
-    """Say towards which end of each field the evidence does not fall, the other fields as they are."""
-    lines = dict[str, str]()
+def _boundary(
+    surface: _Surface, best: np.ndarray, height: float, bounds: scipy.optimize.Bounds
+) -> tuple[dict[str, tuple[str, float]], np.ndarray]:
+    """Say towards which end of which entries the evidence does not fall, the others as they are; and move them there.
+
+    So does a length of a feature that does not matter, towards infinity: the evidence levels off.
+    """
+    lines = dict[str, tuple[str, float]]()
     is_log = np.repeat(surface.logs, [np.size(getattr(surface.model, name)) for name in surface.names])
     for i, label in enumerate(surface.labels()):
         for far, end in ((bounds.lb[i], 0.0 if is_log[i] else -math.inf), (bounds.ub[i], math.inf)):
-            if surface.height(np.where(np.arange(len(best)) == i, far, best)) > height - LEVEL:
-                lines[label] = without_maximum("evidence by Laplace's method", label, end)
-    return lines
+            there = np.where(np.arange(len(best)) == i, far, best)
+            if surface.height(there) > height - LEVEL:
+                lines[label], best = (without_maximum("evidence by Laplace's method", label, end), end), there
+    return lines, best
 
 
 def _importance(model: LogConcave, data: Data, rng: np.random.Generator) -> tuple[float, float, float]:

@@ -69,8 +69,10 @@ class OfPlaces(Model, family=True):
         """Return how far apart places may be, in units of ``scale``."""
         return extent(self.places(data))
 
-    def simulated_places(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
-        """Draw places at random, of as many features as the fields say."""
-        count = max([*np.shape(self.center), *np.shape(self.scale)], default=1)
+    def simulated_places(
+        self, rng: np.random.Generator, size: int, lengths: tuple[int, ...] = ()
+    ) -> dict[str, np.ndarray]:
+        """Draw places at random, of as many features as the fields say, or the shape of the lengths."""
+        count = max([*np.shape(self.center), *np.shape(self.scale), *lengths], default=1)
         places = self.entries("center", count) + self.entries("scale", count) * np.abs(rng.normal(size=(size, count)))
         return {"X": places, "feature": np.array([f"x{j + 1}" for j in range(count)], dtype=str)}
