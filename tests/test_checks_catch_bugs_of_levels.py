@@ -76,7 +76,7 @@ level("conditional_candidate", "GapsClosed", log_marginal=gaps_closed)
 level("conditional_candidate", "OfFilter", posterior_given=of_filter)
 level("conditional_candidate", "SquaresForSds", levels=squares_for_sds)
 level("marginalized_density", "InVariances", marginalized=marginal_in_variances)
-level("marginalized_density", "RowsWithoutNoise", rows_about=lambda m, p, levels: levels)
+level("marginalized_density", "RowsWithoutNoise", rows_about=lambda m, p, means: means)
 level(
     "marginalized_density",
     "OwnRowIncluded",

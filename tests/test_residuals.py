@@ -304,7 +304,7 @@ OF_COLUMNS = ("normal_inverse_wishart", "gaussian_mixture", "ppca", "bayesian_pc
 REFUSED += ("bayesian_pca", "multinomial_mixture", "hmm_categorical", "hmm_gaussian", "hmm_poisson")
 REFUSED += ("softmax_regression", "naive_bayes", "gaussian_discriminant", "latent_class", "naive_bayes_text")
 REFUSED += ("tree_network",)
-REFUSED += ("dawid_skene", "local_level")
+REFUSED += ("dawid_skene", "local_level", "structural_series")
 
 
 LONG = ("robust_", "hmm_", "gaussian_process")

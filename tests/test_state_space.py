@@ -180,7 +180,7 @@ def test_expected_squares_are_those_of_draws(data):
     x = levels.smoothed().rvs((50_000,), np.random.default_rng(4))[:, 0]
     inside, seen = SEQUENCE[1:] == SEQUENCE[:-1], ~np.isnan(data["y"])
     sums = [np.square(np.diff(x)[:, inside]).sum(axis=1), np.square(x - data["y"])[:, seen].sum(axis=1)]
-    for each, expected in zip(sums, levels.squares(), strict=True):
+    for each, expected in zip(sums, levels.sums_of_squares(), strict=True):
         assert abs(each.mean() - expected[0]) < 5 * each.std() / np.sqrt(50_000)
 
 

@@ -161,7 +161,9 @@ def decode(
         rows, with the Monte Carlo error ``mcse`` of the mean; ``filtered`` and ``sd_filtered`` given the rows so far;
         ``log_score``, the log density of the row given those before it, NaN of a missing one, with the parameters that
         all rows of the fit gave, whose sum is in ``attrs``; where rows are missing ``filled``, ``filled_q025`` and
-        ``filled_q975``, the rows with predictions and 95% intervals in the gaps; and drawn paths.
+        ``filled_q975``, the rows with predictions and 95% intervals in the gaps; and drawn paths. Where rows are a sum
+        of several components there are ``slope``, ``sd_slope``, ``slope_q025`` and ``slope_q975``, the same of
+        ``season``, and of ``signal``, the mean of the row.
 
     Raises
     ------
@@ -214,10 +216,10 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
         probability of each, and of numbers their ``mean`` and ``sd``, which has in it what is not known of states and
         parameters. ``mcse_state[k]``, ``mcse_p[v]``, ``mcse_mean`` and ``mcse_sd`` are Monte Carlo standard errors (NaN
         of a point estimate). Where the state is a number there are ``level`` and ``sd_level`` in the place of
-        probabilities, and the quantiles of the rows. A mean, an sd or an error is NaN where the tails of the draws are
-        too heavy for it: the column ``withheld`` and ``attrs["withheld"]`` say which. Where draws do not agree what the
-        states are, their probabilities are NaN, and ``attrs["states_withheld"]`` says why: those of the observations do
-        not depend on labels.
+        probabilities, the same of other components, and the quantiles of the rows. A mean, an sd or an error is NaN
+        where the tails of the draws are too heavy for it: the column ``withheld`` and ``attrs["withheld"]`` say which.
+        Where draws do not agree what the states are, their probabilities are NaN, and ``attrs["states_withheld"]`` says
+        why: those of the observations do not depend on labels.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +32,10 @@ OF_QUANTILES, LEAST_DRAWS = 2**20, 400
 """The same for quantiles, and how many draws are taken at least: those of a mixture need few."""
 
 
+FEW = 1e-12
+"""Mass of a point relative to the heaviest below which it is left out where points are costly."""
+
+
 @dataclass(frozen=True, eq=False)
 class LevelsOfFit:
     """Rows of which a fit says the levels, and draws or points of its parameters, (chain, draw, ...)."""
@@ -48,6 +52,8 @@ class LevelsOfFit:
         model = fit.model
         assert isinstance(model, LevelsInTime)
         average, params = averaging(fit)
+        if average.mass is not None and average.halved is not None and len(model.parts) > 1:
+            average, params = _of_half(average, params)
         numbers = next(iter(params.values()))[..., None].shape[:2]
         rows = len(data["y"])
         step = max(1, numbers[0] * numbers[1] * rows // MOST) if average.mass is None else 1
@@ -73,6 +79,9 @@ class LevelsOfFit:
         mass, halved = self.average.mass, self.average.halved
         if mass is not None and halved is not None:
             few = halved > NOTHING
+            if few.all():
+                all_points = Averaged(law(self.points()), mass, halved)
+                return Mixed(all_points, all_points, None)
             coarse = Averaged(law(self.points(few)), halved[few] / halved[few].sum())
             return Mixed(Averaged(law(self.points()), mass, halved), coarse, None)
         at = law(self.points())
@@ -88,6 +97,17 @@ class LevelsOfFit:
         inputs = self.model.inputs
         assert isinstance(inputs, Series)
         return self.average.log_means(log_p, ~inputs.masked(self.data))[0]
+
+
+def _of_half(average: Average, params: Mapping[str, np.ndarray]) -> tuple[Average, dict[str, np.ndarray]]:
+    """Take the points of the half of a grid alone, where each takes the smoother of several parts a while.
+
+    The checks of the quadrature are of what halving it changes.
+    """
+    assert average.halved is not None
+    some = average.halved > FEW * np.max(average.halved)
+    mass = average.halved[some] / average.halved[some].sum()
+    return replace(average, mass=mass, halved=mass), {name: values[:, some] for name, values in params.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,17 +134,23 @@ class Mixed:
 def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
     """Return the level of each row: `bz.decode` of a fit whose hidden state is a number."""
     of = LevelsOfFit.of(fit, data)
-    smoothed = of.mixture(lambda params: of.model.smoothed(params, data))
+    smoothed = of.mixture(lambda params: of.model.smoothed_parts(params, data))
     filtered = of.mixture(lambda params: of.model.filtered(params, data)).moments(np.inf)
-    level, quantiles = smoothed.moments(np.inf), smoothed.quantiles()
-    columns = sequences(data) | {"level": level.mean, "sd": level.sd, **quantiles, "mcse": level.mcse_mean}
-    columns |= {"filtered": filtered.mean, "sd_filtered": filtered.sd, "log_score": of.log_scores()}
+    known, every, rows = smoothed.moments(np.inf), smoothed.quantiles(), len(data["y"])
+    quantiles = {name: values[:rows] for name, values in every.items()}
+    columns = sequences(data) | {"level": known.mean[:rows], "sd": known.sd[:rows], **quantiles}
+    columns |= {"mcse": known.mcse_mean[:rows], "filtered": filtered.mean, "sd_filtered": filtered.sd}
+    columns |= {"log_score": of.log_scores()}
+    for i, part in enumerate(of.model.parts[1:], start=1):
+        own = slice(i * rows, (i + 1) * rows)
+        columns |= {part: known.mean[own], f"sd_{part}": known.sd[own]}
+        columns |= {f"{part}_{name}": values[own] for name, values in every.items() if name != "median"}
     columns |= _filled(of)
     rng, p = stream(seed, of.model.name, fields_of(of.model), data.digest, "paths"), of.average.mass
     for i, at in enumerate(rng.choice(of.shape[0] * of.shape[1], paths, p=None if p is None else p / p.sum()), start=1):
         columns[f"path[{i}]"] = of.model.sampled_path(of.points(at), data, rng)
     about = {"log_score": float(np.nansum(columns["log_score"]))}
-    return with_reasons(frame_of(columns, "row", about), level.withheld)
+    return with_reasons(frame_of(columns, "row", about), known.withheld[:rows])
 
 
 def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
@@ -134,7 +160,12 @@ def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
     missing, y = inputs.masked(of.data), of.data[inputs.name]
     if not missing.any():
         return {}
-    rows = of.mixture(lambda params: of.model.rows_about(params, of.model.smoothed(params, of.data)))
+    model = of.model
+
+    def law(params: Values) -> RowLaw:
+        return model.rows_about(params, model.part(model.smoothed_parts(params, of.data), model.parts[-1]))
+
+    rows = of.mixture(law)
     parts = {
         "filled": rows.moments(np.inf).mean,
         **{f"filled_{k}": v for k, v in rows.quantiles().items() if k != "median"},
@@ -145,9 +176,12 @@ def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
 def forecasted(fit: Fit, data: Data, steps: int) -> pd.DataFrame:
     """Return levels and rows after the last of each sequence: `bz.forecast` of such a fit."""
     of = LevelsOfFit.of(fit, data)
-    level = of.mixture(lambda params: of.model.levels_ahead(params, data, steps)).moments(np.inf)
+    parts = of.mixture(lambda params: of.model.parts_ahead(params, data, steps)).moments(np.inf)
     rows = of.mixture(lambda params: of.model.rows_ahead(params, data, steps))
     known = rows.moments(fit.model.moments_below(data) if fit.kind != "point estimate" else np.inf)
-    columns = sequences(data, steps) | {"level": level.mean, "sd_level": level.sd}
+    columns, size = sequences(data, steps), len(parts.mean) // len(of.model.parts)
+    for i, part in enumerate(name for name in of.model.parts if name != "signal"):  # which is the mean of the rows
+        own = slice(i * size, (i + 1) * size)
+        columns |= {part: parts.mean[own], f"sd_{part}": parts.sd[own]}
     frame = frame_of(columns | moment_columns(known, rows.quantiles()), "step", {}, steps)
     return with_reasons(frame, known.withheld)

@@ -45,6 +45,8 @@ class Integrand(ABC):
     high: np.ndarray
     finer: int = 1
     """How many times as many points as `INTERVALS` it may need, where it has corners."""
+    begin: int = 0
+    """Intervals of each axis to begin with, where these are others than those of `INTERVALS`."""
 
     @abstractmethod
     def log_density(self, points: np.ndarray) -> np.ndarray:
@@ -227,7 +229,8 @@ def refined(integrand: Integrand, is_fine: Callable[[Grid], bool], times: int = 
     The first grid has ``times`` the `INTERVALS`; for a density that is 0 everywhere it is returned.
     """
     peaks = integrand.peaks()
-    intervals, most = times * INTERVALS[len(integrand.low)][0], integrand.finer * INTERVALS[len(integrand.low)][1]
+    begin, most = INTERVALS[len(integrand.low)]
+    intervals, most = times * (integrand.begin or begin), integrand.finer * most
     while True:
         axes = zip(integrand.low, integrand.high, peaks, strict=True)
         rules = [Rule.between(low, high, *at, intervals) for low, high, at in axes]

@@ -56,6 +56,11 @@ class Conditional(Model, family=True):
     most_integrated: ClassVar[float] = math.inf
     """Rows up to which the outer parameters are integrated over, where a point takes more time the more there are."""
 
+    @property
+    def first_intervals(self) -> int:
+        """Intervals of each outer parameter that a quadrature begins with, which are doubled; 0: as all models."""
+        return 0
+
     complements: ClassVar[Mapping[str, str]] = {}
     """For outer parameters between two ends: the name under which the steps and `derived` may also be given the
     distance to the upper end, which is known where the parameter itself rounds to it."""

@@ -125,9 +125,9 @@ def covariance(default: object, label: str, *, axes: tuple[str, ...], units: int
     return _declared(default, Hyperparameter(label, axes=axes, matrix=True, multiple=multiple, units=units))
 
 
-def whole(default: int, label: str) -> Any:
+def whole(default: int, label: str, *, kw_only: bool = False) -> Any:
     """Declare a field that must be a whole number >= 1."""
-    return _declared(default, Hyperparameter(label, whole=True))
+    return _declared(default, Hyperparameter(label, whole=True), kw_only)
 
 
 def known(*, units: int = 0, location: bool = False) -> Any:

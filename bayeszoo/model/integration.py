@@ -48,6 +48,8 @@ FINER_AT_CORNERS, CORNERS = 4, 100
 few: their errors do not cancel, and may seem eight times smaller than they are."""
 TIMES_FINER = {1: 32, 2: 8}
 """How many times as many intervals of each axis as `refined` begins with the finer grid has, by the axes."""
+LEAST_KEPT = 1000
+"""Points at which a density is kept: the same ones are looked at for each moment."""
 NEGLIGIBLE = 1e-20
 """Probability of a point of the grid below which it is left out of averages over the posterior."""
 LEAST_FALL = 1.0
@@ -86,7 +88,8 @@ class OuterIntegrand(Integrand):
         if (rows := model.inputs.size(data)) > model.most_integrated:
             many = f"{rows:,} rows, and it is of at most {model.most_integrated:,}"
             raise NumericalError(f"{model.name}: the quadrature is of {many}; nuts, map and mle take more", "too_large")
-        self.names = at.labels
+        self.names, self.begin = at.labels, model.first_intervals
+        self._last = np.empty(0), np.empty(0)
         start, reach = at.about(model.outer_guess(data))
         reach = 64 * reach
         limits = np.array([scale.limits() for scale in at.scales]).T
@@ -152,9 +155,14 @@ class OuterIntegrand(Integrand):
             return ~np.any(far[:, 0] - far[:, 1] < LEAST_FALL, axis=0)
 
     def log_density(self, points: np.ndarray) -> np.ndarray:
-        """Return the log density in the coordinates at points (P, D)."""
-        rows = self._model.inputs.size(self._data)
-        return np.concatenate([self._of_few(points[some]) for some in blocks(len(points), rows)])
+        """Return the log density in the coordinates at points (P, D); at the last ones it is known."""
+        if not np.array_equal(points, self._last[0]):
+            rows = self._model.inputs.size(self._data)
+            heights = np.concatenate([self._of_few(points[some]) for some in blocks(len(points), rows)])
+            if len(points) < LEAST_KEPT:
+                return heights
+            self._last = points, heights
+        return self._last[1]
 
     def _of_few(self, points: np.ndarray) -> np.ndarray:
         quantities = self.quantities(points)

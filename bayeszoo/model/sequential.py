@@ -8,6 +8,7 @@ import numpy as np
 
 from bayeszoo.data.inputs import Series
 from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model, Values
 from bayeszoo.model.observable import Latent
@@ -121,13 +122,34 @@ class LevelsInTime(Sequential, family=True):
     def levels_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
         """Return the distribution of the levels after each sequence, (..., sequences * steps), steps side by side."""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is known of each row by name: first the level, and last its mean where that is another, the signal."""
+        return ("level",)
+
+    def smoothed_parts(self, params: Values, data: Values) -> RowLaw:
+        """Return the distribution of each part given all rows, (..., parts * T), the rows of a part side by side."""
+        return self.smoothed(params, data)
+
+    def parts_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+        """Return the distribution of each part after each sequence, (..., parts * sequences * steps)."""
+        return self.levels_ahead(params, data, steps)
+
+    def part(self, law: RowLaw, name: str) -> RowLaw:
+        """Return the distribution of one part of all, (..., rows)."""
+        if len(self.parts) == 1:
+            return law
+        assert isinstance(law, Frozen)
+        size = np.shape(law.mean())[-1] // len(self.parts)
+        return law.entries(size * self.parts.index(name) + np.arange(size))
+
     @abstractmethod
-    def rows_about(self, params: Values, levels: RowLaw) -> RowLaw:
-        """Return the distribution of rows by that of their levels, (..., rows)."""
+    def rows_about(self, params: Values, means: RowLaw) -> RowLaw:
+        """Return the distribution of rows by that of their means, (..., rows)."""
 
     def rows_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
-        """Return the law of the rows after each sequence, about their levels."""
-        return self.rows_about(params, self.levels_ahead(params, data, steps))
+        """Return the law of the rows after each sequence, about their means."""
+        return self.rows_about(params, self.part(self.parts_ahead(params, data, steps), self.parts[-1]))
 
     def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
         """Refuse to decode without a fit: the parameters are unknown."""

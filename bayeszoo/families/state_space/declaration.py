@@ -1,14 +1,17 @@
-"""A level that moves in time, declared in PyMC, and the density of rows with the level integrated out."""
+"""Levels that move in time, declared in PyMC, and the density of rows with what moves integrated out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayeszoo.likelihoods.ops.kalman import level_log_likelihood
+from bayeszoo.data.inputs import starts as starts_of
+from bayeszoo.families.state_space.structure import SDS, Structure
+from bayeszoo.likelihoods.ops.kalman import level_log_likelihood, structural_log_likelihood
 
 
 def walk(name: str, q: object, m0: float, s0: float, opens: np.ndarray, dims: str) -> Any:
@@ -32,7 +35,28 @@ def _walked(q: Any, m0: Any, s0: Any, opens: Any, rng: Any = None, size: Any = N
 
 def marginal(q: object, r: object, y: np.ndarray, m0: float, s0: float, starts: np.ndarray) -> Any:
     """Return the log density of the rows, NaN where missing, given both standard deviations."""
-    missing = np.isnan(y)
-    deviations = pm.Data("deviations", np.where(missing, 0.0, y - m0))  # which takes no NaN
-    y = pt.switch(pm.Data("missing", missing.astype(np.float64)), np.float64(np.nan), deviations)
-    return level_log_likelihood(q, r, y, pm.Data("variance_0", np.float64(s0) ** 2), pm.Data("starts", starts))
+    rows = _with_gaps(y - m0)
+    return level_log_likelihood(q, r, rows, pm.Data("variance_0", np.float64(s0) ** 2), pm.Data("starts", starts))
+
+
+def _with_gaps(deviations: np.ndarray) -> Any:
+    """Declare numbers of which some are NaN, which `pymc.Data` does not take."""
+    missing = np.isnan(deviations)
+    known = pm.Data("deviations", np.where(missing, 0.0, deviations))
+    return pt.switch(pm.Data("missing", missing.astype(np.float64)), np.float64(np.nan), known)
+
+
+def structural(outer: Mapping[str, Any], data: Mapping[str, np.ndarray], m0: float, structure: Structure) -> Any:
+    """Return the log density of the rows given standard deviations by name, of which there need not be all."""
+    q, r = pt.stack([outer.get(name, np.float64(0.0)) for name in SDS][:-1]), outer.get("r", np.float64(0.0))
+    first, spread = structure.factors
+    X = data.get("X", np.empty((len(data["y"]), 0)))
+    constants = {"X": X, "first": first, "spread": spread, "starts": starts_of(data["sequence"])}
+    declared = [pm.Data(name, values) for name, values in {**constants, "sizes": structure.sizes}.items()]
+    return structural_log_likelihood(q, r, _with_gaps(data["y"] - m0), *declared)
+
+
+def covariance(outer: Mapping[str, Any], terms: Mapping[str, np.ndarray]) -> Any:
+    """Return the covariance matrix of rows: constant terms, and variances times those of what varies."""
+    moving = (pt.square(sd) * pm.Data(f"of_{name}", terms[name]) for name, sd in outer.items())
+    return pm.Data("of_first", terms[""]) + sum(moving)

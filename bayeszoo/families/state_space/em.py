@@ -6,16 +6,14 @@ Shumway and Stoffer 1982.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy
 
 from bayeszoo.distributions.priors import HalfNormal, Prior
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.state_space.levels import Levels
 
 NEAR = 0.01
 """Share of the sd of the rows below which a step of the level is compared with none: EM comes near 0, never there."""
@@ -23,22 +21,28 @@ WIDE = 30.0
 """How many nats from its maximum likelihood a standard deviation is looked for, under a prior without a closed form."""
 
 
-class Squares(NamedTuple):
-    """How many steps of levels and rows there are, by the name of their sd, and expected sums of their squares.
+class Moving(Protocol):
+    """Rows about what moves in time, at one point of the standard deviations."""
 
-    ``levels`` are those at the point of the E-step.
+    def squares(self) -> tuple[Mapping[str, int], Mapping[str, float]]:
+        """Return how many steps and rows there are, by the name of their sd, and expected sums of their squares."""
+
+    def at(self, params: Mapping[str, Any]) -> Self:
+        """Return the same rows at another point."""
+
+    def log_marginal(self) -> np.ndarray:
+        """Return the log density of all rows."""
+
+
+class Squares(NamedTuple):
+    """How many steps and rows there are, by the name of their sd, and expected sums of their squares.
+
+    ``moving`` are the rows at the point of the E-step.
     """
 
     counts: Mapping[str, int]
     totals: Mapping[str, float]
-    levels: Levels
-
-
-def squares(levels: Levels) -> Squares:
-    """Return the expected squares at one point."""
-    steps, rows = levels.squares()
-    counts = {"q": int(np.sum(~levels.opens)), "r": int(np.sum(~np.isnan(levels.y)))}
-    return Squares(counts, {"q": float(steps), "r": float(rows)}, levels)
+    moving: Moving
 
 
 def best(stats: Squares, name: str, prior: Prior | None) -> float:
@@ -65,17 +69,23 @@ def best(stats: Squares, name: str, prior: Prior | None) -> float:
 
 
 def or_still(
-    stats: Squares, sds: dict[str, float], log_prior: Callable[[Mapping[str, object]], object]
+    stats: Squares,
+    sds: dict[str, float],
+    log_prior: Callable[[Mapping[str, object]], Any],
+    may_be_still: Sequence[str] = ("q",),
+    near: float = NEAR,
 ) -> dict[str, float]:
-    """Return standard deviations, or where q is small those with q = 0, if the density of the rows is as high there.
+    """Return standard deviations, or where one is small those with 0, if the density of the rows is as high there.
 
     A mode on the edge is a mode, which EM comes ever nearer to.
     """
-    if not sds["q"] < NEAR * sds["r"]:
-        return sds
 
-    def height(q: float) -> float:
-        at = {"q": np.asarray(q), "r": np.asarray(sds["r"])}
-        return float(replace(stats.levels, q=at["q"], r=at["r"]).log_marginal() + log_prior(at))
+    def height(at: Mapping[str, float]) -> float:
+        point = {name: np.asarray(value) for name, value in at.items()}
+        return float(stats.moving.at(point).log_marginal() + log_prior(point))
 
-    return {**sds, "q": 0.0} if height(0.0) >= height(sds["q"]) else sds
+    for name in may_be_still:
+        others = max(value for other, value in sds.items() if other != name) if len(sds) > 1 else 0.0
+        if sds[name] < near * others and height({**sds, name: 0.0}) >= height(sds):
+            sds = {**sds, name: 0.0}
+    return sds

@@ -6,7 +6,7 @@ Leading axes of the parameters are points, or draws; arrays are of shape (..., T
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -137,7 +137,17 @@ class Levels:
         pull, precision = (self._shaped(values[:, places]) for values in (pull, precision))
         return given_all_others(y, pull, np.where(np.isnan(y), 0.0, precision))
 
-    def squares(self) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, params: Mapping[str, Any]) -> Levels:
+        """Return the same rows at another point."""
+        return replace(self, q=np.asarray(params["q"]), r=np.asarray(params["r"]))
+
+    def squares(self) -> tuple[dict[str, int], dict[str, float]]:
+        """Return how many steps and rows there are, and expected sums of their squares, by their sd, at one point."""
+        steps, about = self.sums_of_squares()
+        counts = {"q": int(np.sum(~self.opens)), "r": int(np.sum(~np.isnan(self.y)))}
+        return counts, {"q": float(steps), "r": float(about)}
+
+    def sums_of_squares(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the expected sums of squared steps of the level, and of squared deviations of rows from it, (...)."""
         chain, seen = self.smoothed(), ~np.isnan(self.y)
         variance, inside = np.square(chain.sd), ~self.opens[1:]

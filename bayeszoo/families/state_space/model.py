@@ -16,7 +16,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE, Scale
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.state_space.em import Squares, best, or_still, squares
+from bayeszoo.families.state_space.em import NEAR, Squares, best, or_still
 from bayeszoo.families.state_space.levels import Levels
 from bayeszoo.model.base import Axes, Values
 from bayeszoo.model.capabilities import EM, Conditional
@@ -32,10 +32,101 @@ TINY, LEAST_LOG = 1e-100, -1000.0
 """A standard deviation so small, and a log density so low, that a prior with more there does not keep it from 0."""
 
 
-class MovingLevel(LevelsInTime, Conditional, EM, family=True):
-    """Given the standard deviations q of the level's steps and r of rows about it, levels and rows are Gaussian."""
+class MovingSeries(LevelsInTime, Conditional, EM, family=True):
+    """Given a few standard deviations, of what moves and of rows, what moves and rows are Gaussian."""
 
     inputs = RealSeries("y")
+
+    near: ClassVar[float] = NEAR
+    """Share of the largest other standard deviation below which one is compared with 0."""
+
+    @abstractmethod
+    def levels(self, params: Values, data: Values) -> Any:
+        """Return what the rows say of what moves at standard deviations: `Levels`, or `Components`."""
+
+    @abstractmethod
+    def require_spread(self, data: Values) -> None:
+        """Refuse rows from which nothing differs where priors allow that nothing varies: the density has no bound."""
+
+    @property
+    def may_be_still(self) -> tuple[str, ...]:
+        """The standard deviations that may be 0 at a mode."""
+        return ("q",)
+
+    def coords(self, data: Values) -> dict[str, Any]:
+        """Return the numbers of the rows."""
+        return {**super().coords(data), TIME: np.arange(1, len(data["y"]) + 1)}
+
+    def sizes(self, data: Values) -> dict[str, int]:
+        """Return the number of rows."""
+        return {**super().sizes(data), TIME: len(data["y"])}
+
+    def log_marginal(self, outer: Values, data: Values) -> Any:
+        """Return the log density of the rows given the standard deviations, what moves integrated out."""
+        return self.levels(outer, data).log_marginal()
+
+    def log_rows(self, params: Values, data: Values) -> np.ndarray:
+        """Return the log density of each row given those before."""
+        return np.asarray(self.levels(params, data).log_rows())
+
+    def rows_about(self, params: Values, means: RowLaw) -> RowLaw:
+        """Return the normal distribution of rows about their means: r^2 is added to the variances of these."""
+        noise = np.asarray(params.get("r", 0.0))[..., None]
+        law: RowLaw = frozen.norm(means.mean(), np.hypot(means.std(), noise))
+        return law
+
+    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+        """Return the distribution of rows at ``places``, each given all others (de Jong 1988)."""
+        law: RowLaw = self.levels(params, seen).given_others(places)
+        return law
+
+    # EM, of the standard deviations with what moves hidden
+
+    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+        """Return parameters to climb from: the guess, each off by a factor."""
+        scales, guess = {name: prior.scale for name, prior in self.outer_priors.items()}, self.outer_guess(data)
+        return {name: np.float64(scales[name].inside(v * np.exp(rng.normal()))) for name, (v, _) in guess.items()}
+
+    def e_step(self, params: Values, data: Values) -> Expectation:
+        """Return the expected squares of steps and of deviations of rows, and the log likelihood."""
+        moving = self._single(params, data)
+        counts, totals = moving.squares()
+        return Expectation(Squares(counts, totals, moving), float(moving.log_marginal()))
+
+    def _single(self, params: Values, data: Values) -> Any:
+        """Return what the rows say at one point, of many that follow each other."""
+        return self.levels(params, data)
+
+    def m_step(self, stats: Squares, flat: bool = False) -> dict[str, Any]:
+        """Return the most probable standard deviations given the squares, or with ``flat`` their maximum likelihood."""
+        priors: Any = dict.fromkeys(self.outer) if flat else self.outer_priors
+        sds = {name: best(stats, name, prior) for name, prior in priors.items()}
+        return or_still(stats, sds, (lambda at: 0.0) if flat else self.log_outer_prior, self.may_be_still, self.near)
+
+    def log_prior(self, params: Values, data: Values) -> Any:
+        """Return the log density of the standard deviations."""
+        return self.log_outer_prior({name: params[name] for name in self.outer})
+
+    def free_parameters(self, stats: Any) -> int:
+        """Count the standard deviations."""
+        return len(self.outer)
+
+    def coordinates(self, data: Values) -> Coordinates:
+        """Return the logs of the standard deviations, in units of their guesses."""
+        unit = np.array([value for value, _ in self.outer_guess(data).values()])
+
+        def to_vector(params: Values) -> np.ndarray:
+            return np.log(np.maximum([params[name] for name in self.outer], LEAST) / unit)
+
+        def from_vector(x: np.ndarray) -> dict[str, Any]:
+            return dict(zip(self.outer, unit * np.exp(x), strict=True))
+
+        return Coordinates(to_vector, from_vector)
+
+
+class MovingLevel(MovingSeries, family=True):
+    """Given the standard deviations q of the level's steps and r of rows about it, levels and rows are Gaussian."""
+
     dims: ClassVar[Axes] = {"level": (TIME,)}
     outer: ClassVar[Mapping[str, Scale]] = {"q": POSITIVE, "r": POSITIVE}
     nonnegative = ("q", "r")
@@ -43,14 +134,6 @@ class MovingLevel(LevelsInTime, Conditional, EM, family=True):
     @abstractmethod
     def levels(self, params: Values, data: Values) -> Levels:
         """Return what the rows say of their levels at parameters q and r."""
-
-    def coords(self, data: Values) -> dict[str, Any]:
-        """Return the numbers of the rows."""
-        return {**super().coords(data), TIME: np.arange(1, len(data["y"]) + 1)}
-
-    def sizes(self, data: Values) -> dict[str, int]:
-        """Return the number of rows: each has a level."""
-        return {**super().sizes(data), TIME: len(data["y"])}
 
     def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
         """Guess both variances by the moments of steps of the rows; where there is none by the sds of the priors.
@@ -76,17 +159,9 @@ class MovingLevel(LevelsInTime, Conditional, EM, family=True):
             why = f"all {len(y)} numbers are equal, so that the density has no bound as q and r go to 0"
             raise NumericalError(f"{self.name}: {why}; other priors, as r=InvGamma(2, 1), keep r from 0", "no_spread")
 
-    def log_marginal(self, outer: Values, data: Values) -> Any:
-        """Return the log density of the rows given q and r, levels integrated out."""
-        return self.levels(outer, data).log_marginal()
-
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return the levels given all rows: Gaussian, each depending on the next."""
         return Posterior.gaussian("level", self.levels(outer, data).smoothed())
-
-    def log_rows(self, params: Values, data: Values) -> np.ndarray:
-        """Return the log density of each row given those before."""
-        return self.levels(params, data).log_rows()
 
     def smoothed(self, params: Values, data: Values) -> RowLaw:
         """Return the distribution of each level given all rows."""
@@ -104,57 +179,13 @@ class MovingLevel(LevelsInTime, Conditional, EM, family=True):
         law: RowLaw = self.levels(params, data).ahead(steps)
         return law
 
-    def rows_about(self, params: Values, levels: RowLaw) -> RowLaw:
-        """Return the normal distribution of rows about levels: r^2 is added to their variances."""
-        law: RowLaw = frozen.norm(levels.mean(), np.hypot(levels.std(), np.asarray(params["r"])[..., None]))
-        return law
-
     def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
         """Draw the levels given all rows at one point, from the last row backwards."""
         return self.levels(params, data).smoothed().rvs((), rng)
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
-        """Return the distribution of rows at ``places``, each given all others (de Jong 1988)."""
-        law: RowLaw = self.levels(params, seen).given_others(places)
-        return law
-
-    # EM, of q and r with the levels hidden
-
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters to climb from: the guess, each off by a factor."""
-        scales, guess = {name: prior.scale for name, prior in self.outer_priors.items()}, self.outer_guess(data)
-        return {name: np.float64(scales[name].inside(v * np.exp(rng.normal()))) for name, (v, _) in guess.items()}
-
-    def e_step(self, params: Values, data: Values) -> Expectation:
-        """Return the expected squares of steps and of deviations of rows, and the log likelihood."""
-        levels = replace(self.levels(params, data), one_by_one=True)
-        return Expectation(squares(levels), float(levels.log_marginal()))
-
-    def m_step(self, stats: Squares, flat: bool = False) -> dict[str, Any]:
-        """Return the most probable q and r given the squares, or with ``flat`` their maximum likelihood."""
-        priors: Any = dict.fromkeys(self.outer) if flat else self.outer_priors
-        sds = {name: best(stats, name, prior) for name, prior in priors.items()}
-        return or_still(stats, sds, (lambda at: 0.0) if flat else self.log_outer_prior)
-
-    def log_prior(self, params: Values, data: Values) -> Any:
-        """Return the log density of q and r."""
-        return self.log_outer_prior({name: params[name] for name in self.outer})
-
-    def free_parameters(self, stats: Any) -> int:
-        """Count q and r."""
-        return len(self.outer)
-
-    def coordinates(self, data: Values) -> Coordinates:
-        """Return the logs of q and r, in units of their guesses."""
-        unit = np.array([value for value, _ in self.outer_guess(data).values()])
-
-        def to_vector(params: Values) -> np.ndarray:
-            return np.log(np.maximum([params[name] for name in self.outer], LEAST) / unit)
-
-        def from_vector(x: np.ndarray) -> dict[str, Any]:
-            return dict(zip(self.outer, unit * np.exp(x), strict=True))
-
-        return Coordinates(to_vector, from_vector)
+    def _single(self, params: Values, data: Values) -> Levels:
+        """Return what the rows say at one point; of many that follow each other compiled loops are faster."""
+        return replace(self.levels(params, data), one_by_one=True)
 
 
 def steps_of(data: Values) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Log likelihood of a level that moves in time as a PyTensor operation, which computes its gradient as well."""
+"""Log likelihoods of levels that move in time as PyTensor operations, which compute their gradients as well."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from bayeszoo.likelihoods.loops import hmm as hmm_loops
-from bayeszoo.likelihoods.loops import kalman
+from bayeszoo.likelihoods.loops import kalman, structural
 from bayeszoo.likelihoods.loops.hmm import opens
 from bayeszoo.likelihoods.loops.kalman import derivatives
 from bayeszoo.likelihoods.ops.operation import LogDensity
@@ -45,3 +45,41 @@ def level_log_likelihood(q: Any, r: Any, y: Any, first: Any, starts: Any) -> Any
         Index of the first row of each sequence: 0, and then increasing.
     """
     return LevelLikelihood()(*map(pt.as_tensor_variable, (q, r, y, first, starts)))[0]
+
+
+def _structural_by_loops(q: Any, r: Any, y: Any, X: Any, first: Any, spread: Any, starts: Any, sizes: Any) -> Any:
+    """Return the value and its derivatives in the standard deviations, as arrays."""
+    noise, marks = r.item(), opens(starts, len(y))
+    value, of_q2, of_r2 = structural.derivatives(y, X, marks, sizes, first, spread, q * q, noise * noise)
+    return np.asarray(value), 2.0 * q * of_q2, np.asarray(2.0 * noise * of_r2)
+
+
+class StructuralLikelihood(LogDensity):
+    """Standard deviations of steps (3,) and of rows, and a series with its first state, to a log likelihood."""
+
+    parameters = (1, 0)
+    data = ((1, "float64"), (2, "float64"), (2, "float64"), (1, "float64"), (1, "int64"), (1, "int64"))
+    sources = (structural, hmm_loops)
+    loops = staticmethod(_structural_by_loops)
+
+
+def structural_log_likelihood(q: Any, r: Any, y: Any, X: Any, first: Any, spread: Any, starts: Any, sizes: Any) -> Any:
+    """Return the log density of rows about a level, slope, season and features, all integrated out, as a scalar.
+
+    Parameters
+    ----------
+    q : variable of shape (3,)
+        Standard deviations of the steps of level, slope and season, 0 of one that there is not.
+    r : scalar variable
+        Standard deviation of rows.
+    y, X : variables of shape (T,), (T, p)
+        Rows less the prior mean of the first level, NaN missing; and features.
+    first, spread : variables of shape (d, d), (d,)
+        Unit upper triangular U and D of the covariance matrix U diag(D) U' of the first state and the weights.
+    starts : variable of shape (number of sequences,)
+        Index of the first row of each sequence: 0, and then increasing.
+    sizes : variable of shape (4,)
+        As of `bayeszoo.likelihoods.loops.structural`.
+    """
+    inputs = (q, r, y, X, first, spread, starts, sizes)
+    return StructuralLikelihood()(*map(pt.as_tensor_variable, inputs))[0]

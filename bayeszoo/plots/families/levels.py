@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 12
 """Rows that are forecast at the most where their number is not said: else a tenth of the series."""
+OTHERS = ("slope", "season", "features")
+"""Components of rows but the level, each of which has a panel."""
 _DARK, _PALE, _NEXT = "#1f4e79", "#9dbbd8", "#b5651d"
 
 
@@ -44,7 +46,7 @@ def plot_levels(
     -------
     matplotlib.figure.Figure
         Missing rows have the 95% interval of their predictions; so has each row to come. Dotted lines are where a
-        sequence starts.
+        sequence starts. Other components, as slope and season, have a panel each.
 
     Raises
     ------
@@ -54,12 +56,15 @@ def plot_levels(
     frame = decode(tree, new_data, **options)
     fit = Fit(tree)
     data = fit.data if new_data is None else read(fit.model, new_data, new=True, like=fit.like, **options)
-    figure, (axes,) = panels(1, 10, 3.6)
+    others = [part for part in OTHERS if part in frame]
+    figure, (axes, *below) = panels(1 + len(others), 10, 3.6 if not others else 2.6, 1)
     rows, first = frame.index.to_numpy(), starts(data["sequence"])
     for begin, end in zip(first, np.append(first[1:], len(rows)), strict=True):
         _draw_level(axes, frame.iloc[begin:end], rows[begin:end])
-        if begin:
-            axes.axvline(begin + 0.5, color="0.4", lw=0.8, ls=":")
+        for part, own in zip(others, below, strict=True):
+            _draw_part(own, part, frame.iloc[begin:end], rows[begin:end])
+        for each in (axes, *below) if begin else ():
+            each.axvline(begin + 0.5, color="0.4", lw=0.8, ls=":")
     _draw_rows(axes, frame, data)
     if truth is not None:
         axes.plot(rows, np.asarray(truth), color="0.2", lw=1, ls="--", label="true level")
@@ -70,8 +75,10 @@ def plot_levels(
         last += len(table)
     axes.set(xlim=(0.5, last + 0.5))
     axes.set_ylabel(short(data.columns.get("y", "y")), parse_math=False)
-    axes.tick_params(labelsize="small")
-    name_rows(axes, data)
+    for each in (axes, *below):
+        each.tick_params(labelsize="small")
+        each.set_xlim(0.5, last + 0.5)
+        name_rows(each, data)
     handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
     axes.legend(
         handles.values(), handles, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False
@@ -83,6 +90,12 @@ def plot_levels(
 def _draw_level(axes: Axes, frame: pd.DataFrame, rows: np.ndarray) -> None:
     axes.fill_between(rows, frame["q025"], frame["q975"], color=_PALE, lw=0, alpha=0.6, label="level, 95%")
     axes.plot(rows, frame["level"], color=_DARK, lw=1.5, label="level, mean")
+
+
+def _draw_part(axes: Axes, part: str, frame: pd.DataFrame, rows: np.ndarray) -> None:
+    axes.fill_between(rows, frame[f"{part}_q025"], frame[f"{part}_q975"], color=_PALE, lw=0, alpha=0.6)
+    axes.plot(rows, frame[part], color=_DARK, lw=1)
+    axes.set_ylabel(part)
 
 
 def _draw_rows(axes: Axes, frame: pd.DataFrame, data: Data) -> None:

@@ -1,0 +1,195 @@
+"""Rows about a level, a slope, seasons and features: what they say of these, of rows to come, and of each other.
+
+Leading axes of the parameters are points, or draws; arrays are of shape (..., T). Rows that are missing are NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import starts
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.gaussian import given_all_others
+from bayeszoo.families.state_space.structure import CODES, SDS, SIGNAL, Structure
+
+# numba takes its time, which those who ask nothing of a series need not wait for
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.structural", suppress_warning=True)
+parts_of = lazy_loader.load("bayeszoo.likelihoods.loops.structural_parts", suppress_warning=True)
+
+
+class Backward(NamedTuple):
+    """Log densities, their derivatives in variances, and of each row what it says given all others."""
+
+    height: np.ndarray
+    of_q2: np.ndarray
+    of_r2: np.ndarray
+    pull: np.ndarray
+    precision: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Rows y of features X, and standard deviations of the steps of parts (3, P) and of rows (P,); points have a shape.
+
+    ``sequence`` (T,) numbers the sequences; the first level of each has the mean m0.
+    """
+
+    q: np.ndarray
+    r: np.ndarray
+    shape: tuple[int, ...]
+    y: np.ndarray
+    X: np.ndarray
+    sequence: np.ndarray
+    m0: float
+    structure: Structure
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], data: Mapping[str, Any], m0: float, structure: Structure) -> Self:
+        """Take standard deviations by name, 0 where there is none, and the canonical arrays of a series."""
+        each = np.broadcast_arrays(*(np.asarray(params.get(name, 0.0), dtype=np.float64) for name in SDS))
+        flat = np.array([values.reshape(-1) for values in each])
+        X = np.ascontiguousarray(data.get("X", np.empty((len(data["y"]), 0))), dtype=np.float64)
+        return cls(flat[:-1], flat[-1], each[0].shape, data["y"], X, data["sequence"], float(m0), structure)
+
+    def at(self, params: Mapping[str, Any]) -> Components:
+        """Return the same rows at another point."""
+        return type(self).of(params, {"y": self.y, "X": self.X, "sequence": self.sequence}, self.m0, self.structure)
+
+    @property
+    def opens(self) -> np.ndarray:
+        """Marks of the first row of each sequence, (T,)."""
+        marks = np.zeros(len(self.y), dtype=bool)
+        marks[starts(self.sequence)] = True
+        return marks
+
+    @cached_property
+    def _inputs(self) -> tuple[Any, ...]:
+        """The arguments of all loops."""
+        deviations = np.ascontiguousarray(self.y - self.m0, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            squares = np.square(self.q), np.square(self.r)
+        return deviations, self.X, self.opens, self.structure.sizes, *self.structure.factors, *squares
+
+    @property
+    def _asked(self) -> np.ndarray:
+        return np.array([CODES[part] for part in self.structure.shown], dtype=np.int64)
+
+    def _empty(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        shape = len(self.r), len(self._asked), rows
+        return np.empty(shape), np.empty(shape)
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        return values.reshape((*self.shape, *values.shape[1:]))
+
+    def _law(self, mean: np.ndarray, variance: np.ndarray) -> Any:
+        """Return the distributions of parts (..., parts * rows), those of a part side by side."""
+        has_m0 = np.array([part in ("level", SIGNAL) for part in self.structure.shown])
+        mean = mean + np.where(has_m0, self.m0, 0.0)[:, None]
+        flat = (self._shaped(values.reshape(len(values), -1)) for values in (mean, np.sqrt(variance)))
+        return frozen.norm(*flat)
+
+    def log_marginal(self) -> np.ndarray:
+        """Return the log density of all rows, (...)."""
+        values = np.empty(len(self.r))
+        loops.log_likelihoods(*self._inputs, values)
+        return self._shaped(values)[()]
+
+    @cached_property
+    def _filtered(self) -> tuple[np.ndarray, ...]:
+        shape, moments = (len(self.r), len(self.y)), self._empty(len(self.y))
+        filled = *moments, np.empty(shape), np.empty(shape)
+        parts_of.filtered(*self._inputs, self._asked, *filled)
+        return filled
+
+    @cached_property
+    def backward(self) -> Backward:
+        """What the sums over later rows say."""
+        points, rows = len(self.r), len(self.y)
+        filled = Backward(
+            np.empty(points), np.empty((3, points)), np.empty(points), *(np.empty((points, rows)) for _ in range(2))
+        )
+        loops.backward(*self._inputs, *filled)
+        return filled
+
+    def slopes(self) -> dict[str, float]:
+        """Return the derivatives of the log density of all rows in each standard deviation at one point."""
+        value, of_q2, of_r2 = loops.derivatives(*self._inputs[:-2], self._inputs[-2][:, 0].copy(), self._inputs[-1][0])
+        if not np.isfinite(value):
+            return dict.fromkeys(SDS, 0.0)
+        own = 2 * np.append(self.q[:, 0], self.r) * np.append(of_q2, of_r2)
+        return dict(zip(SDS, own.tolist(), strict=True))
+
+    def log_rows(self) -> np.ndarray:
+        """Return the log density of each row given those before it, (..., T), 0 of a missing one."""
+        seen, (_, _, error, total) = ~np.isnan(self.y), self._filtered
+        terms = np.zeros(error.shape)
+        terms[:, seen] = frozen.norm(0.0, np.sqrt(total[:, seen])).logpdf(error[:, seen])
+        return self._shaped(terms)
+
+    def filtered(self) -> Any:
+        """Return the normal distribution of each part given the rows so far, (..., parts * T)."""
+        return self._law(*self._filtered[:2])
+
+    def smoothed(self) -> Any:
+        """Return the normal distribution of each part given all rows, (..., parts * T)."""
+        moments = self._empty(len(self.y))
+        parts_of.smoothed(*self._inputs, self._asked, *moments)
+        return self._law(*moments)
+
+    def path(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw the levels given all rows at one point, (T,)."""
+        z = rng.standard_normal((len(self.y), len(self.structure.factors[1])))
+        parts_of.drawn(*self._inputs, z)
+        return np.asarray(self.m0 + z[:, 0])
+
+    def ahead(self, steps: int, new: np.ndarray | None = None) -> Any:
+        """Return the normal distribution of each part after each sequence, (..., parts * sequences * steps).
+
+        ``new`` (steps, p) are the features of the rows to come.
+        """
+        sequences = np.unique(self.sequence)
+        pairs = [self._after(k, steps, new)[0] for k in sequences]
+        mean, variance = (np.concatenate([pair[i] for pair in pairs], axis=2) for i in (0, 1))
+        return self._law(mean, variance)
+
+    def _after(self, sequence: int, steps: int, new: np.ndarray | None) -> tuple[Any, tuple[np.ndarray, ...]]:
+        """Return moments of parts after a sequence, and the weights; the other sequences say something of these alone.
+
+        Sequences are exchangeable, so that this one may be taken as the last.
+        """
+        own = np.flatnonzero(self.sequence == sequence)
+        others = np.flatnonzero(self.sequence != sequence) if self.structure.tau else own[:0]
+        at, p = np.concatenate([others, own]), len(self.structure.tau)
+        y, X, opens, *rest = self._inputs
+        weights = np.empty((len(self.r), p)), np.empty((len(self.r), p, p)), np.empty((len(self.r), p))
+        moments, new = self._empty(steps), np.empty((steps, 0)) if new is None else np.ascontiguousarray(new)
+        parts_of.ahead(y[at], X[at], opens[at], *rest, new, self._asked, *moments, *weights)
+        return moments, weights
+
+    def weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return means (..., p) and triangular factors (..., p, p) of the covariance matrix of the weights."""
+        mean, factor, scale = self._after(int(self.sequence[-1]), 0, np.empty((0, self.X.shape[1])))[1]
+        return self._shaped(mean), self._shaped(factor * np.sqrt(scale)[:, None, :])
+
+    def given_others(self, places: np.ndarray) -> Any:
+        """Return the normal distribution of rows at ``places``, each given all others; NaN of a missing one."""
+        pull, precision = (self._shaped(values[:, places]) for values in (self.backward.pull, self.backward.precision))
+        return given_all_others(self.y[places], pull, precision)
+
+    def squares(self) -> tuple[dict[str, int], dict[str, float]]:
+        """Return how many steps there are by the name of their sd, and expected sums of their squares, at one point.
+
+        By Fisher's identity a derivative in a variance v is that of n steps, (S / v - n) / (2 v).
+        """
+        inside, seen = int(np.sum(~self.opens)), int(np.sum(~np.isnan(self.y)))
+        counts = {name: seen if name == "r" else inside for name in SDS}
+        v = np.square(np.append(self.q[:, 0], self.r))
+        slopes = np.append(self.backward.of_q2[:, 0], self.backward.of_r2)
+        totals = np.maximum(np.array(list(counts.values())) * v + 2 * np.square(v) * slopes, 0.0)
+        return counts, dict(zip(SDS, totals.tolist(), strict=True))
