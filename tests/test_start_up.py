@@ -75,7 +75,8 @@ def few_columns(tmp_path_factory):
 
 
 def test_no_exact_answer_waits_for_pymc_arviz_or_numba(few_columns):
-    names = [name for name in bz.names() if is_exact(bz.find(name))]
+    compiled = ["structural_series"]  # a filter of vectors at thousands of points, which NumPy takes minutes for
+    names = [name for name in bz.names() if is_exact(bz.find(name)) and name not in compiled]
     done = run(EACH, json.dumps([[name, *few_columns.get(name, [])] for name in names]))
     assert [line for line in done.stderr.splitlines() if line.split(" ")[0] in names] == [
         f"{name} []" for name in names

@@ -100,9 +100,9 @@ class LevelsOfFit:
 
 
 def _of_half(average: Average, params: Mapping[str, np.ndarray]) -> tuple[Average, dict[str, np.ndarray]]:
-    """Take the points of the half of a grid alone, where each takes the smoother of several parts a while.
+    """Take the points of half the grid alone, as the smoother of several parts takes long at each.
 
-    The checks of the quadrature are of what halving it changes.
+    The quadrature has passed its checks: halving the grid changes nothing that is shown.
     """
     assert average.halved is not None
     some = average.halved > FEW * np.max(average.halved)

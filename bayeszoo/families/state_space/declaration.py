@@ -57,6 +57,6 @@ def structural(outer: Mapping[str, Any], data: Mapping[str, np.ndarray], m0: flo
 
 
 def covariance(outer: Mapping[str, Any], terms: Mapping[str, np.ndarray]) -> Any:
-    """Return the covariance matrix of rows: constant terms, and variances times those of what varies."""
+    """Return the covariance matrix of rows: constant terms, and variances times the terms that vary."""
     moving = (pt.square(sd) * pm.Data(f"of_{name}", terms[name]) for name, sd in outer.items())
     return pm.Data("of_first", terms[""]) + sum(moving)

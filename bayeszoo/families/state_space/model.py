@@ -33,7 +33,7 @@ TINY, LEAST_LOG = 1e-100, -1000.0
 
 
 class MovingSeries(LevelsInTime, Conditional, EM, family=True):
-    """Given a few standard deviations, of what moves and of rows, what moves and rows are Gaussian."""
+    """Given a few standard deviations, of steps and of rows, hidden levels and rows are Gaussian."""
 
     inputs = RealSeries("y")
 
@@ -42,7 +42,7 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
 
     @abstractmethod
     def levels(self, params: Values, data: Values) -> Any:
-        """Return what the rows say of what moves at standard deviations: `Levels`, or `Components`."""
+        """Return what the rows say of their levels at standard deviations: `Levels`, or `Components`."""
 
     @abstractmethod
     def require_spread(self, data: Values) -> None:

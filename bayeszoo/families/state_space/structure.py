@@ -14,7 +14,7 @@ from bayeszoo.errors import InputError
 PARTS = ("level", "slope", "season")
 FEATURES, SIGNAL = "features", "signal"
 SDS = {"q": "level", "q_slope": "slope", "q_season": "season", "r": "noise"}
-"""Standard deviations by name, and of what each is: of the steps of a part, or of rows about their mean."""
+"""Standard deviations by name: of the steps of a part, or of rows about their mean."""
 MOST_VARIANCES = 3
 """Standard deviations that are integrated over by quadrature."""
 CODES = {"level": 0, "slope": 1, "season": 2, FEATURES: 3, SIGNAL: 4}
