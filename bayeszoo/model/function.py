@@ -43,3 +43,25 @@ class OfFunction(Model, family=True):
 
         1: nothing is known.
         """
+
+
+class HasLengths(OfFunction, family=True):
+    """A function about which rows have Gaussian noise, and each feature may have a length of its own.
+
+    The field ``scale`` has the units of the features: lengths of features are units of them.
+    """
+
+    scale: float
+
+    @abstractmethod
+    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+        """Return about where ``amplitude``, the one ``length`` and ``sigma`` are, and how wide."""
+
+    @abstractmethod
+    def log_density_of_lengths(
+        self, amplitude: float, lengths: np.ndarray, sigma: float, data: Values
+    ) -> tuple[float, np.ndarray]:
+        """Return the log density of the rows, and its derivatives in the logs of amplitude, lengths and sigma.
+
+        ``lengths`` (F,) are in units of ``scale``.
+        """

@@ -14,6 +14,7 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.groups import by_group
 from bayeszoo.comparison.evidence.by_draws import WITHHELD, EmpiricalBayesByDraws
 from bayeszoo.comparison.evidence.by_laplace import EmpiricalBayesByLaplace
+from bayeszoo.comparison.evidence.by_lengths import EmpiricalBayesOfLengths
 from bayeszoo.comparison.evidence.empirical_bayes import (
     ONLY_A_BOUND,
     EmpiricalBayesByVB,
@@ -130,6 +131,7 @@ def document(
         "bound": bound,
         "laplace": _of_laplace(maximum) if isinstance(maximum, EmpiricalBayesByLaplace) else None,
         "figures": None if not ok else model.figures(model.statistics(rows)) if isinstance(model, ClosedForm) else {},
+        "lengths": _of_lengths(maximum) if isinstance(maximum, EmpiricalBayesOfLengths) else None,
         "boundary": maximum.boundary,
         "starts": maximum.starts,
         "reached": maximum.reached,
@@ -157,6 +159,12 @@ def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
 def _of_laplace(maximum: EmpiricalBayesByLaplace) -> dict[str, Any]:
     """Return the evidence by Laplace's method, and what importance sampling says of it."""
     names = ("log_evidence_before", "log_evidence", "importance_evidence", "importance_evidence_se", "k_hat")
+    return _unless(not maximum.is_shown, **{name: getattr(maximum, name) for name in names})
+
+
+def _of_lengths(maximum: EmpiricalBayesOfLengths) -> dict[str, Any]:
+    """Return the highest log densities of the rows, with one length and with one for each feature."""
+    names = ("log_evidence_before", "log_evidence", "amplitude", "sigma")
     return _unless(not maximum.is_shown, **{name: getattr(maximum, name) for name in names})
 
 

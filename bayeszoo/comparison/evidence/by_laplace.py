@@ -13,22 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from bayeszoo.comparison.evidence.climbs import Evidence, climbed
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.gate import MAX_K_HAT, Check, at_least, at_most, pareto_k
-from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
+from bayeszoo.foundation.gate import MAX_K_HAT, pareto_k
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import hyperparameters, plain
 
 REACH = 1e3
 """Factor beyond a field, or units beyond a real one, to which the search goes."""
-LEVEL = 1e-3
-"""Nats by which the evidence must fall on the way from the maximum to an end of the search."""
-SAME = 1e-5
-"""Nats within which climbs have reached the best."""
-STEP = 1e-2
-"""Step in the log of a field by which a maximum is tried."""
 DRAWS = 4000
 
 
@@ -59,12 +53,13 @@ class EmpiricalBayesByLaplace(EmpiricalBayes):
 
 
 @dataclass(frozen=True)
-class _Surface:
+class _Surface(Evidence):
     """The log evidence by the coordinates of some fields: logs of positive ones, real ones as they are."""
 
     model: LogConcave
     data: Data
     names: tuple[str, ...]
+    noun = "evidence by Laplace's method"
 
     @property
     def start(self) -> np.ndarray:
@@ -95,6 +90,13 @@ class _Surface:
             return -math.inf
         return value if math.isfinite(value) else -math.inf
 
+    @property
+    def ends(self) -> list[tuple[float, float]]:
+        """Where each field may lie."""
+        pairs = [(0.0 if is_log else -math.inf, math.inf) for is_log in self.logs]
+        return [pair for pair, n in zip(pairs, self.names, strict=True) for _ in range(np.size(getattr(self.model, n)))]
+
+    @property
     def labels(self) -> list[str]:
         """Name each coordinate: ``amplitude``, and ``length[x]`` of a field with an entry for each label."""
         named = list[str]()
@@ -125,59 +127,12 @@ def by_laplace(
             for n, is_log in zip(surface.names, surface.logs, strict=True)
         ]
     )
-    bounds = scipy.optimize.Bounds(first - reach, first + reach)
-    ends = [_climb(surface, start, bounds) for start in (first, *(first + rng.normal(size=(starts - 1, len(first)))))]
-    ends.sort(key=lambda end: -end[1])
-    best, height = ends[0]
-    reached = sum(height - other <= SAME for _, other in ends)
-    boundary, best = _boundary(surface, best, height, bounds)
-    limits = {label: end for label, (_, end) in boundary.items()} if len(boundary) < len(best) else {}
-    caveat = f"in the limit {', '.join(f'{label} -> {end:g}' for label, end in limits.items())}" if limits else ""
-    lines = {label: line for label, (line, _) in boundary.items()}
-    steps = [surface.height(best + sign * STEP * axis) for axis in np.eye(len(best)) for sign in (-1, 1)]
-    checks: list[Check] = [
-        boundary_check([*lines.values()]).or_caveat(caveat),
-        at_least("restarts", reached, 2),
-        at_most("small_step_gain", max(max(steps) - height, 0.0), LEVEL if boundary else 1e-8),
-    ]
-    chosen = surface.at(best)
+    places = (first, *(first + rng.normal(size=(starts - 1, len(first)))))
+    end = climbed(surface, places, scipy.optimize.Bounds(first - reach, first + reach))
+    chosen = surface.at(end.x)
     gap = _importance(chosen, data, rng)
-    return EmpiricalBayesByLaplace(
-        chosen, model, surface.names, lines, reached, starts, checks, height, before, limits, *gap
-    )
-
-
-def _climb(surface: _Surface, start: np.ndarray, bounds: scipy.optimize.Bounds) -> tuple[np.ndarray, float]:
-    """Return the end of a climb, and how high it is."""
-    least = surface.height(start)
-    if not math.isfinite(least):
-        return start, -math.inf
-    found = scipy.optimize.minimize(
-        lambda x: min(-surface.height(x), 1e300),
-        np.clip(start, bounds.lb, bounds.ub),
-        method="L-BFGS-B",
-        jac="2-point",
-        bounds=bounds,
-        options={"ftol": 1e-13, "gtol": 1e-6},
-    )
-    return found.x, -float(found.fun)
-
-
-def _boundary(
-    surface: _Surface, best: np.ndarray, height: float, bounds: scipy.optimize.Bounds
-) -> tuple[dict[str, tuple[str, float]], np.ndarray]:
-    """Say towards which end of which entries the evidence does not fall, the others as they are; and move them there.
-
-    So does a length of a feature that does not matter, towards infinity: the evidence levels off.
-    """
-    lines = dict[str, tuple[str, float]]()
-    is_log = np.repeat(surface.logs, [np.size(getattr(surface.model, name)) for name in surface.names])
-    for i, label in enumerate(surface.labels()):
-        for far, end in ((bounds.lb[i], 0.0 if is_log[i] else -math.inf), (bounds.ub[i], math.inf)):
-            there = np.where(np.arange(len(best)) == i, far, best)
-            if surface.height(there) > height - LEVEL:
-                lines[label], best = (without_maximum("evidence by Laplace's method", label, end), end), there
-    return lines, best
+    search = end.boundary, end.reached, starts, end.checks, end.height, before, end.limits
+    return EmpiricalBayesByLaplace(chosen, model, surface.names, *search, *gap)
 
 
 def _importance(model: LogConcave, data: Data, rng: np.random.Generator) -> tuple[float, float, float]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bayeszoo.comparison.evidence.by_draws import by_draws
 from bayeszoo.comparison.evidence.by_laplace import by_laplace
+from bayeszoo.comparison.evidence.by_lengths import by_lengths
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
@@ -25,6 +26,7 @@ from bayeszoo.inference.methods.modes.fields import highest
 from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational, is_log_concave
+from bayeszoo.model.function import HasLengths
 from bayeszoo.model.over import over_flat, require_fields
 from bayeszoo.model.steps import Expectation
 
@@ -53,7 +55,8 @@ def empirical_bayes(
     Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
     of NUTS, with Monte Carlo errors: see `by_draws`. A model without closed form may choose them by variational Bayes,
     so that the lower bound of the evidence is largest: see `by_vb`. Of one that is `LogConcave` the evidence is by
-    Laplace's method, which is approximate, with its gap by importance sampling: see `by_laplace`.
+    Laplace's method, which is approximate, with its gap by importance sampling: see `by_laplace`. Of a Gaussian
+    process the lengths of the features are chosen as its field ``scale``, together with its parameters: `by_lengths`.
 
     Parameters
     ----------
@@ -109,6 +112,8 @@ def empirical_bayes(
             f"starts must be a whole number >= 2, got {starts!r}", "wrong_type", hint="one climb cannot be checked"
         )
     data = read(model, data)
+    if isinstance(model, HasLengths):
+        return by_lengths(model, data, starts=starts, seed=seed)
     if is_log_concave(model):
         return by_laplace(model, data, names, starts=starts, seed=seed)
     if not isinstance(model, ClosedForm):
@@ -127,7 +132,11 @@ def empirical_bayes(
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the fields to choose, or refuse them."""
     by_vb = isinstance(model, Variational) and model.chosen_by_vb
-    if not (isinstance(model, ClosedForm) or by_vb or is_log_concave(model)):
+    if isinstance(model, HasLengths):
+        if over not in ("scale", ["scale"], ("scale",)):
+            problem = f"of {model.name} the field scale is chosen, the length of each feature"
+            raise InputError(problem, "unknown_field", hint="amplitude, length and sigma are parameters: fit by mle")
+    elif not (isinstance(model, ClosedForm) or by_vb or is_log_concave(model)):
         raise InputError(
             f"{model.name} has no closed-form evidence to maximize", "no_closed_form", hint="see `bayeszoo list`"
         )

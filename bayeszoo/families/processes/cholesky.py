@@ -31,18 +31,41 @@ def with_slopes(
     kernel: Expression, tables: list[list[np.ndarray]], y: np.ndarray, point: Point, least: float
 ) -> tuple[float, np.ndarray]:
     """Return the log density, and its derivatives in the logs of amplitude, length and sigma; 0 where it is -inf."""
-    amplitude, length, sigma = point
-    correlations, by_length = kernel.with_slope(tables, length)
+    correlations, by_length = kernel.with_slope(tables, point[1])
+    return _with_slopes(correlations, [by_length], y, (point[0], point[2]), least)
+
+
+def with_slopes_of_lengths(
+    kernel: Expression, places: np.ndarray, y: np.ndarray, point: tuple[float, np.ndarray, float], least: float
+) -> tuple[float, np.ndarray]:
+    """Return the log density where each feature has its own length, and its derivatives in the logs of the numbers.
+
+    They are of amplitude, lengths and sigma. Of a kernel of distances the share of a feature in the derivative is that
+    in the squared distance.
+    """
+    amplitude, lengths, sigma = point
+    each = [np.square(column[:, None] - column) for column in (places / lengths).T]
+    total = np.add.reduce(each)
+    correlations, slope = kernel.with_slope([[total for _ in term] for term in kernel.terms], 1.0)
+    by_distance = np.divide(slope, total, out=np.zeros_like(total), where=total > 0)
+    return _with_slopes(correlations, [by_distance * own for own in each], y, (amplitude, sigma), least)
+
+
+def _with_slopes(
+    correlations: np.ndarray, by_lengths: list[np.ndarray], y: np.ndarray, sds: tuple[float, float], least: float
+) -> tuple[float, np.ndarray]:
+    """Return the log density and its derivatives, given those of the correlations in the logs of some lengths."""
+    amplitude, sigma = sds
     factor = _factor(correlations, amplitude, sigma, least)
     if factor is None:
-        return -math.inf, np.zeros(3)
+        return -math.inf, np.zeros(2 + len(by_lengths))
     u = scipy.linalg.cho_solve((factor, True), y, check_finite=False)
     inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)  # its lower triangle; the other one stays 0
     trace, own = float(np.trace(inverse)), float(u @ u)
-    told = u @ by_length @ u - (2 * np.vdot(inverse, by_length) - np.diag(inverse) @ np.diag(by_length))
+    told = [u @ by @ u - (2 * np.vdot(inverse, by) - np.diag(inverse) @ np.diag(by)) for by in by_lengths]
     noise = sigma**2 * (own - trace)
-    slopes = np.array([float(u @ y) - len(y) - noise, amplitude**2 * told / 2, noise])
-    return _height(factor, float(u @ y)), slopes
+    slopes = [float(u @ y) - len(y) - noise, *(amplitude**2 * each / 2 for each in told), noise]
+    return _height(factor, float(u @ y)), np.array(slopes)
 
 
 def _height(factor: np.ndarray, squares: float) -> float:

@@ -198,6 +198,11 @@ class Expression:
         return np.asarray(self.correlations(tables, length))
 
     @property
+    def is_of_distances(self) -> bool:
+        """Whether it depends on distances of places alone, in which features may have lengths of their own."""
+        return all(KERNELS[name].distances is _squared for term in self.terms for name in term)
+
+    @property
     def is_stationary(self) -> bool:
         """Whether it depends on differences of places alone."""
         return all(KERNELS[name].is_stationary for term in self.terms for name in term)

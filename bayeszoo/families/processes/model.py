@@ -14,13 +14,14 @@ from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE
 from bayeszoo.errors import InputError
+from bayeszoo.families.processes import cholesky
 from bayeszoo.families.processes.noise import highest
 from bayeszoo.families.processes.places import OfPlaces
-from bayeszoo.families.processes.spectrum import Rows
+from bayeszoo.families.processes.spectrum import LEAST_SHARE, Rows
 from bayeszoo.model.base import Values
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import real
-from bayeszoo.model.function import OfFunction
+from bayeszoo.model.function import HasLengths
 
 ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)
 
@@ -30,7 +31,7 @@ MOST_ROWS = 2000
 
 
 @dataclass(frozen=True)
-class ProcessModel(OfPlaces, Conditional, OfFunction, family=True):
+class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
     """Rows at places of features about a function that is a Gaussian process; given three numbers all is Gaussian.
 
     Parameters
@@ -98,6 +99,16 @@ class ProcessModel(OfPlaces, Conditional, OfFunction, family=True):
     def marginal_slopes(self, outer: Values, data: Values) -> dict[str, float]:
         """Return the derivatives of the log density of the rows at one point."""
         return self.rows(data).slopes(outer)
+
+    def log_density_of_lengths(
+        self, amplitude: float, lengths: np.ndarray, sigma: float, data: Values
+    ) -> tuple[float, np.ndarray]:
+        """Return the log density of the rows, and its derivatives in the logs of amplitude, lengths and sigma."""
+        if not self.expression.is_of_distances:
+            hint = "take rbf, matern12, matern32, matern52 or rational_quadratic, or sums and products of these"
+            raise InputError(f"the kernel {self.kernel} has one length for all features", "wrong_shape", hint=hint)
+        rows, point = self.rows(data), (amplitude, lengths, sigma)
+        return cholesky.with_slopes_of_lengths(rows.kernel, rows.places, rows.y - rows.mean, point, LEAST_SHARE)
 
     def posterior_given(self, outer: Values, data: Values) -> Posterior:
         """Return nothing: the function is no parameter, as of a smooth kernel its values have no density."""

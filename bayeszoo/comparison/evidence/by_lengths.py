@@ -1,0 +1,105 @@
+"""Relevance of the features of a Gaussian process: a length for each, chosen by the density of the rows.
+
+MacKay 1998; Rasmussen and Williams 2006, sections 5.1 and 5.4. Amplitude and sigma are maximized over as well. The
+lengths become units of the features, so that the model that is returned has one length, which is then about 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from bayeszoo.comparison.evidence.climbs import Evidence, climbed
+from bayeszoo.comparison.evidence.record import EmpiricalBayes
+from bayeszoo.data.read import Data
+from bayeszoo.errors import NumericalError
+from bayeszoo.model.fields import plain
+from bayeszoo.model.function import HasLengths
+
+REACH = np.log([1e3, 1e4, 1e3])
+"""Logs of the factors about the guess, of amplitude, lengths and sigma, to which the search goes."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class EmpiricalBayesOfLengths(EmpiricalBayes):
+    """A Gaussian process in whose units of features the lengths are 1, where the density of the rows is highest.
+
+    Attributes
+    ----------
+    amplitude, sigma : float
+        Where the density is highest together with the lengths; they stay parameters of the model.
+    """
+
+    amplitude: float = math.nan
+    sigma: float = math.nan
+
+    def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
+        """Return lines about the highest density with one length, and with one for each feature."""
+        after = f"{self.log_evidence:.{decimals}f}" if shown else "withheld"
+        before = f"{self.log_evidence_before:.{decimals}f}"
+        line = f"highest log density of the rows, with one length {before}, with one for each feature {after}"
+        return [line, *([f"there amplitude {self.amplitude:.4g}, sigma {self.sigma:.4g}"] * shown)]
+
+
+@dataclass(frozen=True)
+class _Surface(Evidence):
+    """The log density of the rows by the logs of amplitude, lengths and sigma; one length where ``is_one``."""
+
+    model: HasLengths
+    data: Data
+    is_one: bool = False
+    noun = "density of the rows"
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the numbers."""
+        features = list(map(str, self.data["feature"]))
+        return ["amplitude", *(["length"] if self.is_one else [f"scale[{name}]" for name in features]), "sigma"]
+
+    @property
+    def ends(self) -> list[tuple[float, float]]:
+        """All are positive."""
+        return [(0.0, math.inf)] * len(self.labels)
+
+    def _at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        lengths = np.exp(np.full(len(self.data["feature"]), x[1]) if self.is_one else x[1:-1])
+        return self.model.log_density_of_lengths(math.exp(x[0]), lengths, math.exp(x[-1]), self.data)
+
+    def height(self, x: np.ndarray) -> float:
+        """Return the log density."""
+        return self._at(x)[0]
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        """Return its gradient."""
+        slopes = self._at(x)[1]
+        return np.array([slopes[0], slopes[1:-1].sum(), slopes[-1]]) if self.is_one else slopes
+
+
+def by_lengths(model: HasLengths, data: Data, *, starts: int = 8, seed: int = 0) -> EmpiricalBayesOfLengths:
+    """Choose the units of the features so that the density of the rows is highest with a length of 1 in each.
+
+    Climbs by L-BFGS-B with the gradient, from the guess of one length and places about it. A feature that does not
+    matter has a length that goes to infinity, and the density levels off: ``limits`` names it.
+    """
+    guess = {name: value for name, (value, _) in model.outer_guess(data).items()}
+    first, rng = np.log([guess["amplitude"], guess["length"], guess["sigma"]]), np.random.default_rng(seed)
+    one = climbed(_Surface(model, data, True), [first, first + 0.1], _about(first, REACH))
+    count = len(data["feature"])
+    each = np.repeat(np.arange(3), [1, count, 1])
+    begin = one.x[each]
+    places = [begin, *(begin + rng.normal(size=(starts - 1, count + 2)) * np.array([0.3, 1.0, 0.3])[each])]
+    end = climbed(_Surface(model, data), places, _about(begin, REACH[each]))
+    if not math.isfinite(end.height):
+        raise NumericalError("the density of the rows is not finite where climbs begin", "not_finite")
+    values = np.exp(end.x)
+    scale = np.broadcast_to(np.asarray(model.scale), count) * values[1:-1]
+    search = end.boundary, end.reached, starts, end.checks, end.height, one.height, end.limits
+    chosen = model.replaced(scale=plain(scale))
+    return EmpiricalBayesOfLengths(chosen, model, ("scale",), *search, amplitude=values[0], sigma=values[-1])
+
+
+def _about(x: np.ndarray, reach: np.ndarray) -> scipy.optimize.Bounds:
+    return scipy.optimize.Bounds(x - reach, x + reach)
