@@ -80,6 +80,12 @@ def test_nodes_that_no_label_reaches_are_said_and_have_the_prior():
     assert not GraphProcess().remarks(None, DATA)
 
 
+def test_rows_left_out_are_told_apart_and_residuals_are_of_told_nodes():
+    assert sorted(GraphProcess.inputs.alike(DATA).tolist()) == [0, 1]
+    tree = bz.fit(GraphProcess(), DATA, "map", seed=1)
+    assert len(bz.residuals(tree)) == 2
+
+
 def test_a_table_of_a_graph_is_read_back():
     data = read(SMALL, {"a": "no", "d": "yes"}, positive="yes")
     assert bz.read(GraphProcess, GraphProcess.inputs.table(data)).digest == data.digest

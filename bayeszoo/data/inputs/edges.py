@@ -155,8 +155,8 @@ class Edges(Inputs):
         return {name: v[permutation] if name in (self.name, PLACE) else v for name, v in arrays.items()}
 
     def alike(self, arrays: Arrays) -> np.ndarray:
-        """Return the codes of the nodes: of each there is one label."""
-        return np.asarray(arrays[PLACE])
+        """Return a number for each node told; rows to be predicted may repeat one."""
+        return np.unique(arrays[PLACE], return_inverse=True)[1]
 
     def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
         """Refuse nodes without a name: where they are in the graph is not known."""
