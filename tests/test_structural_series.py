@@ -158,6 +158,14 @@ def test_few_rows_have_an_answer():
         assert np.isfinite(bz.forecast(tree, 1)["sd"]).all()
 
 
+def test_three_standard_deviations_of_many_rows_have_estimates_and_no_quadrature():
+    y = np.resize(Y, 160) + np.random.default_rng(0).normal(size=160)
+    model = Series.weak_given(series(y), {"period": 4, "variances": "noise + level + season"})
+    with raises(bz.NumericalError, "too_large"):
+        bz.fit(model, read(y), "exact", seed=1)
+    assert bz.fit(model, read(y), "map", seed=1).attrs["status"] == "ok"
+
+
 def test_the_picture_has_a_panel_for_each_component():
     figure = bz.plot_levels(of_quarters("exact"), steps=4)
     assert [axes.get_ylabel() for axes in figure.axes][1:] == ["season"]

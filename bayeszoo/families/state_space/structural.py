@@ -29,6 +29,8 @@ GUESSES = (1.0, 0.3, 0.1, 0.02)
 """Times the spread of the steps of rows, the standard deviations that are looked at first."""
 FIRST = 20
 """Intervals of each of three standard deviations that a quadrature begins with."""
+MOST_ROWS_OF_THREE = 150
+"""Rows up to which three standard deviations are integrated over: half a million points or more, a minute or two."""
 EXACT = 1e-9
 """Share of the spread of rows below which what constant parts leave of them is rounding."""
 
@@ -66,6 +68,8 @@ class StructuralModel(MovingSeries, family=True):
         if not 1 <= len(varying) <= MOST_VARIANCES:
             many = f"variances = {self.variances!r} are {len(varying)}, and there are one to {MOST_VARIANCES}"
             raise InputError(many, "out_of_range", hint="as 'noise + level'")
+        if len(varying) == MOST_VARIANCES:
+            object.__setattr__(self, "most_integrated", MOST_ROWS_OF_THREE)
         object.__setattr__(self, "outer", {name: POSITIVE for name, part in SDS.items() if part in varying})
         super().__post_init__()
         if "season" in parts and self.period < 2:
