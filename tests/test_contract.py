@@ -119,7 +119,7 @@ def examples():
     costly = ("markov_chain", "normal_inverse_wishart", "linear_regression", "gaussian_process")
     # 5 to 10 s each; their identities hold on simulated data above
     costly += ("naive_bayes_text", "naive_bayes", "beta_binomial", "local_level", "spike_slab_regression")
-    costly += ("structural_series",)
+    costly += ("structural_series", "gaussian_discriminant")  # the second compiles for two CPU minutes
     for name in MODELS:
         for i, item in enumerate(zoo.find(name).examples):
             is_slow = i > 0 or name not in EXACT or name in costly

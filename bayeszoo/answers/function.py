@@ -90,7 +90,7 @@ def far_rows(fit: Fit, data: Data) -> list[int]:
 
 def _of_function(model: Model) -> OfFunction:
     if not isinstance(model, OfFunction):
-        raise InputError(f"{model.name} is not of a function", "no_capability", hint="bz.predict predicts rows")
+        raise InputError(f"{model.name} has no function to evaluate", "no_capability", hint="bz.predict predicts rows")
     return model
 
 

@@ -181,7 +181,7 @@ def kl(p: object, q: object, *, bits: bool = False, **options: Any) -> pd.DataFr
     if not (_is_tree(p) or _is_tree(q)):
         return _of_table("divergence", divergence_of_counts(p, q, Prior(**options)), bits)
     if not (_is_tree(p) and _is_tree(q)):
-        raise InputError("a divergence is of two tables or of two fits", "not_a_fit")
+        raise InputError("a divergence needs two tables or two fits", "not_a_fit")
     (fit, draws), (other, others) = (_draws(cast("xr.DataTree", tree), "divergences", options) for tree in (p, q))
     _require_alike(fit, other)
     chains, size = (min(sizes) for sizes in zip(_sizes(draws), _sizes(others), strict=True))
@@ -206,7 +206,9 @@ def _require_alike(fit: Fit, other: Fit) -> None:
         for each in (fit, other)
     )
     if own != their:
-        raise InputError("the two fits have other labels", "labels_differ", hint="read both tables with the same ones")
+        raise InputError(
+            "the two fits have different labels", "labels_differ", hint="read both tables with the same labels"
+        )
     if fit.tree.attrs["data_digest"] == other.tree.attrs["data_digest"]:
         raise InputError("both fits are of the same rows", "same_data", hint="give fits of two samples")
 
@@ -262,7 +264,7 @@ def _highest_first(frame: pd.DataFrame) -> pd.DataFrame:
 def _draws(tree: xr.DataTree, answer: str, options: Mapping[str, object]) -> tuple[Fit, dict[str, np.ndarray]]:
     """Return a fit whose numbers are shown, and its draws."""
     if options:
-        raise InputError(f"{next(iter(options))} is of tables, not of fits", "conflicting_options")
+        raise InputError(f"{next(iter(options))} is an option for tables, not for fits", "conflicting_options")
     fit = require_shown(tree, answer)
     return fit, fit.draws()
 

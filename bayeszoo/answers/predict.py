@@ -116,9 +116,7 @@ def _by_group(
     fits, by = fits_of(tree), str(tree.attrs["by"])
     model = Fit(next(iter(fits.values()))).model
     if has_proportions(model):
-        raise InputError(
-            "topics of different groups are not the same ones", "one_group_only", hint="list them group by group"
-        )
+        raise InputError("groups of fits have different topics", "one_group_only", hint="list them group by group")
     if isinstance(new_data, int | np.integer):
         parts: Mapping[str, Any] = dict.fromkeys(fits, new_data)
     elif isinstance(new_data, Mapping) and all(isinstance(part, Data) for part in new_data.values()):

@@ -40,7 +40,7 @@ def by_group(command: Callable[..., int | None], reads: HasInputs | None = None)
         for name in ("plot", "report"):
             if arguments.get(name) is not None:
                 how = f"name one as FILE.nc:{next(iter(groups))}" if "fit_file" in arguments else "leave out --by"
-                raise InputError(f"--{name} is of one group", "one_group_only", hint=how)
+                raise InputError(f"--{name} needs a single group", "one_group_only", hint=how)
 
         def of_group(changes: Changes) -> int:
             arguments.update(changes)

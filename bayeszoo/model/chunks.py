@@ -166,9 +166,7 @@ def _checked(
             here = none_of(inputs, chunk.data)
             like = like or here
             if not chunk.is_whole and (here != like or here.columns != like.columns):  # as of somebody else's inputs
-                raise InputError(
-                    f"{chunk.where} have other labels, columns or types than those before them", "labels_differ"
-                )
+                raise InputError(f"{chunk.where} differ from those before in labels, columns or types", "labels_differ")
             counts = ((n, v) for n, v in chunk.data.items() if n not in inputs.coded and v.dtype.kind == "i")
             totals.update({name: int(values.sum()) for name, values in counts})  # each sum of a chunk is below 2**53
             if large := [name for name, total in totals.items() if total > LARGEST_COUNT]:

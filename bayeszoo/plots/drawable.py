@@ -42,7 +42,7 @@ def listed(fits: xr.DataTree | Iterable[xr.DataTree]) -> list[xr.DataTree]:
     trees = cast("list[xr.DataTree]", [fits] if hasattr(fits, "children") else list(fits))
     if other := [tree for tree in trees if not hasattr(tree, "children")]:  # a mapping gives its names
         hint = "pass what bz.fit returned, or a list"
-        raise InputError(f"fits are asked for, not {type(other[0]).__name__}", "not_a_fit", hint=hint)
+        raise InputError(f"fits are needed, got {type(other[0]).__name__}", "not_a_fit", hint=hint)
     for tree in trees:
         Fit(tree)  # which refuses fits by group, and anything else that is no fit
     return trees

@@ -132,7 +132,9 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     try:
         if tree.attrs["bayeszoo_format"] != FORMAT:
             raise InputError(
-                f"{path.name} is of another version of bayeszoo", "other_version", hint="fit again, or use that version"
+                f"{path.name} was saved by another version of bayeszoo",
+                "other_version",
+                hint="fit again, or use that version",
             )
         _verify(tree, path)
     except InputError:

@@ -147,7 +147,9 @@ def _in_order(counts: np.ndarray, labels: list[object] | None, wanted: list[obje
         return counts
     if {*labels} != {*wanted} or len({*labels}) < len(labels):
         apart = next((label for label in labels if label not in wanted), labels[0])
-        raise InputError(f"the tables have other labels: {shown(apart)}", "labels_differ", hint="give both the same")
+        raise InputError(
+            f"the tables have different labels: {shown(apart)}", "labels_differ", hint="give both the same"
+        )
     return counts[[labels.index(label) for label in wanted]]
 
 

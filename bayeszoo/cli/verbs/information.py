@@ -46,7 +46,7 @@ def information_command(
         Draw the features with their intervals here (.png, .svg or .pdf).
     """
     if of_row and plot is not None:
-        raise InputError("--plot is of features, and --of-row of none", "conflicting_options")
+        raise InputError("--plot draws features, and --of-row has none", "conflicting_options")
     shown.probe(plot)
     tree = saved.load(fit_file)
     if of_row:

@@ -68,7 +68,7 @@ def _probit(eta: float, outcome: float, size: float) -> Any:
 def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: int) -> Any:
     """Return log likelihood and its derivatives in the weights (T,), of rows (n, T), outcomes and sizes (n,)."""
     if design.shape != (len(outcome), len(w)) or len(size) != len(outcome):
-        raise ValueError("weights, rows, outcomes and sizes differ in how many there are")
+        raise ValueError("weights, rows, outcomes and sizes have different lengths")
     design = np.ascontiguousarray(design)
     eta, value = design @ np.ascontiguousarray(w), 0.0
     slopes = np.empty_like(eta)
@@ -89,7 +89,7 @@ def glm_value_and_gradient(w: Any, design: Any, outcome: Any, size: Any, link: i
 def softmax_value_and_gradient(w: Any, design: Any, codes: Any) -> Any:
     """Return log likelihood and its derivatives in the weights (K, T), of rows (n, T) and their classes (n,)."""
     if design.shape != (len(codes), w.shape[1]):
-        raise ValueError("weights, rows and classes differ in how many there are")
+        raise ValueError("weights, rows and classes have different lengths")
     design = np.ascontiguousarray(design)
     eta, value = design @ np.ascontiguousarray(w.T), 0.0
     for i in range(len(eta)):

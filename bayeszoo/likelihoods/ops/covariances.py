@@ -21,7 +21,7 @@ def _by_loops(sigma: Any, scatter: Any, n: Any) -> Any:
     if scatter.shape != sigma.shape:
         raise ValueError("covariances and scatter matrices differ in K or D")
     if len(n) != 1 and len(n) != len(sigma):
-        raise ValueError("there are other numbers n than covariances")
+        raise ValueError("numbers n and covariances have different lengths")
     values, of_sigma, of_scatter = np.empty(len(sigma)), np.empty(sigma.shape), np.empty(sigma.shape)
     for k in range(len(sigma)):
         own = n[k] if len(n) > 1 else n[0]

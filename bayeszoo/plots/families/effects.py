@@ -42,7 +42,7 @@ def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearPredictor]:
     fit = require_shown(tree, f"{answer} by it")
     if not has_slopes(fit.model):
         raise InputError(
-            f"{answer} are of regressions with a weight for each term, {fit.model.name} is none", "not_a_regression"
+            f"{answer} need a regression with a weight for each term, and {fit.model.name} is none", "not_a_regression"
         )
     return fit, fit.model
 
@@ -190,7 +190,7 @@ def explained(tree: xr.DataTree) -> dict[str, float]:
     fit = require_shown(tree, "R2 by it")
     model = fit.model
     if not (has_slopes(model) and model.has_identity_link):
-        raise InputError(f"R2 is of linear models, {model.name} is none", "no_r2")
+        raise InputError(f"R2 needs a linear model, and {model.name} is none", "no_r2")
     draws = fit.pooled()
     size = len(next(iter(draws.values())))
     some = {name: values[:: -(-size * fit.data.rows // AT_ONCE)] for name, values in draws.items()}
