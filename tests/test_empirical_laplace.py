@@ -6,6 +6,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier, kernels
 
 import bayeszoo as bz
 from bayeszoo.data.read import Data
+from bayeszoo.inference.engine import approximation
 from bayeszoo.model.integration import integrate
 from tests.refusals import raises
 
@@ -52,6 +53,16 @@ def test_importance_sampling_has_the_evidence_of_the_quadrature():
     exact = integrate(chosen.model, data).log_evidence
     assert abs(chosen.importance_evidence - exact) < 4 * chosen.importance_evidence_se + 1e-3
     assert 1e-3 < abs(chosen.log_evidence - exact) < 0.3  # of Laplace's method itself
+
+
+def test_an_evidence_whose_gap_is_not_known_is_a_caution(monkeypatch):
+    """Weights about the mode that are too unequal to average say nothing of how far Laplace's method is off."""
+    data = bz.example(LOGISTIC, "challenger")
+    monkeypatch.setattr(approximation, "pareto_k", lambda log_weights: 0.6)
+    chosen = bz.empirical_bayes(LOGISTIC.weak(data), data, over="tau", starts=2)
+    assert (chosen.status, chosen.is_shown) == ("caution", True)
+    assert np.isnan(chosen.importance_evidence)
+    assert [check.name for check in chosen.checks if not check.passed] == ["k_hat"]
 
 
 def test_without_a_maximum_no_field_is_chosen():

@@ -203,6 +203,7 @@ def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: Ful
     if not maximum.is_shown:
         return ["the fields are withheld: there is no maximum to report", *maximum.reasons]
     lines = [f"{name} -> {end:g}: {IN_THE_LIMIT}" for name, end in maximum.limits.items()]
+    lines += maximum.reasons if maximum.status == "caution" else []
     if point is not None and not point.converged:
         lines.append(f"MacKay's iteration: {point.reason}")
     elif point is not None:

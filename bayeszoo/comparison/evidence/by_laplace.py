@@ -17,13 +17,14 @@ from bayeszoo.comparison.evidence.climbs import Evidence, climbed
 from bayeszoo.comparison.evidence.record import EmpiricalBayes
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.foundation.gate import MAX_K_HAT, pareto_k
+from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.gate import at_most
+from bayeszoo.inference.engine.approximation import GOOD_K_HAT, assessed, of_precision
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import hyperparameters, plain
 
 REACH = 1e3
 """Factor beyond a field, or units beyond a real one, to which the search goes."""
-DRAWS = 4000
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -34,7 +35,7 @@ class EmpiricalBayesByLaplace(EmpiricalBayes):
     ----------
     importance_evidence, importance_evidence_se : float
         The log evidence at the fields chosen by importance sampling about the mode, and its Monte Carlo error; NaN
-        where the weights are too unequal (``k_hat`` above 0.7).
+        where the weights are too unequal (``k_hat`` above 0.5), and then the status is ``"caution"``.
     k_hat : float
         Pareto shape of these weights.
     """
@@ -131,7 +132,8 @@ def by_laplace(
     end = climbed(surface, places, scipy.optimize.Bounds(first - reach, first + reach))
     chosen = surface.at(end.x)
     gap = _importance(chosen, data, rng)
-    search = end.boundary, end.reached, starts, end.checks, end.height, before, end.limits
+    measured = at_most("k_hat", gap[-1], GOOD_K_HAT).or_caveat("the gap of Laplace's method is not known")
+    search = end.boundary, end.reached, starts, [*end.checks, measured], end.height, before, end.limits
     return EmpiricalBayesByLaplace(chosen, model, surface.names, *search, *gap)
 
 
@@ -139,13 +141,13 @@ def _importance(model: LogConcave, data: Data, rng: np.random.Generator) -> tupl
     """Return the log evidence by importance sampling from the Gaussian at the mode, its error, and k-hat."""
     rows = model.concave(data)
     peak = rows.highest()
-    upper = np.linalg.cholesky(peak.there.curvature).T
-    z = rng.standard_normal((DRAWS, rows.size))
-    points = peak.x + scipy.linalg.solve_triangular(upper, z.T).T
-    log_q = np.sum(np.log(np.diag(upper))) - (np.sum(np.square(z), axis=1) + rows.size * math.log(2 * math.pi)) / 2
-    log_weights = rows.joint_values(points) - log_q
-    if not (k_hat := pareto_k(log_weights)) <= MAX_K_HAT:
-        return math.nan, math.nan, k_hat
-    weights = np.exp(log_weights - (top := float(log_weights.max())))
-    error = float(weights.std() / weights.mean() / math.sqrt(DRAWS))
-    return top + math.log(weights.mean()), error, k_hat
+    q, width = of_precision(peak.x, peak.there.curvature), max(rows.size, model.inputs.size(data))
+
+    def weigh(draws: int) -> np.ndarray:
+        z = rng.standard_normal((draws, rows.size))
+        heights = [rows.joint_values(q.at(z[some])) for some in blocks(draws, width)]
+        return np.asarray(np.concatenate(heights) - q.log_density_at(z))
+
+    known = assessed(weigh)
+    none = math.nan
+    return known.get("importance_evidence", none), known.get("importance_evidence_se", none), known["k_hat"]

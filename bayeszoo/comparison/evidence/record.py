@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from bayeszoo.foundation.gate import Check, passed, verdict
+from bayeszoo.foundation.gate import Check, verdict
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import text
 
@@ -51,17 +51,16 @@ class EmpiricalBayes:
 
     @property
     def status(self) -> str:
-        """``"ok"``, ``"in the limit"``, ``"at the boundary"`` or ``"not converged"``."""
+        """``"ok"``, ``"caution"``, ``"in the limit"``, ``"at the boundary"`` or ``"not converged"``."""
         if self.boundary and not self.limits:
             return "at the boundary"
-        if self.limits and verdict(self.checks) != "failed":
-            return "in the limit"
-        return "ok" if passed(self.checks) else "not converged"
+        worst = verdict(self.checks)
+        return "not converged" if worst == "failed" else "in the limit" if self.limits else worst
 
     @property
     def is_shown(self) -> bool:
         """Whether the chosen fields are an answer: there is a maximum, or one in the limit."""
-        return self.status in ("ok", "in the limit")
+        return self.status in ("ok", "caution", "in the limit")
 
     def __repr__(self) -> str:
         """Show the fields before and after, the evidence and the status."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,13 +68,21 @@ def log_weights(q: Gaussian, joint: Gradient, z: np.ndarray) -> np.ndarray:
 def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, float]:
     """Return the ELBO of the ordered data, its Monte Carlo error, k-hat, and the log evidence by importance sampling.
 
-    The ELBO has every constant; k-hat is the Pareto shape of the weights p(y, x) / q(x), -inf where they are all equal;
-    there are more draws while it is too high. Where it stays so, importance sampling says nothing of the evidence.
+    The ELBO has every constant.
     """
-    weights = weighed(q, joint, rng, DRAWS)
+    return assessed(lambda draws: weighed(q, joint, rng, draws))
+
+
+def assessed(weigh: Callable[[int], np.ndarray]) -> dict[str, float]:
+    """Return what `assess` does, by a function that returns the logs of p(y, x) / q(x) at some draws of q.
+
+    k-hat is the Pareto shape of these weights, -inf where they are all equal; there are more draws while it is too
+    high. Where it stays so, importance sampling says nothing of the evidence.
+    """
+    weights = weigh(DRAWS)
     k_hats = [pareto_k(weights)]
     while not is_believed(k_hats) and len(weights) < MAX_DRAWS:
-        weights = np.concatenate([weights, weighed(q, joint, rng, 3 * len(weights))])
+        weights = np.concatenate([weights, weigh(3 * len(weights))])
         k_hats.append(pareto_k(weights))
     elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
     known = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
@@ -121,12 +129,17 @@ def outcome(
 
 def gaussian(mode: Mode) -> Gaussian:
     """Return the Gaussian with the mode's curvature, or raise `NumericalError` where that is not positive definite."""
+    return of_precision(mode.x, mode.precision)
+
+
+def of_precision(mean: np.ndarray, precision: np.ndarray) -> Gaussian:
+    """Return the Gaussian of a precision (D, D), or raise `NumericalError` where that is not positive definite."""
     try:
-        upper = np.linalg.cholesky(mode.precision).T
+        upper = np.linalg.cholesky(precision).T
     except np.linalg.LinAlgError:
         raise NumericalError(
             "the curvature at the mode is not positive definite: no Laplace approximation", "not_positive_definite"
         ) from None
     # precision = U'U gives covariance = U^-1 U^-T; its lower Cholesky factor comes from one more factorization
     inverse = scipy.linalg.solve_triangular(upper, np.eye(len(upper)))
-    return Gaussian(mode.x, np.linalg.cholesky(inverse @ inverse.T))
+    return Gaussian(mean, np.linalg.cholesky(inverse @ inverse.T))
