@@ -2,7 +2,7 @@ r"""Structural series: a level with a slope and seasons, which may move in time,
 
     q, q_slope, q_season, r ~ HalfNormal               up to three of them; the others are 0
     level_1  ~ N(m0, s0^2),  slope_1 ~ N(0, s_slope^2)                    in each sequence
-    season_1, .. ~ N(0, s_season^2), of which `period` in a row have the sum 0
+    season_1, .. ~ N(0, s_season^2)                    any `period` in a row have the sum 0
     level_t  ~ N(level_{t-1} + slope_{t-1}, q^2)       t = 2..T
     slope_t  ~ N(slope_{t-1}, q_slope^2)
     season_t ~ N(-season_{t-1} - .. - season_{t-period+1}, q_season^2)
