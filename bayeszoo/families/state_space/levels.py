@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import starts
+from bayeszoo.data.inputs import first_rows, starts
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.gaussian import Chained, given_all_others
 from bayeszoo.families.state_space import short
@@ -60,9 +60,7 @@ class Levels:
     @cached_property
     def opens(self) -> np.ndarray:
         """Marks of the first row of each sequence, (T,)."""
-        marks = np.zeros(len(self.y), dtype=bool)
-        marks[starts(self.sequence)] = True
-        return marks
+        return first_rows(self.sequence)
 
     @cached_property
     def _inputs(self) -> tuple[Any, ...]:

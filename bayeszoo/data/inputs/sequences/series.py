@@ -238,6 +238,13 @@ def starts(sequence: np.ndarray) -> np.ndarray:
     return np.concatenate([np.arange(min(len(sequence), 1)), inside + 1])
 
 
+def first_rows(sequence: np.ndarray) -> np.ndarray:
+    """Return marks of the first row of each sequence, bool (rows,)."""
+    marks = np.zeros(len(sequence), dtype=bool)
+    marks[starts(sequence)] = True
+    return marks
+
+
 def unmasked(column: Column) -> Column:
     """Put NaN where a column of codes or counts has the mask."""
     values = column.values
