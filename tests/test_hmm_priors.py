@@ -125,6 +125,8 @@ def test_fields_of_known_numbers_count_no_parameters_and_states_have_a_meaning()
     for form, free in {"prior by state": 7, "means known": 5, "variances known": 5, "rates by state": 5}.items():
         assert (FORMS[form].exchangeable(), FORMS[form].free_parameters(data)) == (None, free)
     assert NUMBERS(K=2, m0=[3, 3]).exchangeable() == "state"
+    assert NUMBERS(K=2, variances=[2.0, 2.0]).exchangeable() == "state"  # known, but they tell no state from another
+    assert NUMBERS(K=2, variances=[2.0, 2.0], initial=[0.5, 0.5]).exchangeable() is None
     assert [v.name for v in FORMS["means known"].declare(data).free_RVs] == ["initial", "transition", "variances"]
     assert [v.name for v in FORMS["variances known"].compiled(data).free_RVs] == ["initial", "transition", "means"]
     assert NUMBERS.weak_given(data, {"m0": [850, 1100]}).kappa0 == 4

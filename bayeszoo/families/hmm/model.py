@@ -55,7 +55,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     A subclass gives the emissions, which must be conjugate given the states, and declares the model. ``sticky``, >= 0,
     is added to the concentration beta of staying in the same state. ``initial`` and ``transition`` are nested tuples of
     float where they are known: then they are no parameters, and the labels of the states have a meaning. So they have
-    where a field declared with the axis ``state`` is not the same for all states.
+    where known parameters of the emissions, or a field declared with the axis ``state``, differ between states.
     """
 
     alpha: float
@@ -309,9 +309,13 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     # Labels
 
     def exchangeable(self) -> str | None:
-        """Return the axis whose labels mean nothing; by a known table, or a prior by state, they mean something."""
-        is_known = any(getattr(self, name) is not None for name in (*self.known, *self.emitted))
-        told_apart = is_known or any(np.ptp(getattr(self, name)) > 0 for name in self._by_state)
+        """Return the axis whose labels mean nothing.
+
+        They mean something by a known table, and by known parameters or priors that differ between states.
+        """
+        is_known = any(getattr(self, name) is not None for name in self.known)
+        by_state = [*self.known_emitted.values(), *(getattr(self, name) for name in self._by_state)]
+        told_apart = is_known or any(np.any(np.ptp(values, axis=0) > 0) for values in map(np.atleast_1d, by_state))
         return None if told_apart or self.K == 1 else "state"
 
     def invariants(self, params: Values, data: Values) -> dict[str, Any]:
