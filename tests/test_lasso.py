@@ -15,6 +15,8 @@ from bayeszoo.contract.sampler import MAX_Z, largest_z
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.lasso import mode as lasso
 from bayeszoo.families.lasso.mode import LIMIT, joint_modes, kkt_violation, mode
+from bayeszoo.inference.engine.approximation import Gaussian
+from bayeszoo.inference.methods.mode import is_on_corner
 from tests.refusals import raises
 
 LASSO = bz.find("bayesian_lasso")
@@ -288,3 +290,21 @@ def test_a_mode_at_zero_stands_beside_a_posterior_that_is_not():
     assert slope.loc["exact", "p_positive"] == pytest.approx(above, rel=1e-12)
     assert 0.02 < above < 0.98
     assert np.isnan(slope.loc["map", "p_positive"])
+
+
+@pytest.mark.parametrize(
+    ("slope", "is_corner"),
+    [
+        (lambda x: -np.sign(x), True),
+        (lambda x: -np.sign(x) - x, True),
+        (lambda x: -x, False),
+        (lambda x: 0.5 - 1 / (1 + np.exp(-x)), False),
+        (lambda x: -(x + 5) * x / (4 + x**2), False),  # of heavy tails and skewed
+        (lambda x: 1 - np.exp(x), False),
+    ],
+)
+def test_a_mode_on_a_corner_is_told_from_a_sharp_or_skewed_one(slope, is_corner):
+    """The other coordinate is smooth; the mode found is a little off the corner, as a search ends."""
+    off = 1e-3 if is_corner else 0.0
+    q = Gaussian(np.array([off, 0.0]), np.diag([0.1, 1.0]))
+    assert is_on_corner(lambda x: (0.0, np.array([slope(x[0]), -x[1]])), q) == is_corner
