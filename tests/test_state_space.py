@@ -1,5 +1,8 @@
 """A level that moves in time: filter, smoother, draws and gradient, against dense Gaussians, mpmath and statsmodels."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
 import mpmath
 import numpy as np
 import pytensor
@@ -8,6 +11,7 @@ import pytest
 from scipy import stats
 
 from bayeszoo.families.state_space import levels as module
+from bayeszoo.families.state_space.em import Squares, or_still
 from bayeszoo.families.state_space.levels import Levels
 from bayeszoo.likelihoods.loops import kalman
 from bayeszoo.likelihoods.ops.kalman import level_log_likelihood
@@ -197,3 +201,24 @@ def test_the_filter_is_that_of_statsmodels(data):
     assert smoothed.smoothed_state[0] == pytest.approx(levels.smoothed().mean, rel=1e-10)
     assert smoothed.smoothed_state_cov[0, 0] == pytest.approx(levels.smoothed().sd ** 2, rel=1e-10)
     assert smoothed.filtered_state[0] == pytest.approx(levels.filtered().mean(), rel=1e-10)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows whose log density is a function of the sd of steps."""
+
+    height: Callable[[float], float]
+    q: float = 0.0
+
+    def at(self, params):
+        return replace(self, q=float(params["q"]))
+
+    def log_marginal(self):
+        return np.asarray(self.height(self.q))
+
+
+@pytest.mark.parametrize(("height", "q"), [(lambda q: -(q**2), 0.0), (lambda q: -1e3 * (q - 0.05) ** 2, 0.15)])
+def test_em_goes_to_0_where_the_density_has_a_mode_there_and_not_where_it_is_only_as_high(height, q):
+    stats = Squares({}, {}, Rows(height))
+    assert height(0.0) > height(0.15)
+    assert or_still(stats, {"q": 0.15, "r": 1.0}, lambda at: 0.0) == {"q": q, "r": 1.0}

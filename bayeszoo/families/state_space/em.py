@@ -15,8 +15,8 @@ import scipy
 from bayeszoo.distributions.priors import HalfNormal, Prior
 from bayeszoo.errors import NumericalError
 
-NEAR = 0.01
-"""Share of the sd of the rows below which a step of the level is compared with none: EM comes near 0, never there."""
+NEAR = 0.2
+"""Share of the largest other sd below which one is compared with 0, which EM comes near and never reaches."""
 WIDE = 30.0
 """How many nats from its maximum likelihood a standard deviation is looked for, under a prior without a closed form."""
 
@@ -73,11 +73,11 @@ def or_still(
     sds: dict[str, float],
     log_prior: Callable[[Mapping[str, object]], Any],
     may_be_still: Sequence[str] = ("q",),
-    near: float = NEAR,
 ) -> dict[str, float]:
-    """Return standard deviations, or where one is small those with 0, if the density of the rows is as high there.
+    """Return standard deviations, or where one is small those with 0, if the density has a mode there, and as high.
 
-    A mode on the edge is a mode, which EM comes ever nearer to.
+    A mode on the edge is a mode, which EM comes ever nearer to. EM never leaves 0 again: where the density rises from
+    it, though it is as high as at the small one, the climb goes on.
     """
 
     def height(at: Mapping[str, float]) -> float:
@@ -86,6 +86,7 @@ def or_still(
 
     for name in may_be_still:
         others = max(value for other, value in sds.items() if other != name) if len(sds) > 1 else 0.0
-        if sds[name] < near * others and height({**sds, name: 0.0}) >= height(sds):
-            sds = {**sds, name: 0.0}
+        if sds[name] < NEAR * others:
+            still, nearer = {**sds, name: 0.0}, {**sds, name: sds[name] / 10}
+            sds = still if height(still) >= max(height(sds), height(nearer)) else sds
     return sds

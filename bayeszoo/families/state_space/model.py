@@ -16,7 +16,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.scale import POSITIVE, Scale
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.state_space.em import NEAR, Squares, best, or_still
+from bayeszoo.families.state_space.em import Squares, best, or_still
 from bayeszoo.families.state_space.levels import Levels
 from bayeszoo.model.base import Axes, Values
 from bayeszoo.model.capabilities import EM, Conditional
@@ -36,9 +36,6 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
     """Given a few standard deviations, of steps and of rows, hidden levels and rows are Gaussian."""
 
     inputs = RealSeries("y")
-
-    near: ClassVar[float] = NEAR
-    """Share of the largest other standard deviation below which one is compared with 0."""
 
     @abstractmethod
     def levels(self, params: Values, data: Values) -> Any:
@@ -101,7 +98,7 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         """Return the most probable standard deviations given the squares, or with ``flat`` their maximum likelihood."""
         priors: Any = dict.fromkeys(self.outer) if flat else self.outer_priors
         sds = {name: best(stats, name, prior) for name, prior in priors.items()}
-        return or_still(stats, sds, (lambda at: 0.0) if flat else self.log_outer_prior, self.may_be_still, self.near)
+        return or_still(stats, sds, (lambda at: 0.0) if flat else self.log_outer_prior, self.may_be_still)
 
     def log_prior(self, params: Values, data: Values) -> Any:
         """Return the log density of the standard deviations."""

@@ -58,7 +58,6 @@ class StructuralModel(MovingSeries, family=True):
     outer: ClassVar[Mapping[str, Scale]] = {"q": POSITIVE, "r": POSITIVE}
     nonnegative = tuple(SDS)
     most_integrated: ClassVar[float] = 1000
-    near: ClassVar[float] = 0.2
 
     def __post_init__(self) -> None:
         parts = words(self.components, PARTS, "components")
