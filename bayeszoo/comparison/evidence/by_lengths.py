@@ -46,18 +46,18 @@ class EmpiricalBayesOfLengths(EmpiricalBayes):
 
 @dataclass(frozen=True)
 class _Surface(Evidence):
-    """The log density of the rows by the logs of amplitude, lengths and sigma; one length where ``is_one``."""
+    """The log density of the rows by the logs of amplitude, lengths and sigma; one length where ``is_shared``."""
 
     model: HasLengths
     data: Data
-    is_one: bool = False
+    is_shared: bool = False
     noun = "density of the rows"
 
     @property
     def labels(self) -> list[str]:
         """The names of the numbers."""
         features = list(map(str, self.data["feature"]))
-        return ["amplitude", *(["length"] if self.is_one else [f"scale[{name}]" for name in features]), "sigma"]
+        return ["amplitude", *(["length"] if self.is_shared else [f"scale[{name}]" for name in features]), "sigma"]
 
     @property
     def ends(self) -> list[tuple[float, float]]:
@@ -65,7 +65,7 @@ class _Surface(Evidence):
         return [(0.0, math.inf)] * len(self.labels)
 
     def _at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        lengths = np.exp(np.full(len(self.data["feature"]), x[1]) if self.is_one else x[1:-1])
+        lengths = np.exp(np.full(len(self.data["feature"]), x[1]) if self.is_shared else x[1:-1])
         return self.model.log_density_of_lengths(math.exp(x[0]), lengths, math.exp(x[-1]), self.data)
 
     def height(self, x: np.ndarray) -> float:
@@ -75,7 +75,7 @@ class _Surface(Evidence):
     def slope(self, x: np.ndarray) -> np.ndarray:
         """Return its gradient."""
         slopes = self._at(x)[1]
-        return np.array([slopes[0], slopes[1:-1].sum(), slopes[-1]]) if self.is_one else slopes
+        return np.array([slopes[0], slopes[1:-1].sum(), slopes[-1]]) if self.is_shared else slopes
 
 
 def by_lengths(model: HasLengths, data: Data, *, starts: int = 8, seed: int = 0) -> EmpiricalBayesOfLengths:
