@@ -24,9 +24,9 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, chosen_by_data, fields_of, number_of_parameters
 from bayeszoo.model.capabilities import (
     CAPABILITIES,
-    Atoms,
     Collapsed,
     Gibbs,
+    PointMasses,
     Variational,
     is_exact,
     rows_have_parameters,
@@ -70,7 +70,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-_NEEDS = {**CAPABILITIES, "Exact": is_exact, "Density": lambda model: not issubclass(model, Atoms)}
+_NEEDS = {**CAPABILITIES, "Exact": is_exact, "Density": lambda model: not issubclass(model, PointMasses)}
 _LACKS = {"Exact": "exact answer", "Density": "density, as its parameters have atoms"}
 
 

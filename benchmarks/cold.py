@@ -11,7 +11,7 @@ import tempfile
 from typing import Any
 
 import bayeszoo as bz
-from bayeszoo.model.capabilities import Atoms
+from bayeszoo.model.capabilities import PointMasses
 
 COMPILE = """
 import sys, time, numpy as np
@@ -40,7 +40,7 @@ def main() -> None:
     """Print a row a model."""
     models = [bz.find(name) for name in sys.argv[1:] or bz.names()]
     for model in models:
-        if not issubclass(model, Atoms):
+        if not issubclass(model, PointMasses):
             print(f"{model.name:32s}{seconds(model):7.1f} s", flush=True)
 
 

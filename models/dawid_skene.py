@@ -83,7 +83,7 @@ class DawidSkene(MixtureModel):
         alpha = self.eta + self.stay * np.eye(self.K, labels)
         return Categoricals(("confusion",), "counts", np.repeat(alpha[:, None], len(data["rater"]), axis=1))
 
-    def exchangeable(self) -> str | None:
+    def exchangeable_axis(self) -> str | None:
         """Return no axis: the prior tells the classes apart."""
         return None
 

@@ -216,7 +216,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
 
     def vb_log_density(self, q: TopicFactors, params: Values) -> np.ndarray:
         """Log density of q(theta), of few topics averaged over the orders of the labels; leading axes are draws."""
-        return topic_model.log_density(q, params, self.exchangeable() is not None)
+        return topic_model.log_density(q, params, self.exchangeable_axis() is not None)
 
     def vb_local(self, q: TopicFactors, data: Values) -> TopicFactors:
         """Return q with the best proportions of these documents, its topics held."""
@@ -237,12 +237,12 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         model = replace(self, **found)
         return model, replace(q, **{name: model.entries(name, tables[name].shape[1]) for name in tables})
 
-    def assign(self, params: Values, data: Values) -> np.ndarray:
+    def component_probabilities(self, params: Values, data: Values) -> np.ndarray:
         """Return the proportions of the topics in each document of the fit, of shape (..., D, K)."""
         topic_model.require_documents(params, data)
         return np.asarray(params["proportions"])
 
-    def exchangeable(self) -> str | None:
+    def exchangeable_axis(self) -> str | None:
         """Return the axis whose labels mean nothing, unless alpha tells the topics apart."""
         return "topic" if self.K > 1 and np.ptp(self.alpha) == 0 else None
 

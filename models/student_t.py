@@ -92,7 +92,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         """Return sigma, the scale of one observation: its standard deviation is sqrt(nu / (nu - 2)) sigma."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
 
-    def assign(self, params: Values, data: Values) -> Any:
+    def component_probabilities(self, params: Values, data: Values) -> Any:
         """Return E[theta_n] given each row and the parameters, shape (..., rows): near 0 for outliers."""
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return weights(self.nu, lam * np.square(data["y"] - mu))

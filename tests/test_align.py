@@ -80,8 +80,8 @@ def test_permutations_are_undone_bit_for_bit_and_move_every_axis_of_components()
     assert (moved["scale"] == params["scale"]).all()
     assert not equal(moved, params)
     assert chain().log_likelihoods(moved, data) == pytest.approx(chain().log_likelihoods(params, data), rel=1e-12)
-    assigned = np.take_along_axis(chain().assign(params, data), permutations[..., None, :], axis=-1)
-    assert chain().assign(moved, data) == pytest.approx(assigned, abs=1e-12)
+    assigned = np.take_along_axis(chain().component_probabilities(params, data), permutations[..., None, :], axis=-1)
+    assert chain().component_probabilities(moved, data) == pytest.approx(assigned, abs=1e-12)
 
 
 def test_one_point_has_one_permutation_and_matrices_keep_their_columns():
@@ -96,7 +96,7 @@ def test_an_axis_of_another_length_is_refused_and_labels_that_mean_something_sta
     params, data = hidden_chain(np.random.default_rng(1))
     with raises(InputError, "wrong_shape", "initial", "3", "2"):
         permute(chain(), params, np.zeros((2, 100, 2), dtype=int))
-    told_apart = type("HMMGaussian", (type(chain()),), {"exchangeable": lambda self: None})(K=3)
+    told_apart = type("HMMGaussian", (type(chain()),), {"exchangeable_axis": lambda self: None})(K=3)
     assert equal(permute(told_apart, params, np.zeros((2, 100, 3), dtype=int)), params)
     assert (align(told_apart, params, data).permutations == np.arange(3)).all()
     assert match(told_apart, params, np.zeros((200, 3)), data).tolist() == [0, 1, 2]
@@ -114,7 +114,7 @@ def test_labels_switched_at_random_are_found_again(seed):
     assert (found.permutations == inverse(permutations)).all()  # the weights decrease
     assert equal(permute(poisson(), permute(poisson(), truth, permutations), found.permutations), truth)
     assert (found.stability > 0.9).all()
-    mean = np.mean(poisson().assign(truth, data), axis=(0, 1))
+    mean = np.mean(poisson().component_probabilities(truth, data), axis=(0, 1))
     assert found.responsibilities == pytest.approx(mean, abs=1e-12)
 
 
@@ -155,8 +155,9 @@ def test_of_many_rows_the_same_ones_are_looked_at(monkeypatch):
     assert (found.permutations == inverse(permutations)).all()
     assert (align(poisson(), moved, data).responsibilities == found.responsibilities).all()
     assert match(poisson(), truth, found.responsibilities, data).tolist() == [0, 1, 2]
-    seen, assign = [], type(poisson()).assign
-    watched = type("Watched", (type(poisson()),), {"assign": lambda *a: seen.append(a[2]["y"]) or assign(*a)})
+    seen, right = [], type(poisson()).component_probabilities
+    steps = {"component_probabilities": lambda *a: seen.append(a[2]["y"]) or right(*a)}
+    watched = type("Watched", (type(poisson()),), steps)
     align(watched(3), noisy(np.random.default_rng(1), (1, 3)), {"y": np.arange(300)})
     assert len(seen[0]) == 60
     assert (np.diff(seen[0]) > 0).all()  # they keep their order
@@ -183,7 +184,7 @@ def test_stability_is_that_of_its_definition():
     rng = np.random.default_rng(8)
     draws, data = noisy(rng, (2, 30), noise=0.5), rows(rng, 40)
     found = align(poisson(), draws, data)
-    p = poisson().assign(permute(poisson(), draws, found.permutations), data).reshape(60, 40, 3)
+    p = poisson().component_probabilities(permute(poisson(), draws, found.permutations), data).reshape(60, 40, 3)
     q = p.mean(axis=0)
     for k in range(3):
         both, either = (f(p, q[:, [k]]).sum(axis=1) for f in (np.minimum, np.maximum))

@@ -114,7 +114,7 @@ class Standing:
     inputs = Real("y")
     name = "standing"
 
-    def assign(self, params, data):
+    def component_probabilities(self, params, data):
         return params["a"][..., None] + data["y"]
 
 

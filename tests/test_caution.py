@@ -155,7 +155,7 @@ class Twins(Symmetric):
     inputs = Real("y")
     dims: ClassVar = {"mu": ("component",)}
 
-    def exchangeable(self):
+    def exchangeable_axis(self):
         return "component"
 
     def invariants(self, params, data):

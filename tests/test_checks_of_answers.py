@@ -20,7 +20,7 @@ from bayeszoo.contract.check import applicable
 from bayeszoo.families.hmm import passes, paths
 from bayeszoo.inference.engine.approximation import Gaussian
 from bayeszoo.inference.methods import mode
-from bayeszoo.model.capabilities import Atoms
+from bayeszoo.model.capabilities import PointMasses
 from tests.bad_models.logit_coin import LogitCoin
 
 HIDDEN = ("hmm_categorical", "hmm_gaussian", "hmm_poisson")
@@ -29,7 +29,7 @@ right_case = cache(lambda name: case_of(bz.find(name)))
 
 def test_both_are_of_every_model_that_they_suit():
     has = {name: {one.function for one in applicable(bz.find(name))} for name in bz.names()}
-    assert all(("laplace_evidence" in has[name]) is not issubclass(bz.find(name), Atoms) for name in has)
+    assert all(("laplace_evidence" in has[name]) is not issubclass(bz.find(name), PointMasses) for name in has)
     assert all(("decoded_states" in has[name]) is (name in HIDDEN) for name in has)
 
 
@@ -114,8 +114,10 @@ def test_a_wrong_path_or_probability_is_caught(owner, bug, monkeypatch):
 
 def test_wrong_probabilities_of_states_are_caught(monkeypatch):
     model = bz.find("hmm_categorical")
-    right = model.assign
-    monkeypatch.setattr(model, "assign", lambda self, params, data: right(self, params, data)[..., ::-1])
+    right = model.component_probabilities
+    monkeypatch.setattr(
+        model, "component_probabilities", lambda self, params, data: right(self, params, data)[..., ::-1]
+    )
     assert not decoded_states(right_case("hmm_categorical")).passed
 
 

@@ -56,14 +56,14 @@ class Twins(Observable, Latent, Symmetric):
     def likelihood(self, params, data):
         return Halves(np.asarray(params["mu"])[..., None, :] + np.zeros((len(data["y"]), 2)))
 
-    def assign(self, params, data):
+    def component_probabilities(self, params, data):
         each = scipy.stats.norm.pdf(data["y"][:, None], np.asarray(params["mu"])[..., None, :], 1)
         return each / each.sum(axis=-1, keepdims=True)
 
     def derived(self, params):
         return {"gap": np.ptp(params["mu"], axis=-1)}
 
-    def exchangeable(self):
+    def exchangeable_axis(self):
         return "component"
 
     def invariants(self, params, data):
@@ -143,7 +143,9 @@ unnormalized = lambda m, p, d: Halves(right(m).likelihood(p, d).mu, (2 * np.pi) 
 twins("declared_likelihood", "ConstantDropped", likelihood=unnormalized)
 twins("derived_quantities", "OverTheDraws", derived=lambda m, p: {"gap": np.ptp(p["mu"], axis=0)})
 twins("compiled_density compiled_gradient", "CompiledWithAnotherTerm", compiled=declared_with(0.1))
-twins("assignments", "NotNormalized", assign=lambda m, p, d: 0.9 * right(m).assign(p, d))
+twins(
+    "assignments", "NotNormalized", component_probabilities=lambda m, p, d: 0.9 * right(m).component_probabilities(p, d)
+)
 twins("labels_mean_nothing", "FirstComponentOnly", invariants=lambda m, p, d: {"gap": p["mu"][..., 0]})
 twins("names_of_axes", "AxesNotNamed", dims={})
 hmm("simulated_rows", "StatesSwapped", simulate=redrawn(lambda k, v: v[::-1] if k == "theta" else v))

@@ -11,7 +11,7 @@ from bayeszoo.compile import compiled
 from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import off_default
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import Atoms
+from bayeszoo.model.capabilities import PointMasses
 from tests.quick import quick_where
 
 # of counts up to a largest, of which counts are 0
@@ -37,7 +37,7 @@ def densities(name):
         yield density.joint(density.start + 0.1)[0], float(peer(density.start + 0.1))
 
 
-WITH_DENSITY = [name for name in bz.names() if not issubclass(bz.find(name), Atoms)]
+WITH_DENSITY = [name for name in bz.names() if not issubclass(bz.find(name), PointMasses)]
 
 
 @pytest.mark.parametrize("name", quick_where(WITH_DENSITY, QUICK.__contains__))

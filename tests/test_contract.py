@@ -9,10 +9,10 @@ import pytest
 from bayeszoo.contract.case import case_of, cases_of
 from bayeszoo.contract.check import IDENTITIES as ALL
 from bayeszoo.contract.check import applicable, run_identity, source_checks
-from bayeszoo.contract.sampler import atoms_checks, sampler_checks
+from bayeszoo.contract.sampler import point_mass_checks, sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
-from bayeszoo.model.capabilities import Atoms, LogConcave, is_exact
+from bayeszoo.model.capabilities import LogConcave, PointMasses, is_exact
 
 MODELS = zoo.names()
 EXACT = [name for name in MODELS if is_exact(zoo.find(name))]
@@ -90,7 +90,7 @@ def test_source(name, cases_for):
 @pytest.mark.parametrize("name", [pytest.param(name, marks=slow_if_costly(name, "NUTS")) for name in EXACT])
 def test_sampler_against_exact(name):
     model = zoo.find(name)
-    checks = (atoms_checks if issubclass(model, Atoms) else sampler_checks)(model, None, seed=1)
+    checks = (point_mass_checks if issubclass(model, PointMasses) else sampler_checks)(model, None, seed=1)
     assert checks
     assert [str(check) for check in checks if not check.passed] == []
 

@@ -83,7 +83,7 @@ def test_condorcet(raters, p):
     rows |= {"class": np.array(["no", "yes"])}
     confusion = np.tile(np.array([[p, 1 - p], [1 - p, p]])[:, None], (1, raters, 1))
     model, params = DAWID(K=2), {"weights": np.array([0.5, 0.5]), "confusion": confusion}
-    decided = model.assign(params, rows).argmax(axis=-1)
+    decided = model.component_probabilities(params, rows).argmax(axis=-1)
     chances = p ** (every == decided[:, None]).sum(axis=1) * (1 - p) ** (every != decided[:, None]).sum(axis=1)
     assert chances.sum() / 2 == pytest.approx(stats.binom.sf(raters // 2, raters, p), rel=1e-12)
 

@@ -243,8 +243,8 @@ def ahead(before, after):
 @pytest.mark.parametrize(
     ("name", "wrong", "check"),
     [
-        ("assign", lambda self, *args: self.filtered(*args), smoothed_by_enumeration),
-        ("filtered", lambda self, *args: self.assign(*args), filtered_by_enumeration),
+        ("component_probabilities", lambda self, *args: self.filtered(*args), smoothed_by_enumeration),
+        ("filtered", lambda self, *args: self.component_probabilities(*args), filtered_by_enumeration),
         ("ahead", ahead("@ transition", "@ transition.mT"), forecast_by_enumeration),
         ("ahead", ahead("each[1:]", "each[:-1]"), forecast_by_enumeration),
     ],

@@ -49,7 +49,7 @@ def test_em_is_scikit_learns(kind, data, K):
     assert np.allclose(params["weights"], peer.weights_, atol=1e-4)
     assert np.allclose(params["means"], peer.means_, rtol=1e-3)
     assert np.allclose(params["covariances"], peer.covariances_, rtol=1e-2, atol=1e-4)
-    assert np.allclose(model.assign(params, data), peer.predict_proba(data["Y"]), atol=1e-3)
+    assert np.allclose(model.component_probabilities(params, data), peer.predict_proba(data["Y"]), atol=1e-3)
 
 
 def log_joint(model, kind, data, params):

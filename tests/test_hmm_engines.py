@@ -123,7 +123,7 @@ def test_labels_of_a_long_series_are_aligned_by_rows_in_their_order():
     first, second = found.permutations[0, :2]
     assert first.tolist() == second[::-1].tolist()
     chosen = np.sort(np.random.default_rng(0).choice(3000, 1000, replace=False, shuffle=False))
-    every = model.assign({name: values[0, 0] for name, values in params.items()}, data)
+    every = model.component_probabilities({name: values[0, 0] for name, values in params.items()}, data)
     assert np.allclose(found.responsibilities, every[chosen][:, first], atol=1e-9)
 
 

@@ -83,7 +83,7 @@ def test_em_and_smoothed_states_are_hmmlearns_at_every_step(name):
     model, data = bz.find(name).weak(data), {**data, "sequence": np.repeat([0, 1, 2], [40, 1, data.rows - 41])}
     params = model.start(data, np.random.default_rng(0))
     other, X, lengths = peer(model, params, data, n_iter=20, tol=-np.inf)
-    assert np.allclose(model.assign(params, data), other.predict_proba(X, lengths), atol=1e-10)
+    assert np.allclose(model.component_probabilities(params, data), other.predict_proba(X, lengths), atol=1e-10)
     assert model.log_rows(params, data).sum() == pytest.approx(other.score(X, lengths), rel=1e-12)
     other.fit(X, lengths)
     heights = []
@@ -189,7 +189,7 @@ def test_a_masked_row_is_summed_over(name):
     likelihood = model.e_step(params, masked).value
     assert likelihood == pytest.approx(total(lambda one: model.e_step(params, one).value), rel=1e-8)
     path = np.array([[0, 0, 1, 1, 0]])
-    assert np.allclose(model.assign(params, masked).sum(axis=-1), 1)
+    assert np.allclose(model.component_probabilities(params, masked).sum(axis=-1), 1)
     if name != "hmm_gaussian":
         expected = total(lambda one: model.log_joint(path, one)[0])
         assert model.log_joint(path, masked)[0] == pytest.approx(expected, rel=1e-8)
@@ -222,7 +222,7 @@ def test_known_tables_are_no_parameters_and_give_states_a_meaning():
     model = CATEGORICAL(transition=CASINO["transition"])
     found = em.climbs(model, data, np.random.default_rng(0), flat=False, restarts=3).best.state
     assert set(found) == {"initial", "emission"}
-    assert model.exchangeable() is None
+    assert model.exchangeable_axis() is None
     assert model.free_parameters(data) == 1 + 2 * 5
     assert [v.name for v in model.declare(data).free_RVs] == ["initial", "emission"]
     q = vb.climbs(model, data, np.random.default_rng(0), restarts=3).best.state
@@ -241,11 +241,11 @@ def test_zeros_of_known_tables_are_kept():
     value, gradient = declared.likelihood(declared.unconstrain(params))
     assert value == pytest.approx(model.e_step(params, data).value, rel=1e-10)
     assert np.all(np.isfinite(gradient))
-    assert np.all(model.assign(params, data)[0] == [1, 0, 0])
+    assert np.all(model.component_probabilities(params, data)[0] == [1, 0, 0])
     assert np.isfinite(Enumeration.of(model, data).log_evidence)
     never = CATEGORICAL(K=2, initial=[1.0, 0.0], transition=np.eye(2), emission=[[1, 0, 0], [0, 0.5, 0.5]])
     with raises(NumericalError, "impossible_data"):
-        never.assign({}, data)
+        never.component_probabilities({}, data)
 
 
 @pytest.mark.parametrize(

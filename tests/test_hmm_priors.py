@@ -123,10 +123,10 @@ def test_variances_about_known_means_are_weighted_squares():  # which hmmlearn, 
 def test_fields_of_known_numbers_count_no_parameters_and_states_have_a_meaning():
     data = bz.example(NUMBERS)
     for form, free in {"prior by state": 7, "means known": 5, "variances known": 5, "rates by state": 5}.items():
-        assert (FORMS[form].exchangeable(), FORMS[form].free_parameters(data)) == (None, free)
-    assert NUMBERS(K=2, m0=[3, 3]).exchangeable() == "state"
-    assert NUMBERS(K=2, variances=[2.0, 2.0]).exchangeable() == "state"  # known, but they tell no state from another
-    assert NUMBERS(K=2, variances=[2.0, 2.0], initial=[0.5, 0.5]).exchangeable() is None
+        assert (FORMS[form].exchangeable_axis(), FORMS[form].free_parameters(data)) == (None, free)
+    assert NUMBERS(K=2, m0=[3, 3]).exchangeable_axis() == "state"
+    assert NUMBERS(K=2, variances=[2.0, 2.0]).exchangeable_axis() == "state"  # known, but alike
+    assert NUMBERS(K=2, variances=[2.0, 2.0], initial=[0.5, 0.5]).exchangeable_axis() is None
     assert [v.name for v in FORMS["means known"].declare(data).free_RVs] == ["initial", "transition", "variances"]
     assert [v.name for v in FORMS["variances known"].compiled(data).free_RVs] == ["initial", "transition", "means"]
     assert NUMBERS.weak_given(data, {"m0": [850, 1100]}).kappa0 == 4
@@ -143,9 +143,9 @@ def test_the_means_of_given_centres_are_in_their_order():
 
 def test_a_class_is_checked_with_one_prior_and_with_one_of_each_state():
     for model in (NUMBERS, COUNTS):
-        named = {case.model.exchangeable() for case in cases_of(model)}
+        named = {case.model.exchangeable_axis() for case in cases_of(model)}
         assert named == {"state", None}
-    assert case_of(NUMBERS).model.exchangeable() == "state"
+    assert case_of(NUMBERS).model.exchangeable_axis() == "state"
 
 
 @pytest.mark.parametrize(

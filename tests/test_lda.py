@@ -86,7 +86,7 @@ def test_enumeration_is_brute_force_over_the_topic_of_each_word(alpha):
     same = np.tensordot(scipy.special.softmax(logs), every[:, :, None] == every[:, None], 1)
     assert found.coclustering == pytest.approx(same, abs=1e-12)
     assert len(found.log_joint) == 2**9
-    assert LDA(alpha=alpha).exchangeable() == (None if np.ndim(alpha) else "topic")  # a prior each tells them apart
+    assert LDA(alpha=alpha).exchangeable_axis() == (None if np.ndim(alpha) else "topic")
 
 
 def test_prediction_of_another_document_is_the_ratio_of_evidences():
@@ -168,7 +168,7 @@ REFUSED = {
     "words": ("too_large", ("21", "2**21"), lambda: bz.enumerate_posterior(LDA(), corpus([[10, 11]]))),
     "alpha": ("no_maximum", ("alpha < 1",), lambda: bz.fit(LDA(alpha=0.5, eta=1.5), TINY, "map", seed=1)),
     "eta": ("no_maximum", ("eta < 1",), lambda: bz.fit(LDA(alpha=1.5, eta=0.5), TINY, "map", seed=1)),
-    "documents": ("wrong_shape", ("proportions", 2, 3), lambda: LDA().assign(TWO_DOCUMENTS, TINY)),
+    "documents": ("wrong_shape", ("proportions", 2, 3), lambda: LDA().component_probabilities(TWO_DOCUMENTS, TINY)),
     "topics": ("wrong_shape", ("alpha", 3, 2), lambda: bz.fit(LDA(alpha=(1.0, 2.0, 3.0)), TINY, "vb", seed=1)),
     "field": ("unknown_field", ("K", "alpha, eta"), lambda: bz.empirical_bayes(LDA(), TINY, "K")),
 }

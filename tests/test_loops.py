@@ -12,11 +12,11 @@ from bayeszoo.compile.compiled import compiled
 from bayeszoo.compile.density import Density, strict
 from bayeszoo.contract.case import off_default
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import Atoms
+from bayeszoo.model.capabilities import PointMasses
 from tests.quick import quick_where
 
 QUICK = ("beta_bernoulli", "dirichlet_multinomial", "student_t")
-NAMES = [name for name in bz.names() if not issubclass(bz.find(name), Atoms)]
+NAMES = [name for name in bz.names() if not issubclass(bz.find(name), PointMasses)]
 X = np.array([0.5, -1.25, 2.0, 0.0, 3.5, -0.75])
 M = X.reshape(2, 3)
 DATA = np.arange(12.0).reshape(4, 3) - 5

@@ -25,12 +25,12 @@ from bayeszoo.foundation.progress import Clock, Reporter
 from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Problem
 from bayeszoo.inference.starts import Start
-from bayeszoo.model.capabilities import Atoms
+from bayeszoo.model.capabilities import PointMasses
 from tests.quick import quick_where
 from tests.refusals import raises
 
 QUICK = ("beta_bernoulli", "normal_gamma")
-NAMES = [name for name in bz.names() if not issubclass(bz.find(name), Atoms)]
+NAMES = [name for name in bz.names() if not issubclass(bz.find(name), PointMasses)]
 NUMBERS = ctypes.POINTER(ctypes.c_double)
 
 

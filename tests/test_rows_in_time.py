@@ -84,7 +84,7 @@ def test_a_row_given_all_others_is_a_ratio_of_sums_over_paths(case):
 def test_to_leave_the_own_row_in_would_be_seen(case):
     model, params, data, log_p = case
     t, expected = next(iter(ratios(data, log_p).items()))
-    law = model.rows_in(params, data, model.assign(params, data)[[t]])
+    law = model.rows_in(params, data, model.component_probabilities(params, data)[[t]])
     assert abs(log_density(law, data["y"][[t]])[0] - expected) > 0.01
 
 

@@ -12,7 +12,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import fields_of
-from bayeszoo.model.capabilities import CAPABILITIES, Atoms, is_exact
+from bayeszoo.model.capabilities import CAPABILITIES, PointMasses, is_exact
 from tests.refusals import raises
 
 MODELS = zoo.builtin_names()
@@ -40,7 +40,7 @@ def test_every_model_has_a_card_that_passed_the_checks_that_apply_now(name):
     assert [by for by in card.made_by if by not in ("source", "sampler")] == identities
     reference = {is_exact: SAMPLER, CAPABILITIES["Enumerable"]: BY_ENUMERATION}
     expected = [names for applies, names in reference.items() if applies(model)]
-    if issubclass(model, Atoms):
+    if issubclass(model, PointMasses):
         expected = [GIBBS]
     elif is_exact(model) and CAPABILITIES["Gibbs"](model):
         expected.append({name for name in GIBBS if name.startswith("Gibbs")})

@@ -198,7 +198,7 @@ LATENT = [(kind,) for kind in (EM, can.Variational, can.Latent, can.Enumerable, 
 LATENT += [(EM, can.Variational), (can.Latent, can.Symmetric)]
 BASES = {"gaussian_mean": CLOSED, "multinomial_mixture": LATENT, "lda": [(can.Stochastic,), (can.Collapsed,)]}
 KINDS = [kind for kind in vars(can).values() if isinstance(kind, type) and issubclass(kind, Model)]
-HELPERS = {"vb_m_step", "vb_posterior", "exchangeable"}
+HELPERS = {"vb_m_step", "vb_posterior", "exchangeable_axis"}
 """Steps by which others of the zoo's models are computed."""
 QUICK = {"exact", "enumerate", "map", "mle", "em", "gibbs"}
 """Methods that compile little or nothing."""

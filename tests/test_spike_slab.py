@@ -14,7 +14,7 @@ from bayeszoo.models.spike_slab_regression import SpikeSlabRegression
 import bayeszoo as bz
 from bayeszoo.contract.case import case_of
 from bayeszoo.contract.check import IDENTITIES, run_identity
-from bayeszoo.contract.sampler import atoms_checks, largest_share_z
+from bayeszoo.contract.sampler import largest_share_z, point_mass_checks
 from bayeszoo.data.read import read
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.mixed import LocationScaleMixture
@@ -220,7 +220,7 @@ def test_log_joint_of_a_chain():
 
 @pytest.mark.slow
 def test_fits_by_gibbs_agree_with_exact_ones():
-    for check in atoms_checks(SpikeSlabRegression, None, 0):
+    for check in point_mass_checks(SpikeSlabRegression, None, 0):
         assert check.passed, str(check)
 
 

@@ -84,7 +84,7 @@ def test_the_scale_mixture_integrates_to_student_t(y, nu):
     params, data, model = {"mu": 0.2, "lam": 1.4**-2}, {"y": np.array([y])}, StudentT(nu=nu)
     assert np.isclose(model.likelihood(params, data).pdf(data["y"])[0], whole, rtol=1e-9)
     assert np.isclose(model.e_step(params, data).value, math.log(whole), rtol=0, atol=1e-9)
-    assert np.isclose(model.assign(params, data)[0], first / whole, rtol=1e-9)
+    assert np.isclose(model.component_probabilities(params, data)[0], first / whole, rtol=1e-9)
 
 
 def pymc_gap(model, data, points=POINTS):

@@ -148,8 +148,8 @@ def assignments(
     """Average the latent variables' distribution given the parameters over draws of these, shape (chain, draw, ...).
 
     The labels of components must be in the same order in all draws. Another ``function`` of parameters and data may
-    take the place of ``model.assign``. Where the probabilities of all draws do not fit into memory, ArviZ gets the
-    means of batches of draws. Raises `NumericalError` where a draw gives a row what are no numbers.
+    take the place of ``model.component_probabilities``. Where the probabilities of all draws do not fit into memory,
+    ArviZ gets the means of batches of draws. Raises `NumericalError` where a draw gives a row what are no numbers.
     """
     chains, draws = np.shape(next(iter(params.values())))[:2]
     held, squares, origin, batches = np.empty(0), np.zeros(1), np.zeros(1), draws

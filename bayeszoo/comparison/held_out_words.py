@@ -167,7 +167,7 @@ def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]
     """
     model, draws = Fit(tree).model, Fit(tree).draws()
     if TOPICS in draws and isinstance(model, Latent):
-        return np.asarray(model.assign(draws, Fit(tree).data)), draws[TOPICS]
+        return np.asarray(model.component_probabilities(draws, Fit(tree).data)), draws[TOPICS]
     ((name, values),) = draws.items()
     if tree.attrs["kind"] == "exact":
         values = tree["exact"][name].sel(statistic="mean").to_numpy()[None, None]

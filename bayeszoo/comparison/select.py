@@ -19,10 +19,10 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
-    Atoms,
     ClosedForm,
     Observable,
     PointEstimates,
+    PointMasses,
     Predictive,
     Sufficient,
     is_integrated,
@@ -322,7 +322,7 @@ def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
     """Return the description length."""
     if not (isinstance(candidate.model, LinearPredictor) and isinstance(candidate.model, Sufficient)):
         raise NumericalError("it is not a linear model of a Gaussian outcome", "not_linear")
-    if isinstance(candidate.model, Atoms):
+    if isinstance(candidate.model, PointMasses):
         raise NumericalError("it averages over subsets of the weights, and chooses none", "averages_over_subsets")
     weights, squared_error = candidate.model.least_squares(candidate.stats)
     if not squared_error:

@@ -16,9 +16,9 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
     EM,
-    Atoms,
     ClosedForm,
     Conditional,
+    PointMasses,
     Sufficient,
     Variational,
     exchangeable_axis,
@@ -86,7 +86,7 @@ class Case:
         return self._density(self.model.marginalized(self.data), "FAST_COMPILE")
 
     def _density(self, declared: object, mode: str) -> Density:
-        return (WithDiscrete if isinstance(self.model, Atoms) else Density)(declared, mode=mode)
+        return (WithDiscrete if isinstance(self.model, PointMasses) else Density)(declared, mode=mode)
 
     @cached_property
     def compressed(self) -> Density:
@@ -192,7 +192,7 @@ class Case:
     @cached_property
     def _augmented(self) -> list[tuple[dict[str, Any], float]]:
         """The points with all variables of the declaration, and the log density of those that they leave open."""
-        if not isinstance(self.model, Atoms):
+        if not isinstance(self.model, PointMasses):
             return [(point, 0.0) for point in self.points]
         rng = self.rng
         return [self.model.augmented(point, self.data, rng) for point in self.points]

@@ -66,8 +66,8 @@ IDENTITIES = (
     Identity("compressed_density", closed=False),
     Identity("chain_rule", ("Predictive",)),
     Identity("normalization", EXACT, when=_countable, data_free=True),
-    Identity("gradient", closed=False, lacks=("Atoms",)),
-    Identity("jacobian", closed=False, lacks=("Atoms",)),
+    Identity("gradient", closed=False, lacks=("PointMasses",)),
+    Identity("jacobian", closed=False, lacks=("PointMasses",)),
     Identity("row_order", EXACT, when=lambda inputs: not isinstance(inputs, Series)),
     Identity("label_order", when=lambda inputs: bool(inputs.coords)),
     Identity("units", EXACT, when=lambda inputs: isinstance(inputs, Measured)),
@@ -112,7 +112,7 @@ IDENTITIES = (
     Identity("enumerated_units", MIXTURE, when=lambda inputs: isinstance(inputs, Measured), closed=False),
     Identity("simulation_based", MIXTURE, data_free=True, closed=False),
     Identity("decoded_states", ("Sequential", "Enumerable"), closed=False),
-    Identity("laplace_evidence", (), closed=False, lacks=("Atoms",)),
+    Identity("laplace_evidence", (), closed=False, lacks=("PointMasses",)),
     Identity("simulated_prior", (), data_free=True, closed=False, lacks=("ClosedForm", "Enumerable")),
     Identity("simulated_rows", (), data_free=True, closed=False, lacks=("ClosedForm", "Enumerable")),
     _plain("declared_likelihood", "Observable"),
@@ -160,7 +160,7 @@ def check(
     """
     from bayeszoo.contract import latent  # which imports PyTensor, as the next two do
     from bayeszoo.contract.case import cases_of
-    from bayeszoo.contract.sampler import atoms_checks, sampler_checks
+    from bayeszoo.contract.sampler import point_mass_checks, sampler_checks
 
     say = (reporter or Reporter()).say
     cases = cases_of(model, data, seed)
@@ -174,9 +174,9 @@ def check(
         say(f"{first.name}: {identity.function}")
         checks += _or_failed(identity.function, lambda: [_worst(identity, cases)])  # noqa: B023
     if sampler and is_exact(type(first)):
-        name = "Gibbs" if isinstance(first, can.Atoms) else "NUTS"
+        name = "Gibbs" if isinstance(first, can.PointMasses) else "NUTS"
         say(f"{first.name}: {name} against the exact answer")
-        compare = atoms_checks if isinstance(first, can.Atoms) else sampler_checks
+        compare = point_mass_checks if isinstance(first, can.PointMasses) else sampler_checks
         checks += _or_failed(name, lambda: compare(model, data, seed))
     if sampler and isinstance(first, Enumerable):
         say(f"{first.name}: samplers against enumeration")

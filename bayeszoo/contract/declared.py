@@ -165,7 +165,7 @@ def _largest_score(case: Case) -> float:
 
 def assignments(case: Case) -> Check:
     """Probabilities of the components have a row each, after the axes of draws, and sum to one."""
-    assigned = np.asarray(case.model.assign(case.draws, case.data))
+    assigned = np.asarray(case.model.component_probabilities(case.draws, case.data))
     wrong = np.shape(assigned)[:3] != (2, 3, case.size)
     sums = assigned.sum(axis=-1) if assigned.ndim > 3 else np.ones(1)
     return at_most("assignments sum to one", math.inf if wrong else relative(sums, 1.0), 1e-10)

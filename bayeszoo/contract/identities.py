@@ -20,7 +20,7 @@ from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe, maximize
 from bayeszoo.model import fields
 from bayeszoo.model.base import chosen_by_data
-from bayeszoo.model.capabilities import Atoms, ClosedForm, Conjugate
+from bayeszoo.model.capabilities import ClosedForm, Conjugate, PointMasses
 from bayeszoo.model.density import log_density, log_likelihood
 from bayeszoo.model.integration import exact_evidence
 
@@ -348,7 +348,7 @@ def prior_sampler(case: Case) -> Check:
     import pymc as pm
 
     family, declared, rng = case.prior, case.declared.model, case.rng
-    variables = [declared[name] for name in family] if isinstance(case.model, Atoms) else declared.free_RVs
+    variables = [declared[name] for name in family] if isinstance(case.model, PointMasses) else declared.free_RVs
     draws = pm.draw(variables, draws=2000, random_seed=case.rng, mode="FAST_COMPILE")
     pairs = zip(variables, draws, strict=True)
     ranks = [rank(family[v.name], values, rng).reshape(2000, -1) for v, values in pairs]

@@ -224,7 +224,9 @@ def _log_complete(case: Case, point: Mapping[str, object], z: np.ndarray) -> flo
     if (complete := model.log_complete(point, z[None], case.data)) is not None:
         return float(complete[0] + model.log_prior(point, case.data))
     with np.errstate(divide="ignore"):
-        return _value(case, point) + float(np.log(model.assign(point, case.data)[np.arange(case.size), z]).sum())
+        return _value(case, point) + float(
+            np.log(model.component_probabilities(point, case.data)[np.arange(case.size), z]).sum()
+        )
 
 
 def enumerated_row_order(case: Case) -> Check:
@@ -248,7 +250,7 @@ def enumerated_units(case: Case) -> Check:
 
 def labels_mean_nothing(case: Case) -> Check:
     """L1g: components in another order have the same log joint and the same label-free quantities."""
-    draws, axis = _stacked(case.latent_points), case.model.exchangeable()
+    draws, axis = _stacked(case.latent_points), case.model.exchangeable_axis()
     order = np.roll(np.arange(case.model.K if axis is None else len(case.model.coords(case.data)[axis])), 1)
     moved = permute(case.model, draws, np.broadcast_to(order, (len(case.latent_points), len(order))))
     moved |= {name: moved[name] * np.resize([-1.0, 1.0], len(order)) for name in case.model.signed}

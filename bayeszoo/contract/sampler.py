@@ -56,7 +56,7 @@ def _gibbs_checks(case: Case, seed: int) -> list[Check]:
     ]
 
 
-def atoms_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
+def point_mass_checks(model: Model | type[Model], data: object, seed: int) -> list[Check]:
     """Compare collapsed Gibbs sampling with the closed form, where parameters have atoms, and show the same power."""
     case = case_of(model, real_data(model) if data is None else data)
     posterior, rng = case.posterior, case.rng

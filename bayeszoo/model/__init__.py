@@ -6,7 +6,6 @@ from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.model.base import Axes, Model, Values
 from bayeszoo.model.capabilities import (
     EM,
-    Atoms,
     Classifies,
     ClosedForm,
     Collapsed,
@@ -18,6 +17,7 @@ from bayeszoo.model.capabilities import (
     LogConcave,
     Observable,
     PointEstimates,
+    PointMasses,
     Predictive,
     Sequential,
     Stochastic,
@@ -33,6 +33,6 @@ from bayeszoo.model.views import View
 
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "Gibbs"]
-__all__ += ["Atoms", "ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "Predictive"]
+__all__ += ["ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "PointMasses", "Predictive"]
 __all__ += ["Additive", "BlockModel", "Sequential", "Stochastic", "Sufficient", "Symmetric", "Variational", "View"]
 __all__ += ["covariance", "known", "plain", "positive", "real", "whole"]

@@ -208,7 +208,7 @@ class Collapsed(Gibbs):
     """Whether its chains heed powers while they warm up; those of mixtures end in poor modes by that."""
 
 
-class Atoms(Model):
+class PointMasses(Model):
     """Some parameters take a value, as 0, with positive probability: they have no density, no gradients and no mode.
 
     Densities of the posterior are of such a parameter's other values, and at the value itself its probability.
@@ -234,7 +234,7 @@ class Symmetric(Model):
     """For factors, whose signs mean nothing either: the parameters that change sign, the loadings first."""
 
     @abstractmethod
-    def exchangeable(self) -> str | None:
+    def exchangeable_axis(self) -> str | None:
         """Return the axis whose labels may be permuted, by its name in ``dims``, with which ``name_2`` is permuted too.
 
         None where the prior tells the labels apart.
@@ -259,7 +259,7 @@ CAPABILITIES: Mapping[str, Callable[[type[Model]], bool]] = {
     "Derived": has_step("derived"),
     "Compiled": has_step("compiled"),
     **_named(LogConcave, EM, Variational, Stochastic, Latent, Enumerable, Sequential, Gibbs, Collapsed),
-    **_named(Conditional, OfFunction, Symmetric, Atoms, Additive),
+    **_named(Conditional, OfFunction, Symmetric, PointMasses, Additive),
 }
 """Whether a class has each optional capability, in the order in which ``bayeszoo list`` prints them."""
 
@@ -300,7 +300,7 @@ def capabilities(model: type[Model]) -> tuple[str, ...]:
 
 def exchangeable_axis(model: Model) -> str | None:
     """Return the axis whose labels mean nothing; None where all labels mean something."""
-    return model.exchangeable() if isinstance(model, Symmetric) else None
+    return model.exchangeable_axis() if isinstance(model, Symmetric) else None
 
 
 def rows_have_parameters(model: Model) -> bool:

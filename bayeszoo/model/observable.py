@@ -136,7 +136,7 @@ class Latent(Model, family=True):
         return super().views() | {View.COMPONENTS}
 
     @abstractmethod
-    def assign(self, params: Values, data: Values) -> Any:
+    def component_probabilities(self, params: Values, data: Values) -> Any:
         """Return the probability of each component, shape (..., rows, K); leading axes are draws.
 
         Of a latent variable that is a number: its mean, shape (..., rows).

@@ -61,7 +61,7 @@ class Sequential(Model, family=True):
 
 
 class StatesInTime(Sequential, Latent, family=True):
-    """The hidden state of a row is one of K; `assign` is the probability of each given all rows."""
+    """The hidden state of a row is one of K; `component_probabilities` is the probability of each given all rows."""
 
     def views(self) -> frozenset[View]:
         """Show the states over time."""

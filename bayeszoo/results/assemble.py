@@ -23,7 +23,7 @@ from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import Atoms, ClosedForm, Symmetric, is_integrated
+from bayeszoo.model.capabilities import ClosedForm, PointMasses, Symmetric, is_integrated
 from bayeszoo.model.find import own_file
 from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.results.files import FORMAT
@@ -49,7 +49,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
     groups = {}
     if labels is not None and isinstance(model, Symmetric):
-        axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(model.exchangeable()),))}
+        axes = {**dims, **dict.fromkeys(("permutation", "sign"), (str(model.exchangeable_axis()),))}
         of_labels = _of_labels(model, outcome.draws, problem.observed, labels)
         groups = {name: _variables(values, ("chain", "draw"), axes, coords) for name, values in of_labels.items()}
         outcome = _relabelled(outcome, labels)
@@ -153,7 +153,7 @@ def _relabelled(outcome: Outcome, labels: Labelled) -> Outcome:
 
 
 def _atoms_of(model: Model) -> tuple[str, ...]:
-    return model.atoms if isinstance(model, Atoms) else ()
+    return model.atoms if isinstance(model, PointMasses) else ()
 
 
 def _checks_of_derived(tree: xr.DataTree, kind: str, discrete: Sequence[str]) -> list[Check]:

@@ -32,7 +32,7 @@ class ToyPoissonMixture(Enumerable, Symmetric):
     def declare(self, data):
         raise NotImplementedError
 
-    def assign(self, params, data):
+    def component_probabilities(self, params, data):
         log_p = np.log(np.asarray(params["weights"]))[..., None, :]
         log_p = log_p + scipy.stats.poisson.logpmf(data["y"][:, None], np.asarray(params["rates"])[..., None, :])
         return scipy.special.softmax(log_p, axis=-1)
@@ -63,7 +63,7 @@ class ToyPoissonMixture(Enumerable, Symmetric):
 
         return Posterior(marginals, draw)
 
-    def exchangeable(self):
+    def exchangeable_axis(self):
         return "component"
 
     def invariants(self, params, data):

@@ -309,7 +309,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         squares, spread = q.squares
         return int(np.sum(squares > spread))
 
-    def exchangeable(self) -> str:
+    def exchangeable_axis(self) -> str:
         """Return the axis whose labels mean nothing; the signs of the loadings mean nothing either."""
         return "factor"
 

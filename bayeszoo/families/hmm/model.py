@@ -257,7 +257,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
         k-hat judges, are of one copy of the posterior among K!.
         """
-        every = self.exchangeable() is not None and math.factorial(self.K) <= MOST_ORDERS
+        every = self.exchangeable_axis() is not None and math.factorial(self.K) <= MOST_ORDERS
         orders = list(itertools.permutations(range(self.K))) if every else [tuple(range(self.K))]
         return averaged_log_density(q.q, params, np.array(orders))
 
@@ -277,7 +277,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     @property
     def has_few_orders(self) -> bool:
         """Whether the average is short: over all K! orders, as each pair of states has a parameter."""
-        return self.K <= MOST_AVERAGED or self.exchangeable() is None
+        return self.K <= MOST_AVERAGED or self.exchangeable_axis() is None
 
     def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[HiddenChain]:
         """Draw a path at one point; return the posterior given it; its states and transitions count ``count`` times."""
@@ -308,7 +308,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     # Labels
 
-    def exchangeable(self) -> str | None:
+    def exchangeable_axis(self) -> str | None:
         """Return the axis whose labels mean nothing.
 
         They mean something by a known table, and by known parameters or priors that differ between states.

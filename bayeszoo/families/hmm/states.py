@@ -40,7 +40,7 @@ class HiddenStates(StatesInTime, family=True):
         first = starts(data["sequence"])
         return self._of_draws(lambda tables, log_b: passes.log_likelihood(*tables, log_b, first), params, data)
 
-    def assign(self, params: Values, data: Values) -> np.ndarray:
+    def component_probabilities(self, params: Values, data: Values) -> np.ndarray:
         """Return the probability of each state in each row given all rows, (..., T, K); leading axes are draws."""
         return self._smoothed(params, data)[1]
 
@@ -76,7 +76,10 @@ class HiddenStates(StatesInTime, family=True):
     def ahead(self, params: Values, data: Values, steps: int) -> np.ndarray:
         """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
         last = np.append(starts(data["sequence"])[1:], len(data["y"])) - 1
-        each, transition = [self.assign(params, data)[..., last, :]], self.prior(data).tables_at(params)[1]
+        each, transition = (
+            [self.component_probabilities(params, data)[..., last, :]],
+            self.prior(data).tables_at(params)[1],
+        )
         for _ in range(steps):
             each.append(each[-1] @ transition)
         return np.stack(each[1:], axis=-2).reshape(*each[0].shape[:-2], -1, self.K)

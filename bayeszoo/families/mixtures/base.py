@@ -63,7 +63,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
 
     def vb_log_density(self, q: Factors[MixturePrior], params: Values) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of labels that mean nothing; leading axes are draws."""
-        if self.exchangeable() is None:
+        if self.exchangeable_axis() is None:
             return np.asarray(q.q.logpdf(params))
         return symmetrized(q.q.weights, params, q.q.law.log_pairs(params))
 
@@ -106,11 +106,11 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
     @property
     def has_few_orders(self) -> bool:
         """Whether the average over orders of labels, a sum over 2**K sets of them, is short."""
-        return self.K <= MOST_AVERAGED or self.exchangeable() is None
+        return self.K <= MOST_AVERAGED or self.exchangeable_axis() is None
 
     def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[MixturePrior]:
         """Draw a component for each row at one point; return the posterior given them, where a row counts so much."""
-        ends = np.cumsum(self.assign(params, data), axis=-1)[:, :-1]
+        ends = np.cumsum(self.component_probabilities(params, data), axis=-1)[:, :-1]
         z = np.sum(rng.random(len(ends))[:, None] > ends, axis=-1)
         return self.vb_m_step(self.moments(count * np.eye(self.K)[z], data))
 
@@ -148,12 +148,12 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Return the log normalizer of each row under q(theta), which tells optima of the ELBO apart."""
         return responsibilities(q.q.expected_log_terms(data))[1]
 
-    def assign(self, params: Values, data: Values) -> np.ndarray:
+    def component_probabilities(self, params: Values, data: Values) -> np.ndarray:
         """Return the probability of each component for each row, of shape (..., rows, K); NaN where none can be."""
         each, log_total = responsibilities(self.log_terms(params, data))
         return np.where(np.isneginf(log_total)[..., None], np.nan, each)
 
-    def exchangeable(self) -> str | None:
+    def exchangeable_axis(self) -> str | None:
         """Return the axis whose labels mean nothing."""
         return "component" if self.K > 1 else None
 

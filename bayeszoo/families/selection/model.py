@@ -14,11 +14,11 @@ from bayeszoo.families.selection.chain import SelectionChain
 from bayeszoo.families.selection.subsets import MOST_TERMS, Selection, all_subsets, averaged, log_prior_of_sizes, slab
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.model.base import Axes, Values
-from bayeszoo.model.capabilities import Atoms, Collapsed, Predictive
+from bayeszoo.model.capabilities import Collapsed, PointMasses, Predictive
 
 
 @dataclass(frozen=True)
-class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, Atoms, family=True):
+class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, PointMasses, family=True):
     """A linear regression with unknown noise: each term but the intercept is in with probability ``pi``.
 
     That is known, or ~ Beta(a, b). Weights have prior covariance sigma2 V0, given that the excluded weights are 0.

@@ -117,16 +117,20 @@ def in_chunks(
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield blocks of draws with their component probabilities (draws, rows, K); params are (draw, ...).
 
-    Another ``function`` of parameters and data may take the place of ``model.assign``.
+    Another ``function`` of parameters and data may take the place of ``model.component_probabilities``.
     """
     total = len(next(iter(params.values())))
     size = max(CELLS // max(model.inputs.size(data), 1), 1)
     for first in range(0, total, size):
         some = slice(first, min(first + size, total))
-        values = np.asarray((function or model.assign)({name: draws[some] for name, draws in params.items()}, data))
+        values = np.asarray(
+            (function or model.component_probabilities)({name: draws[some] for name, draws in params.items()}, data)
+        )
         impossible = np.isnan(values).all(axis=-1, keepdims=True) if values.ndim == 3 else False
         if not (np.isfinite(values) | impossible).all():
-            raise NumericalError(f"{model.name}.assign gives numbers that are not finite", "not_finite")
+            raise NumericalError(
+                f"{model.name}.component_probabilities gives numbers that are not finite", "not_finite"
+            )
         yield some, values
 
 

@@ -90,7 +90,9 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
 
 def _unlabelled(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
     """Leave the labels as they came, where nothing says which component a row is of; chains may have exchanged them."""
-    name, at = next((n, axes.index(axis)) for n, axes in model.dims.items() if (axis := model.exchangeable()) in axes)
+    name, at = next(
+        (n, axes.index(axis)) for n, axes in model.dims.items() if (axis := model.exchangeable_axis()) in axes
+    )
     shape = np.shape(draws[name])
     orders = np.broadcast_to(np.arange(shape[2 + at]), (*shape[:2], shape[2 + at]))
     are_sampled = kind in ("sampled", "exact")
@@ -138,7 +140,7 @@ def _few(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
     """Return responsibilities of the rows, shape (rows, K), averaged over the first draws of each chain."""
-    return np.asarray(model.assign(_few(draws), data).mean(axis=(0, 1)))
+    return np.asarray(model.component_probabilities(_few(draws), data).mean(axis=(0, 1)))
 
 
 def _occupancies(model: Latent, draws: Mapping[str, np.ndarray], data: object) -> np.ndarray:

@@ -172,7 +172,7 @@ def _told_apart(model: EM, params: Values, data: Any) -> np.ndarray | None:
     rows = log_rows(model, params, data)
     if rows is None or not isinstance(model, Latent) or exchangeable_axis(model) is not None:
         return rows
-    return np.concatenate([np.ravel(rows), np.ravel(model.assign(params, data))])
+    return np.concatenate([np.ravel(rows), np.ravel(model.component_probabilities(params, data))])
 
 
 def _longer(model: EM, steps: Steps, data: object, flat: bool) -> Steps:

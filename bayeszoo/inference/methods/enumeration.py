@@ -201,7 +201,7 @@ class Enumeration:
         """Check that the probabilities add up, and where components are exchangeable that no label is preferred."""
         K = self.model.K
         checks = [at_most("probability_sum", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
-        if self.rows and isinstance(self.model, Symmetric) and self.model.exchangeable() is not None:
+        if self.rows and isinstance(self.model, Symmetric) and self.model.exchangeable_axis() is not None:
             error = float(np.max(np.abs(self.component_probabilities - 1 / K)))
             checks.append(at_most("label_asymmetry", error, MAX_ERROR))
         return checks

@@ -31,7 +31,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.settled import Settled, unvisited
 from bayeszoo.inference.labels.symmetry import label_free, some_entries
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.capabilities import Atoms, Collapsed, Gibbs, is_log_concave
+from bayeszoo.model.capabilities import Collapsed, Gibbs, PointMasses, is_log_concave
 from bayeszoo.model.steps import GibbsChain
 
 ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw or, if it is annealed, in warmup
@@ -171,7 +171,7 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray], others: list[Settled]
     Entries are left out that are the same in all draws, as the share of an only topic.
     """
     draws = {name: values for name, values in kept.items() if name != LP}
-    if isinstance(problem.model, Atoms):
+    if isinstance(problem.model, PointMasses):
         draws = {name: _ties_broken(values, problem.rng) for name, values in draws.items()}
     free = label_free(problem.model, draws, problem.observed)
     of_labels = draws if free is None else {str(name): values.to_numpy() for name, values in free.items()}
