@@ -6,11 +6,13 @@ r"""Structural series: a level with a slope and seasons, which may move in time,
     level_t  ~ N(level_{t-1} + slope_{t-1}, q^2)       t = 2..T
     slope_t  ~ N(slope_{t-1}, q_slope^2)
     season_t ~ N(-season_{t-1} - .. - season_{t-period+1}, q_season^2)
-    y_t      ~ N(level_t + season_t, r^2)              t = 1..T
+    w_j      ~ N(0, tau^2)                             of feature j in units of `scale`, about its `center`
+    y_t      ~ N(level_t + season_t + x_t' w, r^2)     t = 1..T
 
-Given the standard deviations all is Gaussian, and the Kalman filter integrates the components out: it is exact by
-quadrature over them. Priors of the first states are proper, so that the evidence is one: it has other constants than a
-diffuse start. Harvey 1989, sections 2.3 and 4.1; Durbin and Koopman 2012, section 3.2.
+Given the standard deviations all is Gaussian, and the Kalman filter integrates components and weights out: it is exact
+by quadrature over them. Features, as an intervention, are the columns that are named; sequences share their weights.
+Priors of the first states are proper, so that the evidence is one: it has other constants than a diffuse start. Harvey
+1989, sections 2.3, 4.1 and 7; Harvey and Durbin 1986; Durbin and Koopman 2012, section 3.2.
 """
 
 from __future__ import annotations
@@ -58,6 +60,12 @@ class StructuralSeries(StructuralModel):
             "Harvey and Durbin 1986",
             {"column": "log_drivers"},
         ),
+        Example(
+            "seat_belts.csv",
+            "the same drivers, the natural logarithm of the price of petrol, and whether seat belts had to be worn",
+            "Harvey and Durbin 1986",
+            {"column": "log_drivers", "features": ["log_petrol", "law"]},
+        ),
     )
 
     @classmethod
@@ -67,7 +75,7 @@ class StructuralSeries(StructuralModel):
         sd = float(np.hypot(np.std(y), step))
         first = {"m0": float(np.mean(y)), "s0": 10 * sd, "s_slope": step, "s_season": 2 * sd}
         steps = {"t_q": 2 * step, "t_slope": step, "t_season": step, "t_r": 2 * step}
-        return cls().replaced(**first, **steps)
+        return cls().replaced(**first, **steps, tau=sd, **cls.measured(data))
 
     @property
     def textbook_priors(self) -> dict[str, Prior]:
@@ -83,10 +91,12 @@ class StructuralSeries(StructuralModel):
     def structure(self, data: Values) -> Structure:
         """Return the components, and the priors of the first of each."""
         parts = words(self.components, PARTS, "components")
-        return Structure(parts, self.period, (float(self.s0), float(self.s_slope), float(self.s_season)))
+        sds = float(self.s0), float(self.s_slope), float(self.s_season)
+        return Structure(parts, self.period, sds, self.weight_sds(data))
 
     def simulate(self, rng: np.random.Generator, size: int = 30) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Draw standard deviations, and the rows of one sequence."""
-        outer, no_rows = self.drawn_outer(rng), {"y": np.empty(0)}
-        y = self.simulated(rng, outer, self.structure(no_rows), size)
-        return outer, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
+        """Draw standard deviations and weights, and the rows of one sequence."""
+        outer, features = self.drawn_outer(rng), self.simulated_features(rng, size)
+        params = outer | {"w": rng.normal(0.0, self.weight_sds(features))}
+        y = self.simulated(rng, params, features, self.structure(features))
+        return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64), **features}

@@ -23,6 +23,7 @@ from bayeszoo.data.inputs import (
     Ratings,
     Real,
     RealSeries,
+    RegressedSeries,
     Regression,
     Series,
     SymbolSeries,
@@ -98,6 +99,14 @@ CASES = {
     "series of symbols": (SymbolSeries(), {"y": np.array([1, 0, 2]), "sequence": TWO, "symbol": ABC}),
     "other symbols": (SymbolSeries("z", "letter"), {"z": np.array([1, 1]), "sequence": TWO[:2], "letter": ABC[::-1]}),
     "series of numbers": (RealSeries("x"), {"x": np.array([0.1, -1e9, 3.0]), "sequence": TWO}),
+    "series without features": (
+        RegressedSeries(),
+        {"y": np.array([0.5, 2.0]), "sequence": TWO[:2], "X": np.empty((2, 0)), "feature": np.empty(0, dtype="<U1")},
+    ),
+    "series with features": (
+        RegressedSeries("x"),
+        {"x": X2[0], "sequence": np.zeros(len(X2[0]), dtype=int), "X": X2.T, "feature": np.array(["10", "x"])},
+    ),
     "series of counts": (CountSeries(), {"y": np.array([0, 5, 2**50]), "sequence": TWO}),
     "masked symbols": (SymbolSeries(), {"y": np.array([2, -1, 0]), "sequence": TWO, "symbol": ABC}),
     "masked numbers": (RealSeries(), {"y": np.array([0.5, np.nan, 1.0]), "sequence": TWO}),
@@ -122,6 +131,7 @@ NEED_OPTIONS = {
     "missing labels", "other order", "misleading labels", "misleading words", "corpus in other order",
     "ratings in other order",
     "a feature called y", "chain in other order", "chain with more", "order two", "words",
+    "series with features",
     "other symbols", "masked symbols", "masked numbers", "masked counts",
 }  # fmt: skip
 
@@ -229,7 +239,8 @@ def test_possible_data_sets_are_data_with_the_same_labels(inputs, arrays):
 
 @KINDS
 def test_unseen_rows_have_the_axes_of_the_data_and_measurements_have_units(inputs, arrays):
-    if isinstance(inputs, Regression | Transitions | Groups | GroupRows) or "exposure" in arrays:
+    has_features = isinstance(inputs, RegressedSeries) and len(arrays["feature"]) > 0
+    if isinstance(inputs, Regression | Transitions | Groups | GroupRows) or "exposure" in arrays or has_features:
         with raises(InputError, "row_order_matters" if isinstance(inputs, Transitions) else "new_rows_unknown"):
             inputs.unseen(arrays, 3)
     else:

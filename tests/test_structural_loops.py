@@ -251,7 +251,7 @@ def test_variances_of_all_parts_stay_positive(ratio):
     at = {"q": np.array([ratio**0.5]), "q_slope": np.array([1.0]), "q_season": np.array([ratio**-0.5])}
     structure = Structure(("level", "slope", "season"), 4, SDS_OF_FIRST)
     own = Components.of({**at, "r": np.array([1.0])}, data, M0, structure)
-    for law in (own.smoothed(), own.filtered(), own.ahead(3)):
+    for law in (own.smoothed(), own.filtered(), own.ahead(3, np.empty((3, 0)))):
         assert np.all(law.std() > 0)
     assert np.all(own.backward.precision[:, ~np.isnan(data["y"])] > 0)
     assert np.isfinite(own.log_marginal()).all()
@@ -263,7 +263,7 @@ def test_the_filter_is_that_of_statsmodels():
 
     y, structure = np.random.default_rng(4).normal(size=20), Structure(("level", "slope", "season"), 4, SDS_OF_FIRST)
     at = {"q": 0.6, "q_slope": 0.2, "q_season": 0.5, "r": 1.1}
-    own = Components.of(at, {"y": y, "sequence": np.zeros(20, dtype=int)}, 0.0, structure)
+    own = Components.of(at, {"y": y, "X": np.empty((20, 0)), "sequence": np.zeros(20, dtype=int)}, 0.0, structure)
     peer = UnobservedComponents(y, "lltrend", seasonal=4)
     U, D = structure.factors
     peer.ssm.initialize_known(np.zeros(5), U @ np.diag(D) @ U.T)

@@ -23,8 +23,10 @@ NOISY = np.array([1.0, -1.2, 0.9, -0.8, 1.1, -1.0, 0.7, -0.9])
 QUARTERS = Series(components="level + season", period=4, m0=5.0, s0=3.0, s_season=2.0)
 
 
-def series(y, sequence=None):
-    return {"y": np.asarray(y), "sequence": np.zeros(len(y), dtype=int) if sequence is None else sequence}
+def series(y, sequence=None, **features):
+    sequence = np.zeros(len(y), dtype=int) if sequence is None else sequence
+    X = np.array([*features.values()], dtype=float).T if features else np.empty((len(y), 0))
+    return {"y": np.asarray(y), "sequence": sequence, "X": X, "feature": np.array([*features], dtype=str)}
 
 
 def read(y):

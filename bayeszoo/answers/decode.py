@@ -109,7 +109,11 @@ def _of_levels(source: Any, new_data: Any, options: Mapping[str, Any]) -> tuple[
     if isinstance(source, Model):
         model.known_parameters(read(model, new_data, **options))
     fit = require_shown(source, "levels by it")
-    return fit, rows_asked(fit, new_data, options, "levels")
+    data = rows_asked(fit, new_data, options, "levels")
+    if new_data is not None and data != fit.data and model.sequences_share_parameters(data):
+        hint = "fit all sequences together (--sequence); `bayeszoo predict FIT NEW.csv` predicts rows that follow"
+        raise InputError("weights of features are of the fit's rows and of these alike", "new_rows_unknown", hint=hint)
+    return fit, data
 
 
 def decode(

@@ -52,7 +52,7 @@ class LevelsOfFit:
         model = fit.model
         assert isinstance(model, LevelsInTime)
         average, params = averaging(fit)
-        if average.mass is not None and average.halved is not None and len(model.parts) > 1:
+        if average.mass is not None and average.halved is not None and len(model.parts(data)) > 1:
             average, params = _of_half(average, params)
         numbers = next(iter(params.values()))[..., None].shape[:2]
         rows = len(data["y"])
@@ -141,7 +141,7 @@ def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -
     columns = sequences(data) | {"level": known.mean[:rows], "sd": known.sd[:rows], **quantiles}
     columns |= {"mcse": known.mcse_mean[:rows], "filtered": filtered.mean, "sd_filtered": filtered.sd}
     columns |= {"log_score": of.log_scores()}
-    for i, part in enumerate(of.model.parts[1:], start=1):
+    for i, part in enumerate(of.model.parts(data)[1:], start=1):
         own = slice(i * rows, (i + 1) * rows)
         columns |= {part: known.mean[own], f"sd_{part}": known.sd[own]}
         columns |= {f"{part}_{name}": values[own] for name, values in every.items() if name != "median"}
@@ -160,10 +160,11 @@ def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
     missing, y = inputs.masked(of.data), of.data[inputs.name]
     if not missing.any():
         return {}
-    model = of.model
+    model, data = of.model, of.data
+    mean = model.parts(data)[-1]
 
     def law(params: Values) -> RowLaw:
-        return model.rows_about(params, model.part(model.smoothed_parts(params, of.data), model.parts[-1]))
+        return model.rows_about(params, model.part(model.smoothed_parts(params, data), mean, data))
 
     rows = of.mixture(law)
     parts = {
@@ -179,8 +180,9 @@ def forecasted(fit: Fit, data: Data, steps: int) -> pd.DataFrame:
     parts = of.mixture(lambda params: of.model.parts_ahead(params, data, steps)).moments(np.inf)
     rows = of.mixture(lambda params: of.model.rows_ahead(params, data, steps))
     known = rows.moments(fit.model.moments_below(data) if fit.kind != "point estimate" else np.inf)
-    columns, size = sequences(data, steps), len(parts.mean) // len(of.model.parts)
-    for i, part in enumerate(name for name in of.model.parts if name != "signal"):  # which is the mean of the rows
+    columns, names = sequences(data, steps), of.model.parts(data)
+    size = len(parts.mean) // len(names)
+    for i, part in enumerate(name for name in names if name != "signal"):  # which is the mean of the rows
         own = slice(i * size, (i + 1) * size)
         columns |= {part: parts.mean[own], f"sd_{part}": parts.sd[own]}
     frame = frame_of(columns | moment_columns(known, rows.quantiles()), "step", {}, steps)

@@ -74,7 +74,8 @@ def _laws(model: Any, points: Values, data: Values, i: int) -> Iterator[tuple[An
         yield model.law(points, rest, inputs.reordered(data, np.array([i]))), data, rest
     elif i and data[SEQUENCE][i] == data[SEQUENCE][i - 1]:
         before, both = (inputs.split(data, end)[0] for end in (i, i + 1))
-        ahead: Any = model.rows_ahead(points, before, 1)
+        new = inputs.without(inputs.reordered(data, np.array([i])), 0)
+        ahead: Any = model.rows_ahead(points, before, 1, new)
         yield ahead.entries(np.array([-1])), both, before  # of the last sequence
 
 

@@ -40,7 +40,7 @@ from bayeszoo.results.stored import Fit
 FEW = 5  # rows whose assignments are all summed over
 FEW_WORDS = 12  # words, where each has a latent variable
 SIMULATIONS = 100
-EDGE = 1e-9  # a probability below it is taken for one of 0
+EDGE = 1e-9  # a probability, or a positive number, below it is taken for one of 0
 
 
 def _value(case: Case, params: Values) -> float:
@@ -122,8 +122,8 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
     declared = case.climbed
     target, transforms = declared.likelihood if flat else declared.constrained_joint, declared.model.rvs_to_transforms
     names = {v.name: getattr(transforms[v], "name", "") for v in declared.model.free_RVs}
-    simplexes = {name for name, transform in names.items() if transform in SIMPLEXES}
-    inside = {key: np.maximum(values, EDGE) if key in simplexes else values for key, values in state.items()}
+    ends_at_0 = {name for name, transform in names.items() if transform in {*SIMPLEXES, "log"}}
+    inside = {key: np.maximum(values, EDGE) if key in ends_at_0 else values for key, values in state.items()}
     if all(np.array_equal(inside[key], state[key]) for key in state):
         return at_most(name, describe(target, declared.unconstrain(state)).distance, MAX_DISTANCE)
     return at_most(name, _distance_along_the_edge(target, declared.unconstrain(inside)), MAX_DISTANCE)
@@ -172,7 +172,7 @@ def _parts(case: Case) -> tuple[Values, list[tuple[slice, Values]]]:
 def _distance_along_the_edge(target: Gradient, x: np.ndarray) -> float:
     """Return the distance to a maximum, in sd, in the directions that have a curvature.
 
-    Unconstrained coordinates do not reach a probability of 0: near it the density is flat in its direction.
+    Unconstrained coordinates do not reach a probability, or a standard deviation, of 0: near it the density is flat in its direction.
     """
     slope, (curvatures, directions) = target(x)[1], np.linalg.eigh(curvature(target, x))
     curved = np.abs(curvatures) > 1e-6 * np.max(curvatures, initial=0.0)

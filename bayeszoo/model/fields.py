@@ -71,7 +71,7 @@ class Hyperparameter:
 
         Along an axis that has no size, and those before it, all entries stay alike.
         """
-        known = takewhile(sizes.__contains__, reversed(self.axes))
+        known = takewhile(sizes.get, reversed(self.axes))
         shape = tuple(sizes[axis] for axis in known)[::-1]
         if self.matrix:
             values = np.asarray(value) if np.ndim(value) else value * np.eye(shape[-1])

@@ -35,8 +35,15 @@ class Sequential(Model, family=True):
         """Draw the states of all rows given all rows at one point, (T,); those of K are counted from 0."""
 
     @abstractmethod
-    def rows_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
-        """Return the law of the rows after each sequence, (..., sequences * steps), the steps of one side by side."""
+    def rows_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
+        """Return the law of the rows after each sequence, (..., sequences * steps), the steps of one side by side.
+
+        ``new`` are these rows with an unknown outcome, for a model of which rows have features.
+        """
+
+    def sequences_share_parameters(self, data: Values) -> bool:
+        """Say whether inner parameters hold for all sequences: others then cannot be decoded by themselves."""
+        return False
 
     @abstractmethod
     def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
@@ -57,7 +64,7 @@ class Sequential(Model, family=True):
                 "new_rows_unknown",
                 hint=hint,
             )
-        return self.rows_ahead(params, seen, self.inputs.size(new))
+        return self.rows_ahead(params, seen, self.inputs.size(new), new)
 
 
 class StatesInTime(Sequential, Latent, family=True):
@@ -94,7 +101,7 @@ class StatesInTime(Sequential, Latent, family=True):
     def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
         """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
 
-    def rows_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+    def rows_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
         """Return the law of the rows after each sequence: their states are those `ahead`."""
         return self.rows_in(params, data, self.ahead(params, data, steps))
 
@@ -122,34 +129,35 @@ class LevelsInTime(Sequential, family=True):
     def levels_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
         """Return the distribution of the levels after each sequence, (..., sequences * steps), steps side by side."""
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """What is known of each row by name: first the level, and last its mean where that is another, the signal."""
+    def parts(self, data: Values) -> tuple[str, ...]:
+        """Name what is known of each row: first the level, last its mean where that is another, the signal."""
         return ("level",)
 
     def smoothed_parts(self, params: Values, data: Values) -> RowLaw:
         """Return the distribution of each part given all rows, (..., parts * T), the rows of a part side by side."""
         return self.smoothed(params, data)
 
-    def parts_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+    def parts_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
         """Return the distribution of each part after each sequence, (..., parts * sequences * steps)."""
         return self.levels_ahead(params, data, steps)
 
-    def part(self, law: RowLaw, name: str) -> RowLaw:
+    def part(self, law: RowLaw, name: str, data: Values) -> RowLaw:
         """Return the distribution of one part of all, (..., rows)."""
-        if len(self.parts) == 1:
+        parts = self.parts(data)
+        if len(parts) == 1:
             return law
         assert isinstance(law, Frozen)
-        size = np.shape(law.mean())[-1] // len(self.parts)
-        return law.entries(size * self.parts.index(name) + np.arange(size))
+        size = np.shape(law.mean())[-1] // len(parts)
+        return law.entries(size * parts.index(name) + np.arange(size))
 
     @abstractmethod
     def rows_about(self, params: Values, means: RowLaw) -> RowLaw:
         """Return the distribution of rows by that of their means, (..., rows)."""
 
-    def rows_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+    def rows_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
         """Return the law of the rows after each sequence, about their means."""
-        return self.rows_about(params, self.part(self.parts_ahead(params, data, steps), self.parts[-1]))
+        ahead = self.parts_ahead(params, data, steps, new)
+        return self.rows_about(params, self.part(ahead, self.parts(data)[-1], data))
 
     def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
         """Refuse to decode without a fit: the parameters are unknown."""

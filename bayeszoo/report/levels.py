@@ -20,7 +20,11 @@ STEPS = 3
 
 def next_rows(tree: xr.DataTree) -> list[Any]:
     """Give the level now and the next rows of each sequence, in a line and a table."""
-    ahead, now = forecast(tree, STEPS), decode(tree).iloc[-1]
+    now = decode(tree).iloc[-1]
+    if "features" in now:
+        how = "its features tell what comes next: `bayeszoo predict FIT NEW.csv` of a table that has them"
+        return [Words(f"The level is now {_interval(now['level'], now)}, by {Fit(tree).method}; {how}.")]
+    ahead = forecast(tree, STEPS)
     first = ahead.iloc[-STEPS]
     by, several = Fit(tree).method, "sequence" in ahead
     which = "the next row of the last sequence" if several else "the next row"

@@ -15,6 +15,7 @@ from bayeszoo.data.inputs.mixed import Mixed
 from bayeszoo.data.inputs.mixed_arrays import levels_by_feature, tables_of
 from bayeszoo.data.inputs.ratings import Ratings
 from bayeszoo.data.inputs.regression import Regression
+from bayeszoo.data.inputs.sequences.regressed import RegressedSeries
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, first_rows, starts
 from bayeszoo.data.inputs.sequences.times import times_of
 from bayeszoo.data.inputs.sequences.transitions import Transitions
@@ -49,6 +50,7 @@ __all__ = [
     "Real",
     "RealSeries",
     "RealWithError",
+    "RegressedSeries",
     "Regression",
     "Series",
     "SymbolSeries",

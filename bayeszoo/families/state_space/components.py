@@ -54,7 +54,7 @@ class Components:
         """Take standard deviations by name, 0 where there is none, and the canonical arrays of a series."""
         each = np.broadcast_arrays(*(np.asarray(params.get(name, 0.0), dtype=np.float64) for name in SDS))
         flat = np.array([values.reshape(-1) for values in each])
-        X = np.ascontiguousarray(data.get("X", np.empty((len(data["y"]), 0))), dtype=np.float64)
+        X = np.ascontiguousarray(data["X"], dtype=np.float64)
         return cls(flat[:-1], flat[-1], each[0].shape, data["y"], X, data["sequence"], float(m0), structure)
 
     def at(self, params: Mapping[str, Any]) -> Components:
@@ -146,7 +146,7 @@ class Components:
         parts_of.drawn(*self._inputs, z)
         return np.asarray(self.m0 + z[:, 0])
 
-    def ahead(self, steps: int, new: np.ndarray | None = None) -> Any:
+    def ahead(self, steps: int, new: np.ndarray) -> Any:
         """Return the normal distribution of each part after each sequence, (..., parts * sequences * steps).
 
         ``new`` (steps, p) are the features of the rows to come.
@@ -156,7 +156,7 @@ class Components:
         mean, variance = (np.concatenate([pair[i] for pair in pairs], axis=2) for i in (0, 1))
         return self._law(mean, variance)
 
-    def _after(self, sequence: int, steps: int, new: np.ndarray | None) -> tuple[Any, tuple[np.ndarray, ...]]:
+    def _after(self, sequence: int, steps: int, new: np.ndarray) -> tuple[Any, tuple[np.ndarray, ...]]:
         """Return moments of parts after a sequence, and the weights; the other sequences say something of these alone.
 
         Sequences are exchangeable, so that this one may be taken as the last.
@@ -166,7 +166,7 @@ class Components:
         at, p = np.concatenate([others, own]), len(self.structure.tau)
         y, X, opens, *rest = self._inputs
         weights = np.empty((len(self.r), p)), np.empty((len(self.r), p, p)), np.empty((len(self.r), p))
-        moments, new = self._empty(steps), np.empty((steps, 0)) if new is None else np.ascontiguousarray(new)
+        moments, new = self._empty(steps), np.ascontiguousarray(new)
         parts_of.ahead(y[at], X[at], opens[at], *rest, new, self._asked, *moments, *weights)
         return moments, weights
 

@@ -50,8 +50,7 @@ def structural(outer: Mapping[str, Any], data: Mapping[str, np.ndarray], m0: flo
     """Return the log density of the rows given standard deviations by name, of which there need not be all."""
     q, r = pt.stack([outer.get(name, np.float64(0.0)) for name in SDS][:-1]), outer.get("r", np.float64(0.0))
     first, spread = structure.factors
-    X = data.get("X", np.empty((len(data["y"]), 0)))
-    constants = {"X": X, "first": first, "spread": spread, "starts": starts_of(data["sequence"])}
+    constants = {"X": data["X"], "first": first, "spread": spread, "starts": starts_of(data["sequence"])}
     declared = [pm.Data(name, values) for name, values in {**constants, "sizes": structure.sizes}.items()]
     return structural_log_likelihood(q, r, _with_gaps(data["y"] - m0), *declared)
 

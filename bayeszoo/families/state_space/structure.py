@@ -82,9 +82,8 @@ class Structure:
         """
         first, size = starts(data["sequence"]), len(data["y"])
         place = np.arange(size) - np.repeat(first, np.diff([*first, size]))
-        X = data.get("X", np.empty((len(place), 0)))
         moved = responses(self, place)
-        every = {"": of_first(self, place, X), "r": np.eye(len(place))}
+        every = {"": of_first(self, place, data["X"]), "r": np.eye(len(place))}
         every |= {name: moved[part] @ moved[part].T for name, part in SDS.items() if part in moved}
         return {name: matrix[np.ix_(seen, seen)] for name, matrix in every.items()}
 

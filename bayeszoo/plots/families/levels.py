@@ -38,7 +38,7 @@ def plot_levels(
     tree, new_data, **options
         As of `decode`, of a fit whose hidden state is a number, as of `local_level`.
     steps : int, optional
-        How many rows to forecast; by default a tenth of the series, at most 12.
+        How many rows to forecast; by default a tenth of the series, at most 12, of rows with features none.
     truth : array_like of shape (rows,), optional
         The true level of each row, where it is known.
 
@@ -69,7 +69,7 @@ def plot_levels(
     if truth is not None:
         axes.plot(rows, np.asarray(truth), color="0.2", lw=1, ls="--", label="true level")
     last = len(rows)
-    if len(first) == 1:
+    if len(first) == 1 and (steps or "features" not in frame):  # of rows to come these are not known
         table = forecast(tree, steps or min(MOST_STEPS, max(1, last // 10)), new_data, **options)
         _draw_next(axes, table, last + table.index.to_numpy())
         last += len(table)
