@@ -97,6 +97,7 @@ class StructuralSeries(StructuralModel):
     def simulate(self, rng: np.random.Generator, size: int = 30) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw standard deviations and weights, and the rows of one sequence."""
         outer, features = self.drawn_outer(rng), self.simulated_features(rng, size)
-        params = outer | {"w": rng.normal(0.0, self.weight_sds(features))}
+        w = rng.normal(0.0, self.weight_sds(features))
+        params = outer | ({"w": w} if w.size else {})
         y = self.simulated(rng, params, features, self.structure(features))
         return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64), **features}

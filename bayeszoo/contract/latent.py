@@ -172,7 +172,7 @@ def _parts(case: Case) -> tuple[Values, list[tuple[slice, Values]]]:
 def _distance_along_the_edge(target: Gradient, x: np.ndarray) -> float:
     """Return the distance to a maximum, in sd, in the directions that have a curvature.
 
-    Unconstrained coordinates do not reach a probability, or a standard deviation, of 0: near it the density is flat in its direction.
+    Unconstrained coordinates do not reach a probability, or an sd, of 0: near it the density is flat in its direction.
     """
     slope, (curvatures, directions) = target(x)[1], np.linalg.eigh(curvature(target, x))
     curved = np.abs(curvatures) > 1e-6 * np.max(curvatures, initial=0.0)

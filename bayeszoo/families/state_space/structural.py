@@ -251,7 +251,7 @@ class StructuralModel(MovingSeries, family=True):
         effects = rng.standard_normal(self.period)
         scale = structure.sds[2] * np.sqrt(self.period / max(self.period - 1, 1))
         past = list(scale * (effects - effects.mean()))  # of the last period, oldest first
-        rows = self.centred(data)["X"] @ params["w"]
+        rows = self.centred(data)["X"] @ params.get("w", np.empty(0))
         for t in range(len(rows)):
             own = level + (past[-1] if "season" in structure.parts else 0.0)
             rows[t] = rng.normal(rows[t] + own, sd["noise"])
