@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy
 
 from bayeszoo.answers.assign import by_row, rows_asked
 from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.judged import judged
 from bayeszoo.data.inputs.matrix import scales_of
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
@@ -17,13 +19,13 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+_ANSWER = "projections by it"
 _CELLS = 2**21
 """Numbers that are held at once, roughly."""
 
@@ -67,7 +69,12 @@ def project(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **opti
     sampler took has no part in the answer. As the noise goes to 0 the scores are those of PCA over the square root of
     their variance (divisor N).
     """
-    fit, params = _factors(tree)
+    return judged(tree, _ANSWER, partial(_rows, new_data, options), partial(_scores, seed))
+
+
+def _scores(seed: int, fit: Fit, data: Data) -> pd.DataFrame:
+    """Return the scores of rows along the principal axes of a fit."""
+    params = _factors(fit)
     reference = principal_axes(params["loadings"])
     rotations = procrustes(params["loadings"], reference)
 
@@ -76,7 +83,6 @@ def project(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **opti
         covariance = turned.mT[..., None, :, :] @ latent.covariance @ turned[..., None, :, :]
         return latent.mean @ turned, np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
-    data = rows_asked(fit, new_data, options, "factors")
     labels = np.arange(1, reference.shape[1] + 1)
     return _averaged(fit, scores, {**params, "rotation": rotations}, data, seed, ("factor", labels))
 
@@ -107,9 +113,12 @@ def reconstruct(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **
     A prediction is not an imputation: the fit was made without it, and a second fit to data that were filled in would
     take it for an observation.
     """
-    fit, params = _factors(tree)
-    data = rows_asked(fit, new_data, options, "factors")
-    frame = _averaged(fit, reconstruction, params, data, seed, ("column", data["column"]))
+    return judged(tree, _ANSWER, partial(_rows, new_data, options), partial(_reconstructed, seed))
+
+
+def _reconstructed(seed: int, fit: Fit, data: Data) -> pd.DataFrame:
+    """Return the rows as the factors of a fit have them."""
+    frame = _averaged(fit, reconstruction, _factors(fit), data, seed, ("column", data["column"]))
     observed = np.ravel(data["Y"])
     frame.insert(0, "observed", observed)
     if scales := scales_of(fit.like):
@@ -119,13 +128,18 @@ def reconstruct(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **
     return frame
 
 
-def _factors(tree: xr.DataTree) -> tuple[Fit, Params]:
-    """Return a fit of a model with factors, and its draws with axes (chain, draw, ...)."""
-    fit = require_shown(tree, "projections by it")
+def _rows(new_data: object, options: Mapping[str, object], fit: Fit) -> Data:
+    """Read the rows that are asked about, of a model with factors."""
+    _factors(fit)
+    return rows_asked(fit, new_data, options, "factors")
+
+
+def _factors(fit: Fit) -> Params:
+    """Return the draws of a model with factors, with axes (chain, draw, ...)."""
     draws, names = fit.draws(), ("mean", "loadings", "variance")
     if not set(names) <= set(draws):
-        raise InputError(f"{tree.attrs['model']} has no factors to project rows on", "no_factors", hint="fit ppca")
-    return fit, {name: draws[name] for name in names}
+        raise InputError(f"{fit.tree.attrs['model']} has no factors to project rows on", "no_factors", hint="fit ppca")
+    return {name: draws[name] for name in names}
 
 
 def _averaged(fit: Fit, function: Gaussians, params: Params, data: Data, seed: int, axis: Any) -> pd.DataFrame:

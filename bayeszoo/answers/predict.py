@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from bayeszoo.answers.assign import assign, by_row
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.function import far_rows
+from bayeszoo.answers.judged import is_judged, judged
 from bayeszoo.answers.law import new_groups, new_rows, predicted
 from bayeszoo.answers.topics import has_proportions, proportions
 from bayeszoo.data.by import named_in_errors, read_new_by, together
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 Columns = dict[str, np.ndarray]
 """Columns of a table, of shape (rows,), or of several numbers a row (rows, K)."""
+Rows = tuple[Data, np.ndarray | None]
+"""New rows, and their outcome where it is known."""
 
 
 def predict(
@@ -81,15 +85,23 @@ def predict(
     """
     if is_by_group(tree):
         return _by_group(tree, new_data, seed, options)
-    fit = require_shown(tree, "predictions from it")
-    model = fit.model
-    if has_proportions(model):
+    if has_proportions(Fit(tree).model):
+        model = require_shown(tree, "predictions from it").model
         if new_data is None or isinstance(new_data, int | np.integer):
             raise InputError(
                 f"{model.name} predicts the topics of other documents", "needs_documents", hint="give a table of them"
             )
         return proportions(tree, new_data, seed=seed, **options)
-    data, observed = new_rows(model, fit.like, new_data, options)
+
+    def rows(fit: Fit) -> Rows:
+        return new_rows(fit.model, fit.like, new_data, options)
+
+    return judged(tree, "predictions from it", rows, partial(_predicted, seed))
+
+
+def _predicted(seed: int | np.random.Generator, fit: Fit, rows: Rows) -> pd.DataFrame:
+    """Predict rows, and score what is observed of them."""
+    model, (data, observed) = fit.model, rows
     known = predicted(fit, data, observed, seed)
     columns = moment_columns(known.moments, dict(zip(QUANTILES, known.quantiles, strict=True)))
     shape, axis = columns["mean"].shape, _axis(model, data)
@@ -97,7 +109,7 @@ def predict(
         observed = model.inputs.indicators(data, observed, axis)
     columns["observed"] = np.full(shape, np.nan) if observed is None else observed.astype(np.float64)
     of_rows = {"log_score": known.log_score, "mcse_log_score": known.mcse_log_score}
-    of_rows |= {} if observed is None else _components(model, tree, data)
+    of_rows |= {} if observed is None else _components(fit, data)
     for name, values in of_rows.items():
         columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
     frame = by_row(columns, data, axis, None if axis is None else data[axis])
@@ -133,11 +145,12 @@ def _by_group(
     return frame.iloc[np.argsort(frame.index.get_level_values("row"), kind="stable")]
 
 
-def _components(model: Model, tree: xr.DataTree, data: Mapping[str, np.ndarray]) -> Columns:
+def _components(fit: Fit, data: Mapping[str, np.ndarray]) -> Columns:
     """Return the most probable component of each row and its probability; nothing where there are no components."""
+    model, tree = fit.model, fit.tree
     if not isinstance(model, Latent):
         return {}
-    if components_withheld(tree):
+    if components_withheld(tree) or is_judged(fit):
         return dict.fromkeys(("component", "probability"), np.full(model.inputs.size(data), np.nan))
     assigned = assign(tree, data)
     if "component" not in assigned:  # the latent variable is a number

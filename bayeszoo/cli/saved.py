@@ -288,6 +288,8 @@ def show_rows(
     note_more(len(frame), noun)
     for line in lines:
         terminal.out().print(f"Withheld: {escaped(line)}.")
+    if "judged" in frame.attrs:
+        terminal.out().print(f"{frame.attrs['judged'].capitalize()}.")
 
 
 def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:

@@ -31,6 +31,7 @@ from bayeszoo.results.gaps import STATISTICS
 from bayeszoo.results.measured import measure
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import MOST_LISTED, elements
+from bayeszoo.results.support import REFERENCE_DRAWS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -96,6 +97,8 @@ def _measured(
     if measured.statistics:
         statistics = _variables(measured.statistics, ("statistic",), dims, coords)
         tree["reference"] = xr.DataTree(statistics.assign_coords(statistic=list(STATISTICS)))
+    if measured.draws:
+        tree[REFERENCE_DRAWS] = xr.DataTree(_variables(measured.draws, ("chain", "draw"), dims, coords))
     return replace(outcome, checks=[*outcome.checks, *measured.checks], facts={**outcome.facts, **measured.facts})
 
 

@@ -52,6 +52,12 @@ def gaps(draws: np.ndarray, posterior: np.ndarray) -> Gaps:
     """Measure draws (chain, draw, ...) of an approximation against the `STATISTICS` of the posterior."""
     flat = draws.reshape(-1, *draws.shape[2:])
     quantiles = np.quantile(flat, list(QUANTILES.values()), axis=0)
+    return gaps_of(np.stack([flat.mean(axis=0), flat.std(axis=0, ddof=1), *quantiles]), posterior)
+
+
+def gaps_of(approximation: np.ndarray, posterior: np.ndarray) -> Gaps:
+    """Measure the `STATISTICS` of an approximation against those of the posterior."""
+    quantiles = approximation[2:]
     mean, sd, true_quantiles = posterior[0], posterior[1], posterior[2:]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         width, true_width = ((values[-1] - values[0]) / _WIDTH for values in (quantiles, true_quantiles))
@@ -59,7 +65,7 @@ def gaps(draws: np.ndarray, posterior: np.ndarray) -> Gaps:
         spread = np.where(has_sd, sd, true_width)
         still = spread <= _STILL * np.abs(true_quantiles[1])
         unit = np.where(still, np.inf, spread)
-        centre = np.where(has_sd, flat.mean(axis=0) - mean, quantiles[1] - true_quantiles[1])
-        ratio = np.where(has_sd, flat.std(axis=0, ddof=1), width) / spread
+        centre = np.where(has_sd, approximation[0] - mean, quantiles[1] - true_quantiles[1])
+        ratio = np.where(has_sd, approximation[1], width) / spread
         furthest = np.max(np.abs(quantiles - true_quantiles), axis=0)
     return Gaps(centre / unit, np.where(still, 1.0, ratio), furthest / unit)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 FITTED, FEW_ROWS = "fitted", 20
 """What the means of rows are called where they are too far off, and how many rows are looked at."""
 
+KEPT_DRAWS = 500
+"""Reference draws of each chain that are kept, where parameters are withheld: they know an sd to two hundredths."""
+
 Entries = Iterable[tuple[tuple[int, ...], str]]
 Labels = Callable[[str], Entries]
 
@@ -40,6 +43,8 @@ class Measured(NamedTuple):
     """The posterior's mean, sd and quantiles of each quantity that has no closed form, along the first axis."""
     checks: list[Check]
     facts: Mapping[str, Any]
+    draws: Mapping[str, np.ndarray] = {}
+    """Some draws of the posterior, where parameters are withheld: by these answers are judged by themselves."""
 
 
 class _Scalar(NamedTuple):
@@ -104,7 +109,14 @@ def measure(
     about |= {"components_withheld": withheld} if withheld else {}
     far = {"withheld": [each.label for each in scalars if not each.is_shown]}
     far["parameters_withheld"] = [label for label in far["withheld"] if label.partition("[")[0] in parameters]
-    return Measured(statistics, checks, about | {name: labels for name, labels in far.items() if labels})
+    facts_of_far = {name: labels for name, labels in far.items() if labels}
+    kept = _thinned(known.draws) if far["parameters_withheld"] else {}
+    return Measured(statistics, checks, about | facts_of_far, kept)
+
+
+def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return at most `KEPT_DRAWS` draws of each chain, evenly spread."""
+    return {name: values[:, :: max(1, values.shape[1] // KEPT_DRAWS)][:, :KEPT_DRAWS] for name, values in draws.items()}
 
 
 def _whole(exact: np.ndarray, drawn: np.ndarray | None) -> np.ndarray:

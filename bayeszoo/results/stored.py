@@ -24,7 +24,7 @@ from bayeszoo.model.find import OwnFile, builtin_names, find_again
 from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.model.over import OVER
 from bayeszoo.results.attributes import check_fit, check_groups, parse
-from bayeszoo.results.support import check_support
+from bayeszoo.results.support import check_reference_draws, check_support
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -94,6 +94,7 @@ class Fit:
         self._memory = _memory_of(tree)
         if "checked" not in self._memory:
             check_fit(tree)
+            check_reference_draws(tree)
             if "model_file" not in tree.attrs and tree.attrs["model"].removeprefix(OVER) in builtin_names():
                 _ = self.model  # which checks the draws
             self._memory["checked"] = None, True

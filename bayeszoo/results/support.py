@@ -15,7 +15,9 @@ from bayeszoo.model.capabilities import Conditional
 if TYPE_CHECKING:
     import xarray as xr
 
-GROUPS = ("posterior", "unaligned", "derived", "prior", "exact", "reference")
+REFERENCE_DRAWS = "reference_draws"
+"""The group of draws of the posterior, by which answers are judged where parameters are withheld."""
+GROUPS = ("posterior", "unaligned", "derived", "prior", "exact", "reference", REFERENCE_DRAWS)
 ROUNDING = 1e-9
 """By how much a probability may lie beyond 0 or 1."""
 
@@ -34,6 +36,17 @@ def check_support(tree: xr.DataTree, model: Model) -> None:
             words = "0 or more" if (low, high) == (0.0, math.inf) else words
             problem = f"a draw of {name} in the fit is {wrong:g}, and {model.name} has it {words}"
             raise InputError(problem, "damaged_fit", hint="fit again, or ask who made the file")
+
+
+def check_reference_draws(tree: xr.DataTree) -> None:
+    """Refuse draws of the posterior, by which answers are judged, of other quantities or that are not all numbers."""
+    own = tree["posterior"].data_vars if "posterior" in tree.children else {}
+    kept = tree[REFERENCE_DRAWS].data_vars if REFERENCE_DRAWS in tree.children else {}
+    for name, values in kept.items():
+        is_like = name in own and values.dims == own[name].dims and values.shape[2:] == own[name].shape[2:]
+        if not (is_like and values.dtype.kind in "iuf" and np.isfinite(values.to_numpy()).all()):
+            problem = f"the group {REFERENCE_DRAWS!r} is not that of the fit"
+            raise InputError(problem, "group_differs", hint="fit again, or ask who made the file")
 
 
 def ends_of(model: Model) -> dict[str, Ends]:
