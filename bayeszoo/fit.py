@@ -26,6 +26,7 @@ from bayeszoo.model.capabilities import (
     CAPABILITIES,
     Collapsed,
     Gibbs,
+    Observable,
     PointMasses,
     Variational,
     is_exact,
@@ -58,6 +59,7 @@ METHODS: dict[str, Method] = {
     "enumerate": Method("enumeration:run", "Enumerable", "exact", "sum over all assignments of few rows"),
     "mle": Method("mode:run_mle", "Density", "point estimate", "maximum of the likelihood"),
     "map": Method("mode:run_map", "Density", "point estimate", "mode of the posterior, constrained space"),
+    "mean": Method("exact:run_mean", "Mean", "point estimate", "exact posterior mean, plugged in"),
     "em": Method("em:run", "EM", "point estimate", "expectation-maximization, for either mode"),
     "vb": Method("vb:run", "Variational", "approximate", "variational Bayes by coordinate ascent, with its ELBO"),
     "online_vb": Method("online_vb:run", "Stochastic", "approximate", "variational Bayes by minibatches of rows"),
@@ -70,8 +72,22 @@ METHODS: dict[str, Method] = {
 }
 
 
-_NEEDS = {**CAPABILITIES, "Exact": is_exact, "Density": lambda model: not issubclass(model, PointMasses)}
-_LACKS = {"Exact": "exact answer", "Density": "density, as its parameters have atoms"}
+def _has_mean(model: type[Model]) -> bool:
+    """Say whether the posterior mean is known, and new rows have a distribution at it."""
+    return is_exact(model) and issubclass(model, Observable) and not issubclass(model, PointMasses)
+
+
+_NEEDS = {
+    **CAPABILITIES,
+    "Exact": is_exact,
+    "Mean": _has_mean,
+    "Density": lambda model: not issubclass(model, PointMasses),
+}
+_LACKS = {
+    "Exact": "exact answer",
+    "Mean": "exact mean to plug in",
+    "Density": "density, as its parameters have atoms",
+}
 
 
 def fit(
@@ -96,8 +112,8 @@ def fit(
         then has no leave-one-out scores. Nor has one to what `read_files` made of many files, by "em", "vb", "map" or
         "mle".
     method : str
-        How to fit, one of `METHODS`: "exact", "enumerate", "mle", "map", "em", "vb", "online_vb", "laplace",
-        "advi", "fullrank_advi", "nuts", "gibbs", "smc".
+        How to fit, one of `METHODS`: "exact", "enumerate", "mle", "map", "mean", "em", "vb", "online_vb",
+        "laplace", "advi", "fullrank_advi", "nuts", "gibbs", "smc".
     seed : int or numpy.random.Generator, optional
         Source of all randomness. Without one a seed is drawn; either way the tree records it. The stream of random
         numbers is derived from the seed, the model with its fields, the data and the method: the same four give the

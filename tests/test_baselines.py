@@ -5,7 +5,9 @@ import pytest
 import scipy
 import sklearn.ensemble
 import sklearn.linear_model
+import sklearn.neighbors
 import sklearn.svm
+import sklearn.tree
 from sklearn.preprocessing import StandardScaler
 
 import bayeszoo as bz
@@ -54,6 +56,30 @@ def test_wrong_decisions_are_those_of_scikit_learn_on_the_same_rows(how):
     assert frame["error"].is_monotonic_increasing
 
 
+@pytest.mark.parametrize(
+    ("name", "machine"),
+    [
+        ("tree", lambda: sklearn.tree.DecisionTreeClassifier(random_state=7)),
+        ("gradient_boosting", lambda: sklearn.ensemble.GradientBoostingClassifier(random_state=7)),
+        ("neighbours", sklearn.neighbors.KNeighborsClassifier),
+    ],
+)
+def test_trees_and_neighbours_err_as_those_of_scikit_learn(name, machine):
+    X, y = classes()
+    frame = bz.held_out_error(LOGISTIC(), (X, y), methods=["map"], baselines=[name], seed=7)
+    said, known = each_split(X, y, machine, seed=7)
+    assert row(frame, name)["error"] == pytest.approx(np.mean(said != known))
+
+
+def test_trials_of_a_row_are_as_many_neighbours():
+    """Thirty equal trials of a row are the five nearest; each row of new ones takes their majority."""
+    table = {"x": [0.0, 1.0, 2.0, 3.0], "y": [1, 25, 3, 28], "n": [30, 30, 30, 30]}
+    frame = bz.held_out_error(
+        LOGISTIC(), bz.read(LOGISTIC, table, trials="n"), share=0.25, methods=["map"], baselines=["neighbours"]
+    )
+    assert row(frame, "neighbours")["trials"] == 30
+
+
 def test_errors_of_a_real_outcome_are_those_of_scikit_learn_on_the_same_rows():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 3))
@@ -74,7 +100,8 @@ def test_errors_of_a_real_outcome_are_those_of_scikit_learn_on_the_same_rows():
 def test_every_baseline_has_the_seed():
     of_numbers = {f"{name} of numbers": maker for name, maker in machines_of_real_outcomes().items()}
     makers = machines_of_classes() | of_numbers
-    assert {name: maker(7).get_params()["random_state"] for name, maker in makers.items()} == dict.fromkeys(makers, 7)
+    seeds = {name: maker(7).get_params().get("random_state") for name, maker in makers.items()}
+    assert seeds == {name: None if "neighbours" in name else 7 for name in makers}  # which draw nothing
 
 
 def test_every_row_is_held_out_once_by_folds_and_the_seed_decides():
@@ -118,7 +145,7 @@ def test_a_fit_without_an_answer_is_withheld_with_its_reason():
     ("kind", "asked", "said"),
     [
         (RIDGE, {"baselines": ["svc"]}, ("unknown_method", "ridge", "baseline", "'svc'", "forest")),
-        (LOGISTIC, {"baselines": ["tree"]}, ("unknown_method", "baseline", "'tree'", "svc", "boosting", "forest")),
+        (LOGISTIC, {"baselines": ["bart"]}, ("unknown_method", "baseline", "'bart'", "svc", "boosting", "forest")),
         (LOGISTIC, {"share": 1.5}, ("too_few_rows", "1.5")),
         (LOGISTIC, {"share": 0.2, "folds": 5}, ("conflicting_options",)),
         (LOGISTIC, {"folds": 1}, ("out_of_range", "folds", "2")),

@@ -15,7 +15,7 @@ from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model, Values
-from bayeszoo.model.capabilities import Observable, PointEstimates, Predictive, Sufficient
+from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
 from bayeszoo.model.others import all_but_one, statistics_of
 from bayeszoo.model.sequential import Sequential
@@ -75,11 +75,18 @@ def of_fit(tree: xr.DataTree) -> Score:
 
 
 def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score:
-    """Leave-one-out score of the point estimate, ``"map"`` or ``"mle"``, refitted without the observation."""
+    """Leave-one-out score of the point estimate, "map", "mle" or "mean", refitted without the observation."""
+    if estimate == "mean" and isinstance(model, ClosedForm) and isinstance(model, Observable):
+        return _leave_one_out(model, data, lambda rest, row: model.likelihood(_means(model, rest), row))
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable) and estimate in ("map", "mle")):
         raise NoScore("the estimate is not refitted without each observation")
     refit = model.map if estimate == "map" else model.mle
     return _leave_one_out(model, data, lambda rest, row: model.likelihood(refit(rest), row))
+
+
+def _means(model: ClosedForm[Any], stats: object) -> dict[str, np.ndarray]:
+    """Return the posterior mean of each parameter."""
+    return {name: np.asarray(marginal.mean()) for name, marginal in model.posterior(stats).items()}
 
 
 def closed_form(model: Model, data: Values | Accumulated) -> Score:

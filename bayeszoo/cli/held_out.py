@@ -49,8 +49,8 @@ class HeldOut:
     baselines: Annotated[
         str | None,
         Parameter(
-            help="Comma-separated scikit-learn baselines, scored on the same rows: svc, perceptron, boosting, "
-            "forest; forest only for a regression."
+            help="Comma-separated scikit-learn baselines, scored on the same rows: tree, forest, "
+            "gradient_boosting, neighbours; of classes also svc, perceptron, boosting."
         ),
     ] = None
 

@@ -63,8 +63,9 @@ def held_out_error(
     methods : sequence of str, optional
         How to fit the model; by default map and nuts.
     baselines : sequence of str
-        Of classes "svc" (a support vector machine with a Gaussian kernel), "perceptron", "boosting" (AdaBoost of
-        stumps) and "forest"; of a real outcome "forest".
+        Of classes "svc" (a support vector machine with a Gaussian kernel), "perceptron" and "boosting" (AdaBoost of
+        stumps); of these and of a real outcome "tree", "forest", "gradient_boosting" and "neighbours" (the five
+        nearest).
     fields : mapping of str to object, optional
         With a class: fields of the prior that are given.
     seed : int

@@ -81,7 +81,8 @@ def _exact(document: Mapping[str, object]) -> tuple[str, str]:
 
 
 def _point(document: Mapping[str, Any]) -> tuple[str, str]:
-    place = "maximum of the likelihood" if document["facts"].get("estimate", document["method"]) == "mle" else "mode"
+    places = {"mle": "maximum of the likelihood", "mean": "posterior mean"}
+    place = places.get(document["facts"].get("estimate", document["method"]), "mode")
     checks = document["gate"]["checks"]
     said = [words.format(number(checks[name]["value"], 2)) for name, words in _FOUND.items() if name in checks]
     return "one point, no uncertainty", f"The {' and '.join([f'{place} was found', *said])}.{_measured(document)}"

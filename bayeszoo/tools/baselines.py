@@ -1,6 +1,7 @@
 """Baselines of scikit-learn by their errors on rows that they did not see: they have no density to compare.
 
-Support vector machine, perceptron, boosted stumps and random forest see the rows that a model sees.
+Support vector machine, perceptron, trees alone, boosted and in a forest, and nearest neighbours see the rows that a
+model sees.
 """
 
 from __future__ import annotations
@@ -49,13 +50,21 @@ def machines_of_classes() -> dict[str, Callable[[int], Any]]:
         "svc": lambda seed: sklearn.svm.SVC(random_state=seed),
         "perceptron": lambda seed: sklearn.linear_model.Perceptron(random_state=seed),
         "boosting": lambda seed: sklearn.ensemble.AdaBoostClassifier(stump(max_depth=1), random_state=seed),
+        "gradient_boosting": lambda seed: sklearn.ensemble.GradientBoostingClassifier(random_state=seed),
+        "tree": lambda seed: stump(random_state=seed),
         "forest": lambda seed: sklearn.ensemble.RandomForestClassifier(random_state=seed),
+        "neighbours": lambda _: sklearn.neighbors.KNeighborsClassifier(),
     }
 
 
 def machines_of_real_outcomes() -> dict[str, Callable[[int], Any]]:
     """Return what makes each baseline of a real outcome from a seed."""
-    return {"forest": lambda seed: sklearn.ensemble.RandomForestRegressor(random_state=seed)}
+    return {
+        "gradient_boosting": lambda seed: sklearn.ensemble.GradientBoostingRegressor(random_state=seed),
+        "tree": lambda seed: sklearn.tree.DecisionTreeRegressor(random_state=seed),
+        "forest": lambda seed: sklearn.ensemble.RandomForestRegressor(random_state=seed),
+        "neighbours": lambda _: sklearn.neighbors.KNeighborsRegressor(),
+    }
 
 
 def errors_of(kind: type[Model], maker: Callable[[int], Any], seen: Data, new: Data, seed: int) -> Losses:
@@ -69,9 +78,19 @@ def errors_of(kind: type[Model], maker: Callable[[int], Any], seen: Data, new: D
         raise InputError(
             "the rows that are not held out are of one class", "one_class", hint="hold out fewer, or take another seed"
         )
-    machine = maker(seed % LARGEST_SEED)
-    weighted = {"sample_weight": weights[known]} if np.any(weights != 1) else {}  # equal ones change what a seed draws
-    machine.fit(scaler.transform(rows["X"])[known], outcome[known], **weighted)
+    machine = _fitted(maker(seed % LARGEST_SEED), scaler.transform(rows["X"])[known], outcome[known], weights[known])
     predicted = machine.predict(scaler.transform(others["X"]))
     losses = trials * (predicted != expected) if is_class else np.square(predicted - expected)
     return Losses(losses.astype(np.float64), np.asarray(trials, dtype=np.float64))
+
+
+def _fitted(machine: Any, X: np.ndarray, outcome: np.ndarray, weights: np.ndarray) -> Any:
+    """Fit a machine to rows that count ``weights`` times; nearest neighbours take these as equal rows."""
+    counts = weights.astype(np.int64)
+    if getattr(machine, "n_neighbors", 1) > counts.sum():
+        raise InputError("fewer rows than neighbours", "too_few_rows", hint="hold out fewer, or leave neighbours out")
+    if np.all(weights == 1):  # equal weights change what a seed draws
+        return machine.fit(X, outcome)
+    if sklearn.utils.validation.has_fit_parameter(machine, "sample_weight"):
+        return machine.fit(X, outcome, sample_weight=weights)
+    return machine.fit(np.repeat(X, counts, axis=0), np.repeat(outcome, counts))
