@@ -71,6 +71,7 @@ from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.groups import plot_groups
+from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
 from bayeszoo.plots.prequential import plot_prequential
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
@@ -84,8 +85,11 @@ from bayeszoo.tools.bayesbag import bayesbag
 from bayeszoo.tools.bootstrap import bootstrap
 from bayeszoo.tools.decomposition.due_to import due_to
 from bayeszoo.tools.decomposition.kitagawa import kitagawa
+from bayeszoo.tools.density import density
 from bayeszoo.tools.judge import Judgement, judge
+from bayeszoo.tools.kmeans import kmeans
 from bayeszoo.tools.maximum_entropy import maximum_entropy
+from bayeszoo.tools.neighbours import knn
 from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.tools.pagerank import pagerank
 from bayeszoo.tools.svm import svm
@@ -110,13 +114,16 @@ __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid"
 __all__ += ["prequential", "priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
-__all__ += ["bayesbag", "bootstrap", "due_to", "kitagawa", "maximum_entropy", "svm", "trees"]
+__all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
+__all__ += ["trees"]
 # Draws of any sampler.
 __all__ += ["Judgement", "judge"]
 # Pictures and the page.
 __all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
 __all__ += [
+    "plot_density",
+    "plot_neighbours",
     "plot_pooling",
     "plot_predictive_check",
     "plot_prequential",

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -15,6 +16,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.distributions.weighted import WeightedMean, WeightedQuantile
+from bayeszoo.errors import InputError
 from bayeszoo.tools import functionals
 from bayeszoo.tools.bootstrap import ABOUT
 from tests.refusals import raises
@@ -308,3 +310,28 @@ def test_the_command_refuses_in_one_line(run, written):
     assert code == 0
     assert "dropped (row 2)" in err
     assert "one row" in out
+
+
+def test_the_classical_bootstrap_of_four_rows_is_its_256_resamples():
+    values = [1.0, 2.0, 4.0, 9.0]
+    every = np.array([np.mean(each) for each in itertools.product(values, repeat=4)])
+    answer = bz.bootstrap(values, "mean", weights="multinomial", draws=20_000, seed=1)
+    assert answer.law is None
+    means, counts = np.unique(np.round(every, 9), return_counts=True)
+    seen = np.array([np.sum(np.isclose(answer.draws, mean)) for mean in means])
+    assert seen.sum() == 20_000
+    assert scipy.stats.chisquare(seen, counts / 256 * 20_000).pvalue > 1e-5
+    assert answer.summary["sd"].iloc[0] == pytest.approx(np.std(every), rel=0.03)
+
+
+def test_a_share_of_one_over_e_of_the_rows_is_missing_from_a_resample():
+    def missing(values, weights):
+        return float(np.mean(weights == 0))
+
+    answer = bz.bootstrap(np.arange(1000.0), missing, weights="multinomial", draws=200, seed=1, column=None)
+    assert answer.draws.mean() == pytest.approx(np.exp(-1), abs=0.005)
+
+
+def test_other_weights_are_refused_by_name():
+    with raises(InputError, "unknown_name", "poisson"):
+        bz.bootstrap([1.0, 2.0], weights="poisson")

@@ -3,6 +3,7 @@
 from importlib import resources
 
 import mpmath as mp
+import networkx
 import numpy as np
 import pandas as pd
 import pytest
@@ -332,3 +333,18 @@ def test_the_shipped_counts_are_those_of_the_shipped_text():
     folder = resources.files("bayeszoo.models.data")
     found = ngrams((folder / "federalist_10.txt").read_text(), order=2, classes=vowel_or_consonant)
     assert pd.read_csv(folder / "federalist_10.csv").to_dict("list") == found
+
+
+def test_pagerank_from_earlier_ranks_is_the_same_in_fewer_steps():
+    rng = np.random.default_rng(3)
+    edges = [(int(i), int(j)) for i, j in rng.integers(0, 60, (300, 2))]
+    before, changed = pagerank(edges), [*edges[1:], (7, 8), (99, 7)]
+    cold, warm = pagerank(changed), pagerank(changed, start=before)
+    assert warm["rank"].sort_index().to_numpy() == pytest.approx(cold["rank"].sort_index().to_numpy(), abs=1e-11)
+    assert warm.attrs["steps"] < cold.attrs["steps"]
+    graph = networkx.DiGraph(changed)
+    ranks = networkx.pagerank(graph, tol=1e-14, max_iter=1000)
+    single = pagerank(sorted(graph.edges), start=dict.fromkeys(graph, 1.0))["rank"]
+    assert [ranks[node] for node in single.index] == pytest.approx(single.tolist(), abs=1e-10)
+    with raises(InputError, "out_of_range"):
+        pagerank(edges, start={7: -1.0})

@@ -1,9 +1,12 @@
-"""The Bayesian bootstrap: the posterior of a functional of rows, without a model of how they are distributed."""
+"""The Bayesian bootstrap: the posterior of a functional of rows, without a model of how they are distributed.
+
+Next to it the classical bootstrap, whose weights are multinomial: the sampling distribution of the functional.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,6 +31,8 @@ else:
 
 FEWEST_DRAWS = 100
 """Draws below which neither a quantile nor its Monte Carlo error is known."""
+WEIGHTS = ("dirichlet", "multinomial")
+RESAMPLED = "sampling distribution of the functional over resampled rows, and no posterior of it"
 ABOUT = "no prior and no evidence: the rows alone have weight, and no draw goes beyond them"
 
 
@@ -106,7 +111,13 @@ class Bootstrap:
 
 
 def bootstrap(
-    data: object, functional: str | Weighted = "mean", *, draws: int = 4000, seed: int | None = None, **options: object
+    data: object,
+    functional: str | Weighted = "mean",
+    *,
+    weights: str = "dirichlet",
+    draws: int = 4000,
+    seed: int | None = None,
+    **options: object,
 ) -> Bootstrap:
     """Draw from the posterior of a functional of rows by the Bayesian bootstrap (Rubin 1981).
 
@@ -121,6 +132,10 @@ def bootstrap(
         "mean", "median", "quantile:P" with P between 0 and 1, "sd" (with divisor n), "correlation", or
         ``f(values, weights)``, which returns a number: values of shape (n,), of several columns (n, columns), and
         weights of shape (n,) that add up to 1.
+    weights : str
+        "dirichlet", or "multinomial": rows drawn with replacement, the classical bootstrap of Efron (1979), which
+        gives the sampling distribution of the functional and not its posterior. A row is then missing from
+        (1 - 1/n)^n, nearly exp(-1), of the samples.
     draws : int
         Draws of weights, at least 100.
     seed : int, optional
@@ -152,16 +167,21 @@ def bootstrap(
     asked = functional_of(functional)
     if draws < FEWEST_DRAWS:
         raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}", "out_of_range")
+    if weights not in WEIGHTS:
+        raise InputError(f"there are no weights {shown(weights)}", "unknown_name", hint=f"take {' or '.join(WEIGHTS)}")
     rows = _read(asked, data, options)
     values = _values(asked, rows)
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
-    sampled = _draws(asked, values, draws, stream(seed, "bootstrap", asked.name, rows.digest))
+    is_bayesian = weights == "dirichlet"
+    rng = stream(seed, "bootstrap", *([] if is_bayesian else [weights]), asked.name, rows.digest)
+    sampled = _draws(asked, values, draws, rng, _exponential if is_bayesian else _multinomial)
     if not np.isfinite(sampled).all():
         raise NumericalError(
             f"the {asked.name} has draws that are not finite: give more rows that differ", "not_finite"
         )
-    law = None if asked.law is None else asked.law(values)
-    return Bootstrap(asked.name, asked.of_rows(values), sampled, law, seed, rows, tuple(_notes(asked, values)))
+    law = asked.law(values) if asked.law is not None and is_bayesian else None
+    notes = _notes(asked, values, ABOUT if is_bayesian else RESAMPLED)
+    return Bootstrap(asked.name, asked.of_rows(values), sampled, law, seed, rows, tuple(notes))
 
 
 def _read(asked: Functional, data: Any, options: dict[str, Any]) -> Data:
@@ -191,18 +211,30 @@ def _values(asked: Functional, rows: Data) -> np.ndarray:
     return values
 
 
-def _draws(asked: Functional, values: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw weights, normalized exponential variables, and the functional under each vector of them."""
+Sampler = Callable[[np.random.Generator, int, int], np.ndarray]
+"""Draws and rows to weights, which need not sum to 1."""
+
+
+def _exponential(rng: np.random.Generator, draws: int, rows: int) -> np.ndarray:
+    return rng.standard_exponential((draws, rows))
+
+
+def _multinomial(rng: np.random.Generator, draws: int, rows: int) -> np.ndarray:
+    return rng.multinomial(rows, np.full(rows, 1 / rows), draws).astype(np.float64)
+
+
+def _draws(asked: Functional, values: np.ndarray, draws: int, rng: np.random.Generator, sampler: Sampler) -> np.ndarray:
+    """Draw weights, and the functional under each vector of them."""
     parts = []
     for some in blocks(draws, len(values), AT_ONCE):
-        weights = rng.standard_exponential((min(some.stop, draws) - some.start, len(values)))
+        weights = sampler(rng, min(some.stop, draws) - some.start, len(values))
         parts.append(asked.of(values, weights / weights.sum(axis=1, keepdims=True)))
     return np.concatenate(parts)
 
 
-def _notes(asked: Functional, values: np.ndarray) -> list[str]:
-    """Say what the posterior lacks, and where rows are few or tied."""
-    notes = [ABOUT]
+def _notes(asked: Functional, values: np.ndarray, about: str) -> list[str]:
+    """Say what the answer lacks, and where rows are few or tied."""
+    notes = [about]
     distinct = len(np.unique(values, axis=0))
     if len(values) == 1:
         notes.append("there is one row: that all draws agree is not knowledge")

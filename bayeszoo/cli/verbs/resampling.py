@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
@@ -32,6 +32,7 @@ def bootstrap_command(
     /,
     *,
     functional: str = "mean",
+    weights: Literal["dirichlet", "multinomial"] = "dirichlet",
     draws: int = 4000,
     seed: opt.DrawnSeed = None,
     shown: DrawsOptions = DRAWS,
@@ -43,15 +44,18 @@ def bootstrap_command(
     ----------
     functional
         mean, median, quantile:P with P between 0 and 1, sd, or correlation of two columns.
+    weights
+        dirichlet: Dirichlet(1, ..., 1), the posterior; multinomial: rows drawn again, the sampling distribution.
     draws
-        Draws of Dirichlet(1, ..., 1) weights.
+        Draws of the weights.
     """
     shown.probe()
-    answer = bootstrap(data, functional, draws=draws, seed=seed, **table.of_reading())
+    answer = bootstrap(data, functional, weights=weights, draws=draws, seed=seed, **table.of_reading())
     for line in answer.data.notes:
         terminal.note(f"note: {line}")
     whole = {
         "kind": answer.kind,
+        "weights": weights,
         "draws": len(answer.draws),
         "seed": answer.seed,
         "data": about_data(answer.data),
@@ -144,8 +148,9 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
     for key, label in _LABELS.items():
         error = known[f"mcse_{key}"]
         rows.append([label, estimate(known[key], error, digits), "exact" if error == 0 else number(error, 2)])
-    title = f"{escaped(name)} by the Bayesian bootstrap, {of_data(whole['data'])}, seed {whole['seed']}"
-    terminal.show_table(["posterior", name, "Monte Carlo error"], rows, title)
+    how, law = ("Bayesian", "posterior") if whole["weights"] == "dirichlet" else ("classical", "resampled")
+    title = f"{escaped(name)} by the {how} bootstrap, {of_data(whole['data'])}, seed {whole['seed']}"
+    terminal.show_table([law, name, "Monte Carlo error"], rows, title)
     sampled = "" if whole["kind"] == "exact" else f": {whole['draws']} draws of the weights"
     for line in (f"{whole['kind']}{sampled}", *whole["notes"]):
         terminal.out().print(line)

@@ -1,0 +1,184 @@
+"""Answers from how near rows are, and from links: ``bayeszoo density``, ``knn`` and ``pagerank``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from bayeszoo.answers.assign import assign
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
+from bayeszoo.cli.verbs.resampling import about_data, of_data
+from bayeszoo.data.table.read import read_table
+from bayeszoo.data.table.table import to_reals
+from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
+from bayeszoo.report.tables import number
+from bayeszoo.tools.density import ABOUT, density
+from bayeszoo.tools.kmeans import kmeans
+from bayeszoo.tools.neighbours import PSEUDO, knn
+from bayeszoo.tools.pagerank import pagerank
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_New = Annotated[Path | None, Parameter(help="Table of new rows, which are classified.")]
+_Plot = Annotated[Path | None, Parameter(help="Draw it here (.png, .svg or .pdf).")]
+
+
+def density_command(
+    data: opt.TableFile,
+    /,
+    *,
+    standardize: bool | None = None,
+    new: _New = None,
+    plot: _Plot = None,
+    shown: AnswerOptions = ANSWER,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Estimate a density by Parzen windows, with its bandwidth; of a column of classes (--class) one for each.
+
+    Parameters
+    ----------
+    standardize
+        Whether columns are divided by their standard deviations; by default where there are several.
+    """
+    shown.probe(plot)
+    answer = density(data, standardize=standardize, **table.of_reading())
+    whole: dict[str, Any] = {"kind": answer.kind, "data": about_data(answer.data), "about": ABOUT}
+    for line in answer.data.notes:
+        terminal.note(f"note: {line}")
+    if "class" in answer.data:
+        whole["errors"] = answer.errors
+    if new is not None:
+        return shown.answer(answer.classify(new), whole, _show_classes)
+    shown.answer(answer.summary, whole, _show_density, plot=shown.drawn(lambda: plot_density(answer), plot))
+
+
+def _show_density(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the bandwidths."""
+    saved.show_rows(frame, f"Parzen windows, {of_data(whole['data'])}", spare=("median", "pseudo_sd"), digits=digits)
+    console = terminal.out()
+    console.print("bandwidth: of highest leave-one-out density, whose log is score, nats")
+    if "errors" in whole:
+        console.print(f"{whole['errors']} of {whole['data']['rows']} rows would be put in a wrong class by the others")
+    console.print(f"pseudo_mean, pseudo_sd and quantiles: {whole['about']}")
+
+
+def knn_command(
+    data: opt.TableFile,
+    /,
+    *,
+    most: opt.AtLeast1 = 100,
+    standardize: bool = True,
+    new: _New = None,
+    plot: _Plot = None,
+    shown: AnswerOptions = ANSWER,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Classify by nearest neighbours, averaged over their number and weight (Holmes and Adams).
+
+    Parameters
+    ----------
+    most
+        Largest number of neighbours.
+    standardize
+        Whether features are divided by their standard deviations first.
+    """
+    shown.probe(plot)
+    answer = knn(data, most=most, standardize=standardize, **table.of_reading())
+    whole = {"kind": answer.kind, "data": about_data(answer.data), "about": PSEUDO}
+    for line in answer.data.notes:
+        terminal.note(f"note: {line}")
+    if new is not None:
+        return shown.answer(answer.classify(new), whole, _show_classes)
+    shown.answer(answer.summary, whole, _show_knn, plot=shown.drawn(lambda: plot_neighbours(answer), plot))
+
+
+def _show_knn(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print k and beta."""
+    saved.show_rows(frame, f"nearest neighbours, {of_data(whole['data'])}", digits=digits)
+    terminal.out().print(whole["about"])
+
+
+def _show_classes(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the class probabilities of new rows."""
+    saved.show_rows(frame, f"classes of new rows, by {of_data(whole['data'])}", words=["decision"], digits=digits)
+    terminal.out().print(whole["about"])
+
+
+def kmeans_command(
+    data: opt.TableFile,
+    /,
+    *,
+    components: Annotated[int, Parameter(name=("--components", "-K"))] = 2,
+    sequential: opt.Flag = False,
+    against: Annotated[Path | None, Parameter(help="A saved fit of a mixture of the same rows.")] = None,
+    seed: opt.DrawnSeed = None,
+    shown: AnswerOptions = ANSWER,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Put rows into K clusters by k-means, and count the rows that a mixture puts elsewhere.
+
+    Parameters
+    ----------
+    components
+        Number of clusters.
+    sequential
+        Take each row once, in the order of the table.
+    """
+    shown.probe()
+    answer = kmeans(data, components, sequential=sequential, seed=seed, **table.of_reading())
+    for line in answer.data.notes:
+        terminal.note(f"note: {line}")
+    whole: dict[str, Any] = {"kind": "baseline", "objective": answer.objective, "seed": answer.seed}
+    whole |= {"data": about_data(answer.data)}
+    if against is not None:
+        whole["apart"] = answer.apart(assign(saved.load(against)))
+    shown.answer(answer.summary, whole, _show_clusters)
+
+
+def _show_clusters(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the centres."""
+    saved.show_rows(frame, f"k-means, {of_data(whole['data'])}", "clusters", digits=digits)
+    console = terminal.out()
+    console.print(f"sum of squared distances {number(whole['objective'], digits or 6)}; no density, and no evidence")
+    if "apart" in whole:
+        console.print(f"{whole['apart']} of {whole['data']['rows']} rows are elsewhere by the fit")
+
+
+def pagerank_command(
+    edges: opt.TableFile,
+    /,
+    *,
+    damping: float = 0.85,
+    start: Annotated[Path | None, Parameter(help="Ranks to begin at, as -o wrote them.")] = None,
+    shown: AnswerOptions = ANSWER,
+) -> None:
+    """Rank the nodes of a directed graph by PageRank.
+
+    Parameters
+    ----------
+    edges
+        Table with columns source, target and, if links differ, weight.
+    damping
+        Probability that the surfer follows a link.
+    """
+    shown.probe()
+    frame = pagerank(edges, damping, start=None if start is None else _ranks_of(start))
+    shown.answer(frame, {"kind": "exact to 1e-12", "damping": damping, "source": str(edges)}, _show_ranks)
+
+
+def _ranks_of(path: Path) -> dict[str, float]:
+    """Read the ranks that an earlier command wrote."""
+    table = read_table(path)
+    return dict(zip(map(str, table["node"].values), to_reals(table["rank"]).tolist(), strict=True))
+
+
+def _show_ranks(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the nodes of highest rank."""
+    saved.show_rows(frame, f"PageRank, damping {whole['damping']:g}", "nodes", digits=digits)
+    steps = whole["steps"]
+    terminal.out().print(f"settled after {steps} step{'s' * (steps != 1)}" if steps else "by elimination")

@@ -1,0 +1,287 @@
+"""Parzen windows: a density as the mean of Gaussian kernels about the rows, and the classifier made of several.
+
+The bandwidth h maximizes the leave-one-out likelihood, prod_i f_-i(x_i | h). That product of conditionals is no
+likelihood of the rows: what it gives as a function of h is a pseudo-posterior, and is labelled so. Parzen 1962; Duin
+1976; CS725, 24.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.data.inputs import ClassRegression, Inputs, Matrix, Real
+from bayeszoo.data.read import Data, Example, read
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_loader.load("pandas")
+
+MOST_ROWS = 3000
+"""Rows up to which all pairs are compared, a tenth of a second for each bandwidth."""
+SCANNED, POINTS = 60, 121
+"""Bandwidths at which the maximum is looked for, and of the pseudo-posterior."""
+DEPTH = 25.0
+"""Nats below the maximum at which the pseudo-posterior ends."""
+ABOUT = "pseudo-posterior of the bandwidth: the product of leave-one-out densities is no likelihood of the rows"
+_LOG_2_PI = math.log(2 * math.pi)
+
+
+class _Table:
+    """Inputs of answers that need no model."""
+
+    inputs: ClassVar[Inputs]
+    examples: ClassVar[tuple[Example, ...]] = ()
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+
+class OneColumn(_Table):
+    """One column of real numbers."""
+
+    inputs = Real("y")
+
+
+class SeveralColumns(_Table):
+    """Several columns of real numbers."""
+
+    inputs = Matrix("Y")
+
+
+class ClassAndFeatures(_Table):
+    """A column of classes, and columns of features."""
+
+    inputs = ClassRegression("y")
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """A density by Parzen windows.
+
+    Attributes
+    ----------
+    rows : ndarray
+        The centres of the kernels, shape (n, columns).
+    bandwidth : float
+        Standard deviation of each Gaussian kernel.
+    score : float
+        Sum over the rows of the log density that the others give them, in nats.
+    """
+
+    rows: np.ndarray
+    bandwidth: float
+    score: float
+
+    def at(self, points: np.ndarray, bandwidth: float | None = None) -> np.ndarray:
+        """Return the log density of points (m, columns), shape (m,)."""
+        squares = _squared_distances(np.atleast_2d(points), self.rows)
+        h = self.bandwidth if bandwidth is None else bandwidth
+        kernels = -squares / (2 * h * h) - self.rows.shape[1] * (math.log(h) + _LOG_2_PI / 2)
+        return np.asarray(scipy.special.logsumexp(kernels, axis=1) - math.log(len(self.rows)))
+
+    @cached_property
+    def pseudo(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bandwidths, and their weights in the pseudo-posterior under a flat prior of log h."""
+        squares, columns = _squared_distances(self.rows, self.rows), self.rows.shape[1]
+        low, high = (self._end(squares, columns, sign) for sign in (-1.0, 1.0))
+        log_h = np.linspace(low, high, POINTS)
+        scores = np.array([_score(each, squares, columns) for each in log_h])
+        weights = np.exp(scores - scores.max())
+        return np.exp(log_h), weights / weights.sum()
+
+    def _end(self, squares: np.ndarray, columns: int, sign: float) -> float:
+        """Return the log bandwidth beyond which the pseudo-posterior is nothing."""
+        step, log_h = 0.05, math.log(self.bandwidth)
+        while _score(log_h + sign * step, squares, columns) > self.score - DEPTH:
+            step *= 1.3
+        return log_h + sign * step
+
+    def averaged(self, points: np.ndarray) -> np.ndarray:
+        """Return the log density of points averaged over the pseudo-posterior of the bandwidth, shape (m,)."""
+        bandwidths, weights = self.pseudo
+        kept = weights > 1e-9
+        each = np.array([self.at(points, h) for h in bandwidths[kept]])
+        return np.asarray(scipy.special.logsumexp(each.T, b=weights[kept] / weights[kept].sum(), axis=1))
+
+    @property
+    def row(self) -> dict[str, float]:
+        """Rows, bandwidth and score, and mean, sd and quantiles of the pseudo-posterior of the bandwidth."""
+        h, weights = self.pseudo
+        mean = float(h @ weights)
+        below = np.cumsum(weights) - weights / 2
+        quantiles = {name: float(np.exp(np.interp(level, below, np.log(h)))) for name, level in QUANTILES.items()}
+        known = {"rows": len(self.rows), "bandwidth": self.bandwidth, "score": self.score}
+        return {**known, "pseudo_mean": mean, "pseudo_sd": math.sqrt(float((h - mean) ** 2 @ weights)), **quantiles}
+
+
+@dataclass(frozen=True, eq=False)
+class Densities:
+    """A density of each class, or one of all rows under the name "all".
+
+    Attributes
+    ----------
+    each : dict of str to Density
+        By class.
+    data : Data
+        The rows.
+    center, scale : ndarray
+        What was taken from each column, and what it was then divided by.
+    """
+
+    each: dict[str, Density]
+    data: Data
+    center: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def kind(self) -> str:
+        """What the numbers are."""
+        return "leave-one-out maximum, pseudo-posterior"
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row a class: rows, bandwidth, score, and the pseudo-posterior of the bandwidth."""
+        index = pd.Index(list(self.each), name="class" if "class" in self.data else "rows of")
+        return pd.DataFrame([density.row for density in self.each.values()], index=index)
+
+    def log_density(self, points: Any) -> np.ndarray:
+        """Return the log density of points of one density, in the units of the table; shape (m,)."""
+        (density,) = self.each.values()
+        points = np.reshape(np.asarray(points, dtype=np.float64), (-1, len(self.scale)))
+        return density.at((points - self.center) / self.scale) - float(np.log(self.scale).sum())
+
+    @property
+    def errors(self) -> int:
+        """How many rows the other rows put into a wrong class."""
+        codes, joint = self.data["y"], self._joint(self.data["X"])
+        for k, density in enumerate(self.each.values()):
+            own = codes == k
+            joint[own, k] += _left_out(density) - density.at(density.rows)
+        return int(np.sum(joint.argmax(axis=1) != codes))
+
+    def classify(self, new: Any, **options: Any) -> pd.DataFrame:
+        """Return the probability of each class of new rows, ``p[CLASS]``, and the most probable one, ``decision``."""
+        if "class" not in self.data:
+            raise InputError("the rows have no classes", "missing_outcome", hint="name their column with target=")
+        rows = read(ClassAndFeatures, new, new=True, like=self.data, **options)
+        return probabilities(scipy.special.softmax(self._joint(rows["X"]), axis=1), rows, list(self.each))
+
+    def _joint(self, X: np.ndarray) -> np.ndarray:
+        """Return the log of share times density of each class, shape (rows, classes)."""
+        X, n = (X - self.center) / self.scale, len(self.data["y"])
+        return np.column_stack([math.log(len(each.rows) / n) + each.at(X) for each in self.each.values()])
+
+
+def probabilities(p: np.ndarray, rows: Data, classes: list[str]) -> pd.DataFrame:
+    """Return a table of class probabilities (rows, classes) and decisions."""
+    frame = pd.DataFrame(p, columns=[f"p[{name}]" for name in classes], index=pd.Index(rows.numbers, name="row"))
+    frame["decision"] = np.array(classes, dtype=object)[p.argmax(axis=1)]
+    return frame
+
+
+def density(data: Any, *, standardize: bool | None = None, **options: Any) -> Densities:
+    """Estimate a density by Parzen windows, or of each class one.
+
+    Parameters
+    ----------
+    data : anything that `read` takes
+        One column of real numbers; several with ``columns``; with ``target`` a column of classes and columns of
+        features. At least two rows, and at most 3000.
+    standardize : bool, optional
+        Whether columns are divided by their standard deviations, by default where there are several.
+    **options
+        Of `read`: ``column``, ``columns``, or ``target`` and ``features``, and how the file is written.
+
+    Returns
+    -------
+    Densities
+        Its ``summary`` has the bandwidths, ``log_density(points)`` the density, and with classes ``classify(new)`` the
+        classes of new rows, and ``errors`` how many rows the others misplace.
+
+    Raises
+    ------
+    InputError
+        When there are too few or too many rows, a column is constant, or every row has an equal one, so that the
+        leave-one-out bandwidth is 0.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> answer = bz.density([0.0, 1.0, 3.0, 4.0])
+    >>> round(answer.each["all"].bandwidth, 3), round(answer.each["all"].score, 3)
+    (1.966, -9.063)
+    """
+    if "target" in options or isinstance(data, tuple):
+        rows = read(ClassAndFeatures, data, **options)
+        values, codes, names = rows["X"], rows["y"], list(map(str, rows["class"]))
+    else:
+        rows = read(SeveralColumns if options.get("columns") is not None else OneColumn, data, **options)
+        values = rows["Y"] if "Y" in rows else rows["y"][:, None]
+        codes, names = np.zeros(len(values), dtype=np.int64), ["all"]
+    center, scale = units(values, values.shape[1] > 1 if standardize is None else standardize)
+    scaled = (values - center) / scale
+    each = {name: _fitted(scaled[codes == k], name) for k, name in enumerate(names)}
+    return Densities(each, rows, center, scale)
+
+
+def units(values: np.ndarray, standardize: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and sds of columns, or 0 and 1; refuse constant columns and too many rows."""
+    if len(values) > MOST_ROWS:
+        raise InputError(f"{len(values)} rows are too many: all pairs are compared", "too_large", hint=f"{MOST_ROWS}")
+    if len(values) < 2 or not np.all(np.ptp(values, axis=0) > 0):
+        raise InputError("every column must have two different values", "wrong_columns", hint="leave constant ones out")
+    if not standardize:
+        return np.zeros(values.shape[1]), np.ones(values.shape[1])
+    return values.mean(axis=0), values.std(axis=0, ddof=1)
+
+
+def _fitted(rows: np.ndarray, name: str) -> Density:
+    """Find the bandwidth of highest leave-one-out likelihood."""
+    squares, columns = _squared_distances(rows, rows), rows.shape[1]
+    apart = squares[squares > 0]
+    if len(rows) < 2 or not len(apart):
+        raise InputError(f"class {name} has fewer than two different rows", "too_few_rows", hint="give more rows")
+    others = np.where(np.eye(len(rows), dtype=bool), np.inf, squares)
+    if np.all(others.min(axis=1) == 0):
+        problem = f"each of the {len(rows)} rows has an equal one: the leave-one-out bandwidth is 0"
+        raise InputError(problem, "too_few_rows", hint="the numbers are rounded; density needs them apart")
+    ends = math.log(math.sqrt(apart.min()) / 20), math.log(2 * math.sqrt(apart.max()))
+    scanned = np.linspace(*ends, SCANNED)
+    best = int(np.argmax([_score(each, squares, columns) for each in scanned]))
+    between = scanned[max(best - 1, 0)], scanned[min(best + 1, SCANNED - 1)]
+    result = scipy.optimize.minimize_scalar(
+        lambda log_h: -_score(log_h, squares, columns), bounds=between, method="bounded", options={"xatol": 1e-9}
+    )
+    return Density(rows, math.exp(float(result.x)), -float(result.fun))
+
+
+def _squared_distances(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(scipy.spatial.distance.cdist(points, rows, "sqeuclidean"))
+
+
+def _score(log_h: float, squares: np.ndarray, columns: int) -> float:
+    """Return the sum of the log densities that the other rows give each row."""
+    return float(_each_left_out(log_h, squares, columns).sum())
+
+
+def _each_left_out(log_h: float, squares: np.ndarray, columns: int) -> np.ndarray:
+    kernels = squares * (-math.exp(-2 * log_h) / 2)
+    np.fill_diagonal(kernels, -np.inf)
+    constant = columns * (log_h + _LOG_2_PI / 2) + math.log(len(squares) - 1)
+    largest = kernels.max(axis=1)
+    return np.asarray(largest + np.log(np.exp(kernels - largest[:, None]).sum(axis=1)) - constant)
+
+
+def _left_out(density: Density) -> np.ndarray:
+    """Return the log density that the other rows of a density give each of its rows."""
+    squares = _squared_distances(density.rows, density.rows)
+    return _each_left_out(math.log(density.bandwidth), squares, density.rows.shape[1])

@@ -1,0 +1,144 @@
+"""Parzen windows and nearest neighbours against scikit-learn, quadrature, sums by hand, and published figures."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+from sklearn.neighbors import KernelDensity, KNeighborsClassifier
+
+import bayeszoo as bz
+from bayeszoo.errors import InputError
+from tests.refusals import raises
+
+RIPLEY = bz.find("gaussian_discriminant")
+
+
+def galaxies():
+    data = bz.example(bz.find("gaussian_mixture"), "galaxies")
+    return next(values for values in data.values() if values.dtype == float) / 1000
+
+
+def points(n=30, seed=1):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], n)
+    return pd.DataFrame({"class": y, "a": rng.normal(size=2 * n) + y, "b": 5 * rng.normal(size=2 * n)})
+
+
+def kernels(rows, h):
+    return KernelDensity(bandwidth=h).fit(np.reshape(rows, (len(rows), -1)))
+
+
+def left_out(rows, h):
+    rows = np.reshape(rows, (len(rows), -1))
+    return sum(kernels(np.delete(rows, i, axis=0), h).score(rows[i : i + 1]) for i in range(len(rows)))
+
+
+def test_bandwidth_of_the_galaxies():
+    """The published maximum on a grid is h = .635 thousand km/s, with the score -209.75."""
+    x = galaxies()
+    density = bz.density(x).each["all"]
+    assert density.bandwidth == pytest.approx(0.6323, abs=1e-4)
+    assert density.score == pytest.approx(-209.7522, abs=1e-4)
+    assert density.score == pytest.approx(left_out(x, density.bandwidth), abs=1e-9)
+    assert all(left_out(x, density.bandwidth * f) < density.score for f in (0.97, 1.03))
+    places = np.array([9.0, 20.0, 33.0])[:, None]
+    assert density.at(places) == pytest.approx(kernels(x, density.bandwidth).score_samples(places), abs=1e-12)
+
+
+def test_pseudo_posterior_by_quadrature():
+    x = np.array([0.0, 0.4, 1.0, 3.0, 3.3, 4.5])
+    row = bz.density(x).each["all"].row
+
+    def weight(log_h, power=0):
+        return np.exp(left_out(x, np.exp(log_h)) + power * log_h)
+
+    mass, mean = (scipy.integrate.quad(weight, -4, 6, args=(power,), limit=200)[0] for power in (0, 1))
+    below = scipy.integrate.quad(weight, -4, np.log(row["median"]))[0]
+    assert row["pseudo_mean"] == pytest.approx(mean / mass, rel=2e-3)
+    assert below / mass == pytest.approx(0.5, abs=2e-3)
+
+
+def test_units_move_the_bandwidth_and_the_density():
+    x = galaxies()
+    one, other = bz.density(x), bz.density(1000 * x)
+    assert other.each["all"].bandwidth == pytest.approx(1000 * one.each["all"].bandwidth, rel=1e-6)
+    assert other.log_density([2e4]) == pytest.approx(one.log_density([20.0]) - np.log(1000), abs=1e-6)
+
+
+def test_several_columns_in_standard_deviations():
+    frame = points().drop(columns="class")
+    answer = bz.density(frame, columns=["a", "b"])
+    z = (frame - frame.mean()) / frame.std()
+    expected = (
+        kernels(z.to_numpy(), answer.each["all"].bandwidth).score_samples(z.to_numpy()) - np.log(frame.std()).sum()
+    )
+    assert answer.log_density(frame.to_numpy()) == pytest.approx(expected, abs=1e-10)
+
+
+def test_classes_by_their_densities_and_errors_by_leaving_rows_out():
+    frame = points()
+    answer = bz.density(frame, target="class", standardize=False)
+    X, y = frame[["a", "b"]].to_numpy(), frame["class"].to_numpy()
+    h = [density.bandwidth for density in answer.each.values()]
+    joint = np.column_stack([kernels(X[y == k], h[k]).score_samples(X) for k in (0, 1)]) + np.log(0.5)
+    p = answer.classify(frame.drop(columns="class"))[["p[0]", "p[1]"]].to_numpy()
+    assert p == pytest.approx(scipy.special.softmax(joint, axis=1), abs=1e-10)
+    wrong = 0
+    for i in range(len(y)):
+        own = np.arange(len(y)) != i
+        scores = [kernels(X[own & (y == k)], h[k]).score_samples(X[i : i + 1])[0] for k in (0, 1)]
+        wrong += int(np.argmax(scores) != y[i])
+    assert answer.errors == wrong
+
+
+def test_rows_that_all_have_an_equal_one_are_refused_with_their_number():
+    with raises(InputError, "too_few_rows", "6"):
+        bz.density([1.0, 1.0, 2.0, 2.0, 5.0, 5.0])
+    assert bz.density([1.0, 1.0, 2.0, 2.0, 5.0]).each["all"].bandwidth > 0.1
+    with raises(InputError, "wrong_columns"):
+        bz.density([1.0, 1.0])
+    with raises(InputError, "too_large", "3001"):
+        bz.density(np.arange(3001.0))
+
+
+def test_neighbours_of_ripleys_points():
+    """With flat priors on 1..100 and 0..15: E k = 54 and E beta = 5.0, and 8.4% of the test points are misplaced."""
+    data = bz.example(RIPLEY, "ripley")
+    train = pd.DataFrame(data["reals"] if "reals" in data else data["X"], columns=["xs", "ys"])
+    train["class"] = np.array(data["class"])[data["c"] if "c" in data else data["y"]]
+    answer = bz.knn(train, target="class", standardize=False)
+    assert answer.summary["mean"].to_numpy() == pytest.approx([53.89, 5.003], abs=0.01)
+
+
+def test_neighbours_by_hand():
+    frame = points(8)
+    answer = bz.knn(frame, target="class", most=3, most_beta=4.0, standardize=False)
+    X, y = frame[["a", "b"]].to_numpy(), frame["class"].to_numpy()
+    scores = np.zeros((3, len(answer.betas)))
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        for k in (1, 2, 3):
+            machine = KNeighborsClassifier(k).fit(X[others], y[others])
+            share = machine.predict_proba(X[i : i + 1])[0]
+            scores[k - 1] += answer.betas * share[y[i]] - np.logaddexp(*np.outer(share, answer.betas))
+    assert answer.weights == pytest.approx(scipy.special.softmax(scores), abs=1e-12)
+    new = np.array([[0.5, 0.0], [2.0, 1.0]])
+    p = 0.0
+    for k in (1, 2, 3):
+        share = KNeighborsClassifier(k).fit(X, y).predict_proba(new)
+        p += sum(w * scipy.special.softmax(b * share, axis=1) for w, b in zip(answer.weights[k - 1], answer.betas))  # noqa: B905
+    got = answer.classify(pd.DataFrame(new, columns=["a", "b"]))
+    assert got[["p[0]", "p[1]"]].to_numpy() == pytest.approx(p, abs=1e-12)
+
+
+def test_equal_rows_are_never_their_own_neighbours():
+    frame = pd.DataFrame({"y": ["a", "b"] * 6, "x": [1.0] * 6 + [2.0] * 6})
+    answer = bz.knn(frame, target="y", most=4, standardize=False)
+    assert answer.weights.sum() == pytest.approx(1.0)
+    assert answer.summary.loc["beta", "mean"] < 7.5
+
+
+def test_pictures_are_drawn():
+    assert len(bz.plot_density(bz.density([1.0, 2.0, 4.0])).axes) == 2
+    assert len(bz.plot_density(bz.density(points(), target="class")).axes) == 1
+    assert len(bz.plot_neighbours(bz.knn(points(), target="class", most=5)).axes) == 2
