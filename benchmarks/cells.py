@@ -48,6 +48,8 @@ BUGS += (
     "test_checks_catch_bugs_of_classes",
     "test_checks_catch_bugs_of_trees",
     "test_checks_catch_bugs_of_processes",
+    "test_checks_catch_bugs_of_series",
+    "test_checks_catch_bugs_of_functions",
 )
 APPROXIMATIONS = ("vb", "online_vb", "laplace", "advi", "fullrank_advi")
 CASES = 3

@@ -138,3 +138,8 @@ def test_what_cannot_be_asked_is_refused():
         GraphProcess(kernel="rbf")
     with raises(bz.InputError, "too_many_rows"):
         Graph.of({**DATA, "node": np.arange(3001).astype(str)})
+
+
+def test_a_list_of_edges_is_refused():
+    with raises(bz.InputError, "wrong_type"):
+        bz.read(GraphProcess, ([("a", "b")], {"a": 1}))

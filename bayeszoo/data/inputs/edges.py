@@ -53,6 +53,11 @@ class Edges(Inputs):
         if not (isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], Mapping)):
             return None
         graph, labels = source
+        if not callable(getattr(graph, "is_directed", None)):
+            kind, hint = type(graph).__name__, "networkx.Graph(EDGES) makes one of pairs of nodes"
+            raise InputError(
+                f"a graph and labels: the first is a {kind} and no networkx graph", "wrong_type", hint=hint
+            )
         if graph.is_directed() or graph.is_multigraph():
             raise InputError("the graph is directed, or has several edges between two nodes", "directed", hint=DIRECTED)
         unknown = next((node for node in labels if node not in graph), None)
