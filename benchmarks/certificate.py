@@ -18,8 +18,12 @@ NEAR, NOISE = (0.1, 1 / 0.9), (0.04, 1.04)
 
 
 def lowest_p(ranks: Sequence[Mapping[str, list[int]]]) -> tuple[float, int]:
-    """Return the smallest chi-square p-value of any quantity's ranks, times their number, and this number."""
-    columns = [np.array([each[name] for each in ranks]).reshape(len(ranks), -1) for name in ranks[0]]
+    """Return the smallest chi-square p-value of any quantity's ranks, times their number, and this number.
+
+    Of a quantity that has more entries in some simulations than in others, as a function at places, the first.
+    """
+    entries = {name: [np.ravel(each[name]) for each in ranks] for name in ranks[0]}
+    columns = [np.stack([own[: min(map(len, each))] for own in each]) for each in entries.values()]
     table = np.concatenate(columns, axis=1)
     counts = [np.histogram(column, BINS, (0, THINNED + 1))[0] for column in table.T]
     return min(1.0, min(stats.chisquare(each).pvalue for each in counts) * len(counts)), len(counts)

@@ -33,6 +33,11 @@ def test_ranks_of_draws_that_are_too_wide_fail(change, passes):
     assert bool(p >= certificate.LEVEL) is passes
 
 
+def test_of_entries_that_not_every_simulation_has_the_first_are_taken():
+    ranks = [{"z": list(range(count)), "mu": 3} for count in (4, 2, 3)]
+    assert certificate.lowest_p(ranks)[1] == 3
+
+
 def test_cells_of_former_engines_are_run_again_and_compared(tmp_path, monkeypatch):
     path, ranks = tmp_path / "lines.jsonl", {"status": "ok", "missed": []}
     lines = [{"cell": f"bad/funnel/{i}", "source": "before", **ranks} for i in range(2)]
