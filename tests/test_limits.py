@@ -53,6 +53,22 @@ def test_a_mixture_without_width_is_k_means(sd):
     assert centres == pytest.approx(machine.cluster_centers_, abs=1e-12)
 
 
+def test_a_covariance_that_is_known_leaves_the_mean():
+    """CS725, 10.2, with the right signs; in one column it is gaussian_mean."""
+    sigma, kappa, m0, large = np.array([[2.0, 0.6], [0.6, 1.0]]), 0.5, np.array([1.0, -1.0]), 1e8
+    wishart = bz.find("normal_inverse_wishart")
+    model = wishart(mu0=tuple(m0), kappa0=kappa, nu0=large, Psi0=tuple(map(tuple, large * sigma)))
+    posterior = model.posterior(model.statistics({"Y": ROWS, "column": COLUMNS}))["mu"]
+    prior = np.linalg.inv(sigma / kappa)
+    precision = prior + len(ROWS) * np.linalg.inv(sigma)
+    mean = np.linalg.solve(precision, prior @ m0 + np.linalg.inv(sigma) @ ROWS.sum(axis=0))
+    assert posterior.mean() == pytest.approx(mean, abs=1e-9)
+    assert posterior.std() == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))), rel=1e-5)
+    one = bz.find("gaussian_mean")(m0=1.0, s0=np.sqrt(2.0 / kappa), sigma=np.sqrt(2.0))
+    of_one = one.posterior(one.statistics({"y": ROWS[:, 0]}))["mu"]
+    assert (of_one.mean(), of_one.std()) == pytest.approx((mean[0], np.sqrt(2.0 / (kappa + len(ROWS)))), rel=1e-12)
+
+
 def test_one_class_is_one_multivariate_normal():
     psi = tuple(map(tuple, np.eye(2) + 0.3))
     data = {"reals": ROWS, "y": np.zeros(len(ROWS), dtype=np.int64), "class": np.array(["all"]), "real": COLUMNS}
