@@ -15,6 +15,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Observable
 from bayeszoo.model.closed import BlockModel, Sufficient
+from bayeszoo.model.sequential import StatesInTime
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.information import (
@@ -102,7 +103,8 @@ def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
     ----------
     of : counts or xarray.DataTree
         How often each value occurred, a sequence, a mapping or a series; or a fit of a model with one distribution of
-        all rows, such as `dirichlet_multinomial` or `normal_gamma`, or of `markov_chain`, whose entropy rate it is.
+        all rows, such as `dirichlet_multinomial` or `normal_gamma`; of `markov_chain`, whose entropy rate it is; or of
+        a hidden Markov model: the entropy rate of its states, and of symbols two bounds of it.
     bits : bool
         Whether the unit is bits and not nats.
     **options
@@ -134,7 +136,7 @@ def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
         return _of_table("entropy", entropy_of_counts(of, Prior(**options)), bits)
     fit, draws = _draws(cast("xr.DataTree", of), "entropies", options)
     model = fit.model
-    told = model.entropies(draws, fit.like) if isinstance(model, Observable) else {}
+    told = model.entropies(draws, fit.like) if isinstance(model, Observable | StatesInTime) else {}
     if not told:
         hint = "fit a model of one distribution, such as dirichlet_multinomial or normal_gamma"
         raise InputError(f"the entropy of a row of {model.name} is not known", "no_closed_form", hint=hint)

@@ -101,6 +101,10 @@ class StatesInTime(Sequential, Latent, family=True):
     def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
         """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
 
+    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return entropies (...) a step in the long run, in nats, by what they are of; none by default."""
+        return {}
+
     def rows_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
         """Return the law of the rows after each sequence: their states are those `ahead`."""
         return self.rows_in(params, data, self.ahead(params, data, steps))

@@ -11,11 +11,15 @@ import numpy as np
 
 from bayeszoo.data.inputs import starts
 from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Law
+from bayeszoo.distributions.information import entropy
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import emissions, passes
+from bayeszoo.families.hmm.entropy_rate import rate_bounds
 from bayeszoo.families.hmm.rows import rows_of
 from bayeszoo.families.hmm.tables import HiddenChain, Pair
+from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.model.base import Values
 from bayeszoo.model.sequential import StatesInTime
 
@@ -53,6 +57,17 @@ class HiddenStates(StatesInTime, family=True):
         """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
         first = starts(data["sequence"])
         return self._of_draws(lambda tables, log_b: passes.given_the_others(*tables, log_b, first), params, data)
+
+    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+        """Return the entropy rate of the states, and where rows are symbols two bounds of that of the rows."""
+        transition = np.asarray(self.prior(data).tables_at(params)[1])
+        often = stationary(transition)
+        told = {"entropy rate of the states": np.sum(often * entropy(transition), axis=-1)}
+        law = self.emission_law(data)
+        if not isinstance(emissions.kind_of(law), Categorical):
+            return told
+        bounds = rate_bounds(often, transition, np.asarray(law.at(params)["emission"]))
+        return told | dict(zip(("entropy rate, at least", "entropy rate, at most"), bounds, strict=True))
 
     def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
         """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
