@@ -64,6 +64,19 @@ def test_the_density_is_that_of_statsmodels_with_weights_as_states():
     assert weights.covariance() == pytest.approx(smoothed.smoothed_state_cov[4:, 4:, -1], rel=1e-8)
 
 
+def test_a_level_that_never_moves_with_features_is_ridge():
+    """The intercept is the level."""
+    data = read()
+    model = weak(data, components="level", variances="noise")
+    names = {"tau": model.tau, "center": model.center, "scale": model.scale, "m0": model.m0, "s0": model.s0}
+    ridge = bz.find("ridge")(**names, sigma=0.3)
+    rows = {name: data[name] for name in ("y", "X", "feature")}
+    marginal = float(model.log_marginal({"r": 0.3}, data))
+    assert marginal == pytest.approx(ridge.log_evidence(ridge.statistics(rows)), rel=1e-11)
+    w = ridge.posterior(ridge.statistics(rows))["w"]
+    assert model.posterior_given({"r": 0.3}, data)["w"].mean() == pytest.approx(w.mean()[1:], rel=1e-9)
+
+
 def test_weights_hold_for_all_sequences():
     sequence = np.repeat([1, 2], [20, 16])
     data = read({**TABLE, "t": np.arange(T) - 20 * (sequence == 2), "sequence": sequence})
