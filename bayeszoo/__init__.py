@@ -83,6 +83,7 @@ from bayeszoo.results.files import load, save
 from bayeszoo.results.summary import summarize
 from bayeszoo.tools.bayesbag import bayesbag
 from bayeszoo.tools.bootstrap import bootstrap
+from bayeszoo.tools.bootstrap_of_model import bootstrap_mle
 from bayeszoo.tools.decomposition.due_to import due_to
 from bayeszoo.tools.decomposition.kitagawa import kitagawa
 from bayeszoo.tools.density import density
@@ -115,7 +116,7 @@ __all__ += ["prequential", "priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
 __all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
-__all__ += ["trees"]
+__all__ += ["bootstrap_mle", "trees"]
 # Draws of any sampler.
 __all__ += ["Judgement", "judge"]
 # Pictures and the page.

@@ -16,7 +16,7 @@ from scipy import stats
 
 import bayeszoo as bz
 from bayeszoo.distributions.weighted import WeightedMean, WeightedQuantile
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.tools import functionals
 from bayeszoo.tools.bootstrap import ABOUT
 from tests.refusals import raises
@@ -335,3 +335,38 @@ def test_a_share_of_one_over_e_of_the_rows_is_missing_from_a_resample():
 def test_other_weights_are_refused_by_name():
     with raises(InputError, "unknown_name", "poisson"):
         bz.bootstrap([1.0, 2.0], weights="poisson")
+
+
+def test_resampled_estimates_of_four_rows_are_those_of_all_256():
+    values, normal = np.array([1.0, 2.0, 4.0, 9.0]), bz.find("gaussian_mean")(sigma=2.0)
+    answer = bz.bootstrap_mle(normal, values, draws=10_000, seed=1)
+    every = np.array([np.mean(each) for each in itertools.product(values, repeat=4)])
+    means, counts = np.unique(np.round(every, 9), return_counts=True)
+    seen = np.array([np.sum(np.isclose(answer.draws["mu"], mean)) for mean in means])
+    assert stats.chisquare(seen, counts / 256 * 10_000).pvalue > 1e-5
+    assert float(answer.mle["mu"]) == pytest.approx(4.0)
+
+
+def test_resampled_least_squares_are_refitted():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 2))
+    y = X @ [1.0, -1.0] + rng.normal(size=40) * (1 + np.abs(X[:, 0]))
+    lines = bz.find("linear_regression")
+    answer = bz.bootstrap_mle(lines, (X, y), draws=500, seed=3)
+    places = [np.random.default_rng(i).integers(0, 40, 40) for i in range(500)]
+    designs = [np.column_stack([np.ones(40), X[some]]) for some in places]
+    by_hand = np.array([np.linalg.lstsq(D, y[some], rcond=None)[0] for D, some in zip(designs, places, strict=True)])
+    summary = answer.summary
+    assert summary["sd"].iloc[1:3].to_numpy() == pytest.approx(by_hand[:, 1:].std(axis=0), rel=0.15)
+    assert summary.index.tolist()[0] == "w[(intercept)]"
+
+
+def test_trials_are_resampled_one_by_one_and_dependent_rows_not_at_all():
+    coin = bz.find("beta_bernoulli")
+    answer = bz.bootstrap_mle(coin, bz.read(coin, [0] * 30 + [1] * 70), draws=2000, seed=1)
+    assert answer.summary["sd"].iloc[0] == pytest.approx(np.sqrt(0.7 * 0.3 / 100), rel=0.1)
+    for name in ("markov_chain", "gaussian_mixture"):
+        with raises(InputError, "not_conjugate", name):
+            bz.bootstrap_mle(bz.find(name))
+    with raises(NumericalError, "not_finite"):
+        bz.bootstrap_mle(bz.find("normal_gamma"), [1.0, 2.0], draws=200, seed=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
@@ -12,6 +14,8 @@ from bayeszoo.model import find as zoo
 from bayeszoo.report.tables import estimate, number
 from bayeszoo.tools.bayesbag import bayesbag, require_conjugate
 from bayeszoo.tools.bootstrap import Bootstrap, bootstrap
+from bayeszoo.tools.bootstrap_of_model import ABOUT as OF_RESAMPLES
+from bayeszoo.tools.bootstrap_of_model import bootstrap_mle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +37,7 @@ def bootstrap_command(
     *,
     functional: str = "mean",
     weights: Literal["dirichlet", "multinomial"] = "dirichlet",
+    model: Annotated[str | None, Parameter(help="Instead, the maximum-likelihood estimate of this model.")] = None,
     draws: int = 4000,
     seed: opt.DrawnSeed = None,
     shown: DrawsOptions = DRAWS,
@@ -50,6 +55,8 @@ def bootstrap_command(
         Draws of the weights.
     """
     shown.probe()
+    if model is not None:
+        return _of_model(model, data, draws, seed, shown, table)
     answer = bootstrap(data, functional, weights=weights, draws=draws, seed=seed, **table.of_reading())
     for line in answer.data.notes:
         terminal.note(f"note: {line}")
@@ -62,6 +69,23 @@ def bootstrap_command(
         "notes": answer.notes,
     }
     shown.answer(answer.summary, whole, _show, _drawn(answer))
+
+
+def _of_model(name: str, data: Any, draws: int, seed: int | None, shown: DrawsOptions, table: opt.TableOptions) -> None:
+    """Resample rows and print the spread of a model's estimate."""
+    kind = zoo.find(name)
+    answer = bootstrap_mle(kind, table.read(kind, data), draws=draws, seed=seed)
+    whole = {"model": kind.name, "kind": "sampled", "draws": draws, "seed": answer.seed}
+    whole |= {"data": about_data(answer.data), "notes": [OF_RESAMPLES]}
+    shown.answer(answer.summary, whole, _show_of_model)
+
+
+def _show_of_model(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the estimate of each parameter, and its spread over resamples."""
+    title = f"mle of {whole['model']} by the classical bootstrap, {of_data(whole['data'])}, seed {whole['seed']}"
+    saved.show_rows(frame, title, "parameters", spare=("median",), digits=digits)
+    for line in whole["notes"]:
+        terminal.out().print(line)
 
 
 def bayesbag_command(

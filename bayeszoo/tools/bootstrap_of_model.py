@@ -1,0 +1,147 @@
+"""The classical bootstrap of a model's maximum-likelihood estimate: its sampling distribution over resampled rows."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.data.inputs import Series, Transitions
+from bayeszoo.data.read import Data, example, read
+from bayeszoo.data.table.table import shown
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.streams import stream
+from bayeszoo.foundation.tails import LIMITS, moments
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import PointEstimates
+from bayeszoo.model.others import statistics_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_loader.load("pandas")
+
+MOST_OBSERVATIONS = 20_000
+"""Observations up to which each resample is counted again."""
+FEWEST_DRAWS = 100
+ABOUT = "sampling distribution of the maximum-likelihood estimate over resampled rows, and no posterior"
+
+
+@dataclass(frozen=True, eq=False)
+class ModelBootstrap:
+    """Maximum-likelihood estimates of resampled rows.
+
+    Attributes
+    ----------
+    model : Model
+        The model; its prior plays no part.
+    mle : dict of str to ndarray
+        The estimate by all rows.
+    draws : dict of str to ndarray
+        The estimate of each resample, its leading axis the draws.
+    seed : int
+        Source of the resamples.
+    data : Data
+        The rows.
+    """
+
+    model: Model
+    mle: dict[str, np.ndarray]
+    draws: dict[str, np.ndarray]
+    seed: int
+    data: Data
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row a parameter: the ``mle``, and mean, sd and quantiles over resamples with Monte Carlo errors."""
+        rows = {label: self._of(name, index) for name, index, label in self._entries()}
+        return pd.DataFrame(list(rows.values()), index=pd.Index(list(rows), name="parameter"))
+
+    def _entries(self) -> Iterator[tuple[str, tuple[int, ...], str]]:
+        coords = self.model.coords(self.data)
+        for name, value in self.mle.items():
+            axes = [list(map(str, coords[axis])) for axis in self.model.dims.get(name, ())]
+            for index in np.ndindex(np.shape(value)):
+                labels = [axis[i] for axis, i in zip(axes, index, strict=True)] if axes else [str(i) for i in index]
+                yield name, index, f"{name}[{', '.join(labels)}]" if labels else name
+
+    def _of(self, name: str, index: tuple[int, ...]) -> dict[str, float]:
+        chain = np.moveaxis(self.draws[name], 0, -1)[index][None]
+        told = moments(chain, independent=True)
+        known = {"mle": float(self.mle[name][index])} | {key: float(getattr(told, key)) for key in LIMITS}
+        for key, level in QUANTILES.items():
+            error = diagnostics.mcse(chain, "quantile", prob=level)
+            known |= {key: float(np.quantile(chain, level)), f"mcse_{key}": float(error)}
+        return known
+
+
+def bootstrap_mle(
+    model: Model | type[Model], data: object = None, *, draws: int = 1000, seed: int | None = None, **options: Any
+) -> ModelBootstrap:
+    """Draw rows with replacement, and take the maximum-likelihood estimate of each resample (Efron 1979).
+
+    Parameters
+    ----------
+    model : Model or its class
+        With a closed-form ``mle`` and independent rows.
+    data : Data or anything that `read` takes, optional
+        By default the model's own first data set. Of rows that stand for several observations these are drawn one by
+        one; at most 20,000.
+    draws : int
+        Resamples, at least 100.
+    seed : int, optional
+        Source of the resamples; one is drawn without it.
+    **options
+        Of `read`.
+
+    Returns
+    -------
+    ModelBootstrap
+        Its ``summary`` has each parameter: its ``mle``, and the spread of that over resamples, which is no posterior.
+
+    Raises
+    ------
+    InputError
+        When the model has no closed-form estimate, or its rows depend on each other.
+    NumericalError
+        When a resample has no estimate, as where all its rows are equal.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> answer = bz.bootstrap_mle(bz.find("beta_bernoulli"), [0, 1, 1, 0, 1], draws=2000, seed=1)
+    >>> float(answer.mle["theta"]), round(float(answer.summary["sd"].iloc[0]), 2)  # sqrt(.6 * .4 / 5) = .22
+    (0.6, 0.22)
+    """
+    kind = model if isinstance(model, type) else type(model)
+    if not issubclass(kind, PointEstimates) or isinstance(kind.inputs, Series | Transitions):
+        hint = "take a model with a closed-form mle whose rows are independent, such as linear_regression"
+        raise InputError(f"{kind.name} is not resampled", "not_conjugate", hint=hint)
+    if draws < FEWEST_DRAWS:
+        raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}", "out_of_range")
+    rows = read(kind, data, **options) if data is not None else example(kind)
+    own: Any = model.weak_given(rows, {}) if isinstance(model, type) else model
+    single, weights = kind.inputs.observations(rows.arrays)
+    count = int(weights.sum())
+    if count > MOST_OBSERVATIONS:
+        raise InputError(f"{count:,} observations are too many to resample", "too_large", hint=f"{MOST_OBSERVATIONS:,}")
+    seed = secrets.randbelow(2**31 - 1) if seed is None else seed
+    rng = stream(seed, "bootstrap", own.name, rows.digest)
+    each = [_estimate(own, single, rng.multinomial(count, weights / count)) for _ in range(draws)]
+    known = {name: np.asarray(value, dtype=np.float64) for name, value in own.mle(own.statistics(rows)).items()}
+    return ModelBootstrap(own, known, {name: np.array([one[name] for one in each]) for name in known}, seed, rows)
+
+
+def _estimate(model: Any, rows: Any, counts: np.ndarray) -> dict[str, np.ndarray]:
+    places = np.repeat(np.arange(len(counts)), counts)
+    try:
+        return dict(model.mle(statistics_of(model, rows, places)))
+    except NumericalError as error:
+        problem = f"a resample has no maximum-likelihood estimate: {error}"
+        raise NumericalError(problem, "not_finite") from None
