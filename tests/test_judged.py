@@ -35,7 +35,7 @@ def fit():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference, "reference", known)
         with pytest.warns(Caution):
-            return bz.fit(PCA.weak(data), data, "vb", seed=1, restarts=2)
+            return bz.fit(PCA.weak(data), data, "vb", seed=1, restarts=2, groups=())
 
 
 def spread(draws):
@@ -139,6 +139,16 @@ def test_what_is_not_known_does_not_agree():
     unknown = made(0.0, 1.0) * np.nan
     assert not judged._agreement(unknown, made(0.0, 1.0)).shown.any()
     assert not judged._agreement(made(0.0, 1.0), unknown).shown.any()
+
+
+def test_rare_events_whose_sd_is_not_known_do_not_agree_because_their_quantiles_are_all_zero():
+    own, reference = made(0.0, 1.0), made(0.0, 1.0)
+    own.loc[0], reference.loc[0] = [0.014, 0.12, 0, 0, 0], [0.002, np.nan, 0, 0, 0]
+    assert not judged._agreement(own, reference).shown.any()
+    reference.loc[0, "sd"] = 0.045  # a mean a quarter of an sd off
+    assert not judged._agreement(own, reference).shown.any()
+    own.loc[0] = [0.0021, 0.0458, 0, 0, 0]
+    assert judged._agreement(own, reference).shown.all()
 
 
 @pytest.mark.slow

@@ -106,10 +106,13 @@ def reference_of(fit: Fit) -> Fit:
 
 def _agreement(own: pd.DataFrame, reference: pd.DataFrame) -> _Agreement:
     """Compare each row with that of the reference; what one of them does not know does not agree."""
-    gaps = gaps_of(_statistics(own), _statistics(reference))
+    known = _statistics(reference)
+    gaps = gaps_of(_statistics(own), known)
+    # where the mean or sd is not known quantiles are compared, which of outcomes 0 and 1 may all be 0
+    can_tell = np.isfinite(known[:2]).all(axis=0) | (known[-1] > known[2])
     with np.errstate(invalid="ignore"):
         ok = (np.abs(gaps.mean) <= MAX_MEAN_GAP) & (np.abs(gaps.sd - 1) <= MAX_SD_GAP)
-        ok &= gaps.quantile <= MAX_QUANTILE_GAP
+        ok &= (gaps.quantile <= MAX_QUANTILE_GAP) & can_tell
     return _Agreement(ok, _line(ok, np.abs(gaps.mean), gaps.sd) if ok.any() else _FAR)
 
 
