@@ -1,5 +1,7 @@
 """Parzen windows and nearest neighbours against scikit-learn, quadrature, sums by hand, and published figures."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import scipy
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 
 import bayeszoo as bz
+from bayeszoo.cli.app import main
 from bayeszoo.errors import InputError
 from tests.refusals import raises
 
@@ -142,3 +145,30 @@ def test_pictures_are_drawn():
     assert len(bz.plot_density(bz.density([1.0, 2.0, 4.0])).axes) == 2
     assert len(bz.plot_density(bz.density(points(), target="class")).axes) == 1
     assert len(bz.plot_neighbours(bz.knn(points(), target="class", most=5)).axes) == 2
+
+
+def said(capsys, *words):
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, words)])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_commands_answer_as_the_functions_do(tmp_path, capsys):
+    table, new, edges = (tmp_path / name for name in ("rows.csv", "new.csv", "edges.csv"))
+    frame = points(12)
+    frame.to_csv(table, index=False)
+    frame.drop(columns="class").head(3).to_csv(new, index=False)
+    for verb, answer in (("density", bz.density(frame, target="class")), ("knn", bz.knn(frame, target="class"))):
+        told = json.loads(said(capsys, verb, table, "--class", "class", "--new", new, "--json"))
+        expected = answer.classify(frame.drop(columns="class").head(3))
+        assert [row["p[0]"] for row in told["rows"]] == pytest.approx(expected["p[0]"].tolist(), abs=1e-9)
+        picture = tmp_path / f"{verb}.png"
+        assert "pseudo-posterior" in said(capsys, verb, table, "--class", "class", "--plot", picture)
+        assert picture.exists()
+    clusters = json.loads(said(capsys, "kmeans", table, "--columns", "a,b", "-K", 3, "--seed", 1, "--json"))
+    assert sum(row["rows"] for row in clusters["rows"]) == 24
+    edges.write_text("source,target\na,b\nb,a\nc,a\n", encoding="utf-8")
+    ranks = tmp_path / "ranks.csv"
+    assert "179 steps" in said(capsys, "pagerank", edges, "-o", ranks)
+    assert "after 1 step" in said(capsys, "pagerank", edges, "--start", ranks)
