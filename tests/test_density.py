@@ -172,3 +172,15 @@ def test_commands_answer_as_the_functions_do(tmp_path, capsys):
     ranks = tmp_path / "ranks.csv"
     assert "179 steps" in said(capsys, "pagerank", edges, "-o", ranks)
     assert "after 1 step" in said(capsys, "pagerank", edges, "--start", ranks)
+
+
+def test_k_means_next_to_a_mixture(tmp_path, capsys):
+    table = tmp_path / "rows.csv"
+    table.write_text("x\n" + "\n".join(map(str, [0, 1, 2, 3, 20, 21, 22.5, 23])) + "\n", encoding="utf-8")
+    words = ("compare", "gaussian_mixture", table, "--methods", "map", "--baselines", "kmeans", "--seed", 1)
+    told = json.loads(said(capsys, *words, "--json"))
+    assert told["kmeans"] == {"objective": pytest.approx(10.6875), "rows": 8, "apart": {"map": 0}}
+    assert "map: 0 of 8 rows elsewhere" in said(capsys, *words)
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "beta_bernoulli", "--methods", "map", "--baselines", "kmeans"])
+    assert ended.value.code == InputError.exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,20 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from bayeszoo.answers.assign import assign
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.cli.answers import AnswerOptions
+from bayeszoo.comparison.compare import names_of
 from bayeszoo.comparison.held_out_rows import held_out_error
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
-from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Classifies
+from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.model.base import Model, fields_of
+from bayeszoo.model.capabilities import Classifies, Latent
 from bayeszoo.report.tables import number
+from bayeszoo.tools.kmeans import kmeans
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
+KMEANS = "kmeans"
 _ERROR = {True: "share of trials decided wrongly", False: "root mean squared error of the predictive mean"}
 _ABOUT = """\
 error: {}; se: its standard error.
@@ -50,14 +56,20 @@ class HeldOut:
         str | None,
         Parameter(
             help="Comma-separated scikit-learn baselines, scored on the same rows: tree, forest, "
-            "gradient_boosting, neighbours; of classes also svc, perceptron, boosting."
+            "gradient_boosting, neighbours; of classes also svc, perceptron, boosting. "
+            "kmeans: without rows held out, next to a mixture."
         ),
     ] = None
 
     @property
     def is_asked(self) -> bool:
-        """Whether anything is."""
-        return any(each is not None for each in (self.held_out, self.folds, self.baselines))
+        """Whether rows are held out."""
+        return not self.clusters and any(each is not None for each in (self.held_out, self.folds, self.baselines))
+
+    @property
+    def clusters(self) -> bool:
+        """Whether k-means is the baseline, which needs no rows held out."""
+        return self.baselines == KMEANS and self.held_out is None and self.folds is None
 
     def named(self) -> list[str]:
         """Return the baselines."""
@@ -66,6 +78,36 @@ class HeldOut:
 
 NOT_HELD_OUT = HeldOut()
 """Options with their defaults."""
+
+
+def require_components(model: Model, rows: Data) -> None:
+    """Refuse k-means next to a model without components of rows of numbers."""
+    if not isinstance(model, Latent) or "K" not in fields_of(model) or "Y" not in rows:
+        hint = "take gaussian_mixture, or one of the other baselines with --held-out"
+        raise InputError(f"{model.name} has no k-means next to it", "unknown_method", hint=hint)
+
+
+def beside_clusters(model: Model, rows: Data, trees: Sequence[xr.DataTree], seed: int | None) -> dict[str, Any]:
+    """Return the objective of k-means with K clusters, and how many rows each fit puts elsewhere."""
+    answer = kmeans(rows["Y"], int(fields_of(model)["K"]), seed=seed)
+    apart: dict[str, int | None] = {}
+    for name, tree in zip(names_of(trees), trees, strict=True):
+        try:
+            apart[name] = answer.apart(assign(tree))
+        except (InputError, Untrustworthy):  # whose components are withheld
+            apart[name] = None
+    return {"objective": answer.objective, "rows": len(answer.labels), "apart": apart}
+
+
+def show_clusters(clusters: dict[str, Any], digits: int | None) -> None:
+    """Print them."""
+    console = terminal.out()
+    console.print(f"k-means: sum of squared distances {number(clusters['objective'], digits or 6)}")
+    for name, count in clusters["apart"].items():
+        told = (
+            "its single components are withheld" if count is None else f"{count} of {clusters['rows']} rows elsewhere"
+        )
+        console.print(f"{escaped(name)}: {told}")
 
 
 def compare_held_out(

@@ -16,7 +16,16 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, FIT, AnswerOptions, FitOptions
 from bayeszoo.cli.groups import by_group
-from bayeszoo.cli.held_out import NOT_HELD_OUT, HeldOut, compare_held_out, refuse_pictures
+from bayeszoo.cli.held_out import (
+    KMEANS,
+    NOT_HELD_OUT,
+    HeldOut,
+    beside_clusters,
+    compare_held_out,
+    refuse_pictures,
+    require_components,
+    show_clusters,
+)
 from bayeszoo.cli.next_command import instead
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
@@ -196,19 +205,24 @@ def compare_command(
         raise InputError("a point estimate has no density to draw", "no_draws", hint="name a method that draws as well")
     rows = table.read(model, data)
     prior_model = prior.model(model, rows)
+    if held.clusters:
+        require_components(prior_model, rows)
     results = fit_each(prior_model, rows, chosen, seed, terminal.TerminalReporter())
     trees = [fit for fit in results if not isinstance(fit, Withheld)]
     for tree in trees:
         tree.attrs |= {"command": terminal.typed(data, report, plot), "prior": prior.prior}
     frame = compare(results)
+    clusters = beside_clusters(prior_model, rows, trees, seed) if held.clusters else {}
 
     def whole(written: saved.Written) -> dict[str, Any]:
         withheld = [asdict(fit) for fit in results if isinstance(fit, Withheld)]
-        fits = [document(tree) for tree in trees]
-        return {"fits": fits, "withheld": withheld, **written, "table": frame.to_dict("records")}
+        fits, baseline = [document(tree) for tree in trees], {KMEANS: clusters} if clusters else {}
+        return {"fits": fits, "withheld": withheld, **baseline, **written, "table": frame.to_dict("records")}
 
     def show() -> None:
         terminal.show_comparison(frame, shown.digits)
+        if clusters:
+            show_clusters(clusters, shown.digits)
         if seed is None and trees:
             terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
 
