@@ -143,5 +143,4 @@ def _estimate(model: Any, rows: Any, counts: np.ndarray) -> dict[str, np.ndarray
     try:
         return dict(model.mle(statistics_of(model, rows, places)))
     except NumericalError as error:
-        problem = f"a resample has no maximum-likelihood estimate: {error}"
-        raise NumericalError(problem, "not_finite") from None
+        raise NumericalError(f"of the rows drawn again: {error}", "not_finite") from None
