@@ -1,6 +1,6 @@
 # The commands of this project; `make` alone lists them. Works with GNU make 3.81 and later.
 .DEFAULT_GOAL := help
-.PHONY: help env demo reports test test-all test-newest test-browser notebooks docs docs-quick lint format bench scorecards certify clean
+.PHONY: help env demo reports test test-all measure test-newest test-browser notebooks docs docs-quick lint format bench scorecards certify clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -27,7 +27,7 @@ TOOLS := .venv/.docs
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 # A worker a core, mostly on small matrices: there a BLAS with threads of its own takes ten times as long, waiting.
-test test-all: export OPENBLAS_NUM_THREADS := 1
+test test-all measure: export OPENBLAS_NUM_THREADS := 1
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -73,6 +73,9 @@ reports: $(READY) ## A page about every model, fitted to its own data; writes de
 
 test: $(READY) ## The tests that take seconds each
 	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser"
+
+measure: $(READY) ## Write the list of the cases that `make test` leaves out, by their CPU seconds
+	$(BIN)/pytest $(PARALLEL) --measure -m "not slow and not browser"
 
 test-all: $(TOOLS) ## The slow ones too
 	$(BIN)/pytest $(PARALLEL) -m "not browser"

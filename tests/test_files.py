@@ -296,6 +296,7 @@ FORBIDDEN = {
 }
 
 
+@pytest.mark.quick
 def test_no_source_can_run_what_it_reads():
     paths = [*ROOT.glob("bayeszoo/**/*.py"), *ROOT.glob("models/*.py")]
     assert {path: names for path in paths if (names := FORBIDDEN & set(called_names(path)))} == {}

@@ -43,6 +43,7 @@ def ask(run, tmp_path, monkeypatch):
     return ask
 
 
+@pytest.mark.quick
 def test_forged_attributes_run_nothing_and_end_in_one_line(ask):
     cases = forge.cases(12, 5, (forge.coin, forge.formula), ("predict",))
     assert [wrong for case in cases if (wrong := ask(*case))] == []

@@ -4,6 +4,8 @@ import ast
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 LIBRARY = Path(__file__).resolve().parents[1] / "bayeszoo"
 BELOW = {"families", "distributions", "likelihoods", "data", "model", "foundation"}
 MOST_ANY, MOST_ARGUMENTS = 0.24, 11
@@ -33,6 +35,7 @@ def has_any(function):
     return any("Any" in names(annotation) for annotation in annotations if annotation is not None)
 
 
+@pytest.mark.quick
 def test_few_signatures_take_or_return_anything():
     every = [function for tree in parsed().values() for function in functions(tree)]
     share = sum(map(has_any, every)) / len(every)

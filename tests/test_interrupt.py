@@ -175,6 +175,7 @@ main(["fit", "beta_bernoulli"])
 """
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("number", quick_first([signal.SIGINT, signal.SIGTERM]))
 @pytest.mark.parametrize(
     "where", quick_first(["finalizer", "initializer", "linker", "compiled_import", "caught_twice"])

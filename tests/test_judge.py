@@ -48,6 +48,7 @@ def test_good_chains_pass_and_their_numbers_are_those_of_numpy():
     assert set(answer.not_checked) == {"divergences", "e_bfmi", "tree_depth", "non_finite_log_densities"}
 
 
+@pytest.mark.quick
 def test_at_most_one_good_fit_of_a_hundred_is_an_alarm():
     verdicts = [bz.judge(tree_of(good(seed, 2))).verdict for seed in range(100)]
     assert sum(verdict != "ok" for verdict in verdicts) <= 3  # 4 or more have a probability of .02 at one in a hundred

@@ -149,6 +149,7 @@ def test_a_row_left_out_is_no_row_taken_from_between_its_neighbours():
     assert score.terms[10] == pytest.approx(ratio, abs=min(0.5, score.mcse * 13))  # its error is said
 
 
+@pytest.mark.quick
 def test_draws_agree_with_the_quadrature():
     sampled, whole = bz.decode(fitted("nuts")), bz.decode(fitted())
     assert np.max(np.abs(sampled["level"] - whole["level"]) / sampled["mcse"]) < 5

@@ -97,6 +97,7 @@ def test_files_can_be_read_in_one_sitting():
     assert {named(path): size for path, size in sizes.items() if size > limits[path]} == {}
 
 
+@pytest.mark.quick
 def test_every_import_is_declared():
     extras = PROJECT["project"]["optional-dependencies"]
     declared = [

@@ -118,6 +118,7 @@ def assert_same(printed, shown, *, numbers):
         assert values[0] == pytest.approx(values[1], rel=1e-3, abs=1e-9)
 
 
+@pytest.mark.quick
 def test_the_commands_that_pages_name_are_commands():
     text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
     named = re.findall(r"`bayeszoo ([^`]* -[^`]*)`|^bayeszoo (.*)$", text, re.M)

@@ -69,6 +69,7 @@ def private_names():
     return dict(used)
 
 
+@pytest.mark.quick
 def test_each_private_name_of_another_library_is_known():
     assert private_names() == LOOPS | NATIVE | OTHERS
 

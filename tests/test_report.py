@@ -88,6 +88,7 @@ def pages(monkeypatch):
     return fits
 
 
+@pytest.mark.quick
 def test_the_page_has_every_part(several):
     shown = Page(several)
     order = ["summary", "estimates", "fit", "gate", "asked", "again"]

@@ -300,6 +300,7 @@ def test_command_compares_priors(run):
     assert run("select", *options, "--prior", "textbook")[::2] == (0, "")
 
 
+@pytest.mark.quick
 def test_command_takes_saved_fits(run, coin_fits):
     bad = coin_fits["smc"].copy()
     bad.attrs["status"] = "failed"

@@ -95,6 +95,7 @@ print(nutpie.sample.__globals__['arviz'].from_dict.__name__, file=sys.stderr)
 """
 
 
+@pytest.mark.quick
 def test_nuts_does_not_wait_for_libraries_that_it_does_not_use():
     done = run(NOT_OF_NUTS, *EXACT_FIT[:-1], "nuts", "--seed", "1", "--draws", "50")
     assert done.stderr.splitlines()[-2:] == ["['nutpie']", "from_dict"]  # which ArviZ still finds when it is called

@@ -8,6 +8,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY, MODELS = sorted((ROOT / "bayeszoo").rglob("*.py")), sorted((ROOT / "models").glob("*.py"))
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
@@ -80,6 +82,7 @@ def test_the_order_is_that_of_the_contracts():
     assert goes_down("bayeszoo.models.ridge", "bayeszoo.families.linear.model")
 
 
+@pytest.mark.quick
 def test_an_import_by_string_finds_a_file_and_goes_down():
     found = [(module, other) for module, path in PATHS.items() for other in by_string(path)]
     assert len(found) > 20
