@@ -232,6 +232,7 @@ def test_other_shells_complete_models(run, shell):
 # Exit codes other than 0 and 2
 
 
+@pytest.mark.quick
 def test_a_result_that_fails_its_gate_is_withheld(run, coins, tmp_path):
     fit = tmp_path / "short.nc"
     code, out, err = run("fit", "beta_bernoulli", coins, "--draws", 10, "--seed", 1, "-o", fit)
