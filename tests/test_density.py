@@ -68,6 +68,30 @@ def test_units_move_the_bandwidth_and_the_density():
     assert other.log_density([2e4]) == pytest.approx(one.log_density([20.0]) - np.log(1000), abs=1e-6)
 
 
+def test_all_columns_of_a_table_are_taken_though_one_has_the_name_of_an_outcome(tmp_path):
+    """`kmeans` and `density` took the column y alone, without a word."""
+    file, table = tmp_path / "t.csv", points().rename(columns={"a": "x", "b": "y"})
+    table[["x", "y"]].to_csv(file, index=False)
+    for data in (table[["x", "y"]], file):
+        assert bz.density(data).each["all"].rows.shape == (60, 2)
+        assert bz.kmeans(data, seed=1).centres.shape == (2, 2)
+    assert bz.kmeans(file, seed=1, column="x").centres.shape == (2, 1)
+    with raises(InputError, "not_a_number"):  # the classes, which are left out by `columns`
+        bz.kmeans(table.assign(**{"class": ["a", "b"] * 30}), seed=1)
+    assert bz.kmeans(table, seed=1, columns=["x", "y"]).centres.shape == (2, 2)
+
+
+def test_the_classes_of_new_rows_are_printed_and_the_picture_is_drawn(tmp_path, capsys):
+    file, picture = tmp_path / "t.csv", tmp_path / "p.png"
+    points().to_csv(file, index=False)
+    for verb in ("density", "knn"):
+        with pytest.raises(SystemExit) as stop:
+            main([verb, str(file), "--class", "class", "--new", str(file), "--plot", str(picture), "--overwrite"])
+        assert stop.value.code == 0
+        assert "decision" in capsys.readouterr().out
+        assert picture.stat().st_size > 1000
+
+
 def test_several_columns_in_standard_deviations():
     frame = points().drop(columns="class")
     answer = bz.density(frame, columns=["a", "b"])

@@ -57,6 +57,12 @@ class SeveralColumns(_Table):
     inputs = Matrix("Y")
 
 
+def read_numbers(data: object, **options: Any) -> Data:
+    """Read columns of real numbers: all of a table, as mixtures take them, or the one that ``column`` names."""
+    is_one = options.get("column") is not None or (options.get("columns") is None and np.ndim(data) == 1)  # type: ignore[arg-type]
+    return read(OneColumn if is_one else SeveralColumns, data, **options)
+
+
 class ClassAndFeatures(_Table):
     """A column of classes, and columns of features."""
 
@@ -194,8 +200,8 @@ def density(data: Any, *, standardize: bool | None = None, **options: Any) -> De
     Parameters
     ----------
     data : anything that `read` takes
-        One column of real numbers; several with ``columns``; with ``target`` a column of classes and columns of
-        features. At least two rows, and at most 3000.
+        Columns of real numbers, all of a table or those that ``columns`` names; with ``target`` a column of classes
+        and columns of features. At least two rows, and at most 3000.
     standardize : bool, optional
         Whether columns are divided by their standard deviations, by default where there are several.
     **options
@@ -224,7 +230,7 @@ def density(data: Any, *, standardize: bool | None = None, **options: Any) -> De
         rows = read(ClassAndFeatures, data, **options)
         values, codes, names = rows["X"], rows["y"], list(map(str, rows["class"]))
     else:
-        rows = read(SeveralColumns if options.get("columns") is not None else OneColumn, data, **options)
+        rows = read_numbers(data, **options)
         values = rows["Y"] if "Y" in rows else rows["y"][:, None]
         codes, names = np.zeros(len(values), dtype=np.int64), ["all"]
     center, scale = units(values, values.shape[1] > 1 if standardize is None else standardize)

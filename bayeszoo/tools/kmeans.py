@@ -14,10 +14,10 @@ import lazy_loader
 import numpy as np
 import scipy
 
-from bayeszoo.data.read import Data, read
+from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError
-from bayeszoo.tools.density import OneColumn, SeveralColumns
+from bayeszoo.tools.density import read_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,7 @@ def kmeans(data: Any, K: int = 2, *, sequential: bool = False, seed: int | None 
     Parameters
     ----------
     data : anything that `read` takes
-        One column of real numbers, or several with ``columns``.
+        Columns of real numbers: all of a table, or those that ``column`` or ``columns`` names.
     K : int
         Number of clusters, at most that of different rows.
     sequential : bool
@@ -109,9 +109,7 @@ def kmeans(data: Any, K: int = 2, *, sequential: bool = False, seed: int | None 
     >>> answer.summary["centre"].tolist(), answer.objective
     ([2.0, 10.5], 2.5)
     """
-    rows = read(
-        SeveralColumns if options.get("columns") is not None or np.ndim(data) == 2 else OneColumn, data, **options
-    )
+    rows = read_numbers(data, **options)
     values = rows["Y"] if "Y" in rows else rows["y"][:, None]
     if not 1 <= K <= len(np.unique(values, axis=0)):
         problem = f"K must be from 1 to the number of different rows, got {shown(K)}"

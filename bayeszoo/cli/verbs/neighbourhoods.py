@@ -10,15 +10,15 @@ from cyclopts import Parameter
 from bayeszoo.answers.assign import assign
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
-from bayeszoo.cli.answers import ANSWER, AnswerOptions
+from bayeszoo.cli.answers import ANSWER, AnswerOptions, Show
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import to_reals
 from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
 from bayeszoo.report.tables import number
-from bayeszoo.tools.density import ABOUT, density
+from bayeszoo.tools.density import ABOUT, Densities, density
 from bayeszoo.tools.kmeans import kmeans
-from bayeszoo.tools.neighbours import PSEUDO, knn
+from bayeszoo.tools.neighbours import PSEUDO, Neighbours, knn
 from bayeszoo.tools.pagerank import pagerank
 
 if TYPE_CHECKING:
@@ -48,13 +48,27 @@ def density_command(
     shown.probe(plot)
     answer = density(data, standardize=standardize, **table.of_reading())
     whole: dict[str, Any] = {"kind": answer.kind, "data": about_data(answer.data), "about": ABOUT}
-    for line in answer.data.notes:
-        terminal.note(f"note: {line}")
     if "class" in answer.data:
         whole["errors"] = answer.errors
-    if new is not None:
-        return shown.answer(answer.classify(new), whole, _show_classes)
-    shown.answer(answer.summary, whole, _show_density, plot=shown.drawn(lambda: plot_density(answer), plot))
+    _answer(shown, answer, whole, _show_density, new=new, plot=shown.drawn(lambda: plot_density(answer), plot))
+
+
+def _answer(
+    shown: AnswerOptions,
+    answer: Densities | Neighbours,
+    whole: dict[str, Any],
+    show: Show,
+    *,
+    new: Path | None,
+    plot: saved.Writer,
+) -> None:
+    """Print the notes of the data, then the classes of new rows, or what was learnt where there are none."""
+    for line in answer.data.notes:
+        terminal.note(f"note: {line}")
+    if new is None:
+        shown.answer(answer.summary, whole, show, plot=plot)
+    else:
+        shown.answer(answer.classify(new), whole, _show_classes, plot=plot)
 
 
 def _show_density(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -90,11 +104,7 @@ def knn_command(
     shown.probe(plot)
     answer = knn(data, most=most, standardize=standardize, **table.of_reading())
     whole = {"kind": answer.kind, "data": about_data(answer.data), "about": PSEUDO}
-    for line in answer.data.notes:
-        terminal.note(f"note: {line}")
-    if new is not None:
-        return shown.answer(answer.classify(new), whole, _show_classes)
-    shown.answer(answer.summary, whole, _show_knn, plot=shown.drawn(lambda: plot_neighbours(answer), plot))
+    _answer(shown, answer, whole, _show_knn, new=new, plot=shown.drawn(lambda: plot_neighbours(answer), plot))
 
 
 def _show_knn(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
