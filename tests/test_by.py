@@ -85,6 +85,18 @@ def test_point_estimates_have_no_probabilities_and_no_intervals():
     assert row.drop(["quantity", "group", "against", "difference", "ratio"]).isna().all()
 
 
+@pytest.mark.parametrize("method", ["map", "mle", "mean"])
+def test_the_command_prints_point_estimates_of_groups(method, run, written):
+    """It ended in a KeyError, as a point has no sd."""
+    file = written("line,y\na,1\na,2\nb,5\nb,8\n", "counts.csv")
+    options = ("--by", "line", "--method", method, "--set", "a=2", "--set", "b=1")
+    code, out, err = run("fit", "gamma_poisson", file, *options)
+    assert (code, "estimate" in out) == (0, True), err
+    means = {"map": ((3 + 1) / 3, (13 + 1) / 3), "mle": (1.5, 6.5), "mean": (5 / 3, 15 / 3)}[method]
+    shown = [float(line.split()[-1]) for line in out.splitlines() if line.split()[:1] == ["rate"]]
+    assert shown[:2] == pytest.approx(means, rel=1e-3)  # then their contrast
+
+
 def test_means_that_are_infinite_have_no_difference():
     table = {"g": ["a", "b"], "x": [1.0, 1.0], "y": [2.0, 2.0]}  # a row each: the mean of sigma2 is infinite
     model = bz.find("linear_regression")(a0=0.5)

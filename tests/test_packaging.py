@@ -16,6 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name as canonical
 
+from tests.cpu_time import SLOW_CASES
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LIBRARY = sorted((ROOT / "bayeszoo").rglob("*.py"))
@@ -206,3 +208,11 @@ def test_the_wheel_lists_its_models_and_fits_its_own_data(command):
     assert result["status"] == "ok"
     assert result["log_evidence"] < 0
     assert 0 < result["parameters"]["theta"]["mean"] < 1
+
+
+def test_the_list_of_slow_cases_names_tests_that_there_are():
+    """A line about a test that was renamed would leave that test in `make test` without a word."""
+    files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    listed = {line.split("[")[0] for line in SLOW_CASES.read_text(encoding="utf-8").splitlines()}
+    names = [line.removeprefix("tests/").split("::") for line in listed]
+    assert [name for file, name in names if f"def {name}(" not in files.get(file, "")] == []

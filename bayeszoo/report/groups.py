@@ -33,7 +33,7 @@ def estimates_by_group(tree: xr.DataTree, digits: int | None = None) -> tuple[li
 
 
 def _estimate(row: dict[Any, Any], keys: tuple[str, ...], digits: int | None) -> list[str]:
-    statistics = [statistic(key, row[key], row.get(f"mcse_{key}"), digits, row["sd"]) for key in keys]
+    statistics = [statistic(key, row[key], row.get(f"mcse_{key}"), digits, row.get("sd")) for key in keys]
     return [row["quantity"], row["group"], *statistics]
 
 

@@ -32,7 +32,7 @@ def information_command(
     plot: Path | None = None,
     shown: AnswerOptions = ANSWER,
 ) -> None:
-    """Rank features by their mutual information with the class, from a saved fit of class and features.
+    """Rank features by their mutual information with the class of a saved fit, or tell the entropy of a row (--of-row).
 
     Parameters
     ----------

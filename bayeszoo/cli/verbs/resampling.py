@@ -43,7 +43,7 @@ def bootstrap_command(
     shown: DrawsOptions = DRAWS,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Compute the Bayesian bootstrap posterior of a mean, a quantile, an sd or a correlation.
+    """Bootstrap a mean, a quantile, an sd or a correlation (Bayesian or classical), or a model's estimate (classical).
 
     Parameters
     ----------
