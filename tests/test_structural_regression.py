@@ -176,9 +176,14 @@ def test_nuts_agrees_with_quadrature():
 
 
 @pytest.mark.slow  # quadrature of 192 rows with two weights takes 15 s
-def test_seat_belts_save_as_harvey_and_durbin_say():
-    """Durbin and Koopman 2012, section 8.2: -.24 of the law and -.29 of the price of petrol, in logarithms."""
+def test_weights_of_seat_belts_are_near_those_of_statsmodels():
+    """Its maximum-likelihood estimates: -.236 of the law and -.282 of the price of petrol, in logarithms."""
     path = Path(models.__file__).parent / "data" / "seat_belts.csv"
     data = bz.read(Series, path, column="log_drivers", features="log_petrol,law")
     tree = bz.fit(Series.weak_given(data, {"components": "level + season"}), data, "exact", seed=1)
-    assert weights(tree) == pytest.approx([-0.2914, -0.2377], abs=0.02)
+    from statsmodels.tsa.statespace.structural import UnobservedComponents  # takes a second
+
+    peer = UnobservedComponents(data["y"], "local level", seasonal=12, stochastic_seasonal=False, exog=data["X"])
+    found = peer.fit(disp=0, method="nm", maxiter=4000).params
+    assert found[-2:] == pytest.approx([-0.2816, -0.2360], abs=1e-3)
+    assert weights(tree) == pytest.approx(found[-2:], abs=0.02)  # a fifth and two fifths of the posterior's sds

@@ -130,12 +130,14 @@ def bootstrap_mle(
     single, weights = kind.inputs.observations(rows.arrays)
     count = int(weights.sum())
     if count > MOST_OBSERVATIONS:
-        raise InputError(f"{count:,} observations are too many to resample", "too_large", hint=f"{MOST_OBSERVATIONS:,}")
+        problem = f"{count:,} observations are too many to resample"
+        raise InputError(problem, "too_large", hint=f"give at most {MOST_OBSERVATIONS:,}")
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
     rng = stream(seed, "bootstrap", own.name, rows.digest)
-    each = [_estimate(own, single, rng.multinomial(count, weights / count)) for _ in range(draws)]
-    known = {name: np.asarray(value, dtype=np.float64) for name, value in own.mle(own.statistics(rows)).items()}
-    return ModelBootstrap(own, known, {name: np.array([one[name] for one in each]) for name in known}, seed, rows)
+    resampled = [_estimate(own, single, rng.multinomial(count, weights / count)) for _ in range(draws)]
+    mle = {name: np.asarray(value, dtype=np.float64) for name, value in own.mle(own.statistics(rows)).items()}
+    estimates = {name: np.array([estimate[name] for estimate in resampled]) for name in mle}
+    return ModelBootstrap(own, mle, estimates, seed, rows)
 
 
 def _estimate(model: Any, rows: Any, counts: np.ndarray) -> dict[str, np.ndarray]:
