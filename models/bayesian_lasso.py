@@ -21,7 +21,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.families.linear.model import DIABETES
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Axes, Values, positive
+from bayeszoo.model import Arrays, Axes, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -59,7 +59,7 @@ class BayesianLasso(LaplaceWeights):
             raise InputError("learn_sigma and scale_mixture must be true or false", "wrong_type")
 
     @classmethod
-    def weak(cls, data: Values) -> BayesianLasso:
+    def weak(cls, data: Arrays) -> BayesianLasso:
         """Standardize; weights within half a standard deviation of the outcome, and the noise of least squares."""
         base, sd = cls(**cls.standardized(data)), cls.outcome_sd(data)
         sigma = base.noise_sd(base.statistics(data))
@@ -79,7 +79,7 @@ class BayesianLasso(LaplaceWeights):
         """Return the scales of the priors of standardized weights, shape (T,)."""
         return self.term_scales(terms, self.s0, "b")
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian outcome a row."""
         stats = self.statistics(data)
         (mean, b), whitened = self.laplace_prior(stats), self.whitened(stats)

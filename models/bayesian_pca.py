@@ -24,7 +24,7 @@ from bayeszoo.data.inputs import Matrix
 from bayeszoo.families.factors import loadings_shape
 from bayeszoo.families.factors.ard import ArdModel, Prior
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.model import Axes, Example, Values, plain, positive, real, whole
+from bayeszoo.model import Arrays, Axes, Example, plain, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.factors.declaration", suppress_warning=True)
@@ -80,7 +80,7 @@ class BayesianPca(ArdModel):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> BayesianPca:
+    def weak(cls, data: Arrays) -> BayesianPca:
         """All but one factor, at most 5; a mean within ten sd of the data's; loadings Cauchy, of a tenth of an sd."""
         stats = Patterns.of(data["Y"])
         variances = stats.column_variances()
@@ -113,7 +113,7 @@ class BayesianPca(ArdModel):
         loadings = pm.Normal("loadings", pm.Data("zero", np.zeros((columns, self.q))), sd, dims=dims.get("loadings"))
         return mean, loadings, pm.InverseGamma("variance", numbers["c0"], beta=numbers["d0"])
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare a Gaussian row of D numbers a row; of rows with holes, one of the numbers that each has."""
         size = data["Y"].shape[1]
         with pm.Model(coords=self.coords(data)) as model:

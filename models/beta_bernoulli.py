@@ -22,9 +22,10 @@ from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.distributions.special import log_binomial, sum_or_nan
 from bayeszoo.distributions.statistics.counts import Trials
 from bayeszoo.model import (
+    Arrays,
     BlockModel,
     Example,
-    Values,
+    Params,
     positive,
 )
 
@@ -62,7 +63,7 @@ class BetaBernoulli(BlockModel[Trials]):
         theta = rng.beta(self.a, self.b)
         return {"theta": theta}, {"y": rng.binomial(1, theta, size=size)}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare Bernoulli observations ``y``, or Binomial ``successes`` out of ``trials``, one a row."""
         with pm.Model() as model:
             theta = pm.Beta("theta", alpha=self.a, beta=self.b)
@@ -74,7 +75,7 @@ class BetaBernoulli(BlockModel[Trials]):
                 pm.Binomial("successes", n=trials, p=theta, observed=successes, dims="row")
         return model
 
-    def statistics(self, data: Values) -> Trials:
+    def statistics(self, data: Arrays) -> Trials:
         """Count successes and failures."""
         if "y" in data:
             successes = int(np.sum(data["y"]))
@@ -106,13 +107,13 @@ class BetaBernoulli(BlockModel[Trials]):
         pooled = BetaBinomial(trials, self.a, self.b).logpmf(stats.successes)
         return sum_or_nan(float(pooled), -float(log_binomial(trials, stats.successes)), stats.log_coefficient)
 
-    def predictive(self, stats: Trials, data: Values) -> Any:
+    def predictive(self, stats: Trials, data: Arrays) -> Any:
         """Return each row's beta-binomial predictive; a row of ``y`` is one trial."""
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
         later = self.block().updated(stats)
         return BetaBinomial(trials, later.a[..., None], later.b[..., None])
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Bernoulli or binomial distribution; theta of shape (...,) gives (..., rows)."""
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
         return scipy.stats.binom(trials, np.asarray(params["theta"])[..., None])

@@ -25,7 +25,7 @@ from bayeszoo.distributions.conjugate.bernoulli import Bernoulli
 from bayeszoo.distributions.priors import Beta, Pareto, Prior
 from bayeszoo.distributions.scale import POSITIVE, UNIT
 from bayeszoo.distributions.statistics.counts import Trials
-from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
+from bayeszoo.model import Arrays, Conditional, Example, Observable, Params, Posterior, positive
 
 pm = lazy_loader.load("pymc")
 
@@ -68,7 +68,7 @@ class BetaBinomial(Conditional, Observable):
         data = {"successes": rng.binomial(trials, theta), "trials": trials, "group": np.arange(1, size + 1).astype(str)}
         return {**outer, "theta": theta}, data
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare a chance and a binomial count for each group."""
         with pm.Model(coords={"group": data["group"]}) as model:
             alpha, beta, trials = self._population(data)
@@ -76,7 +76,7 @@ class BetaBinomial(Conditional, Observable):
             pm.Binomial("successes", n=trials, p=theta, observed=pm.Data("successes_data", data["successes"]))
         return model
 
-    def marginalized(self, data: Values) -> Any:
+    def marginalized(self, data: Arrays) -> Any:
         """Declare the counts without the chances: beta-binomial."""
         with pm.Model() as model:
             alpha, beta, trials = self._population(data)
@@ -84,11 +84,11 @@ class BetaBinomial(Conditional, Observable):
             pm.BetaBinomial("successes", n=trials, alpha=alpha, beta=beta, observed=observed)
         return model
 
-    def _population(self, data: Values) -> tuple[Any, Any, Any]:
+    def _population(self, data: Arrays) -> tuple[Any, Any, Any]:
         mean, size = self.declared_outer().values()
         return mean * size, (1 - mean) * size, pm.Data("trials", data["trials"])
 
-    def log_coefficient(self, data: Values) -> float:
+    def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many orders the successes of each group may have among its trials."""
         y, n = np.asarray(data["successes"]), np.asarray(data["trials"])
         return float(np.sum(-np.log1p(n) - scipy.special.betaln(n - y + 1, y + 1)))
@@ -98,53 +98,53 @@ class BetaBinomial(Conditional, Observable):
         """Beta(a, b) of the mean, and Pareto(shape, 1) of the size."""
         return {"mean": Beta(self.a, self.b), "size": Pareto(self.shape, 1.0)}
 
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Guess the mean by the share of all trials, and a size of 10."""
         share = (np.sum(data["successes"]) + self.a) / (np.sum(data["trials"]) + self.a + self.b)
         return {"mean": (float(share), 0.5), "size": (11.0, 1.0)}
 
-    def log_marginal(self, outer: Values, data: Values) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log probability of the ordered trials of all groups."""
         return np.sum(_chances(outer).log_evidence(_trials(data)), axis=-1)
 
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return theta_j ~ Beta(mean size + y_j, (1 - mean) size + n_j - y_j)."""
         return Posterior.of_rows("theta", _chances(outer).updated(_trials(data)).marginals()["theta"])
 
-    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
+    def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> Any:
         """Return the beta-binomial distribution of new successes, whose chances have Beta distributions."""
         alpha, beta = _counts(outer)
         y, n = data["successes"][places], data["trials"][places]
         return distribution.BetaBinomial(rows["trials"], alpha + y, beta + (n - y))
 
-    def shrinkage(self, outer: Values, data: Values) -> Any:
+    def shrinkage(self, outer: Params, data: Arrays) -> Any:
         """Return size / (size + n) of each group."""
         return 1 / (1 + np.asarray(data["trials"]) / np.asarray(outer["size"])[..., None])
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each group's binomial distribution."""
         return frozen.binom(np.asarray(data["trials"]), params["theta"])
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return alpha and beta of the Beta distribution that the chances are drawn from."""
         alpha, beta = _counts(params)
         return {"alpha": alpha[..., 0], "beta": beta[..., 0]}
 
 
-def _counts(outer: Values) -> tuple[np.ndarray, np.ndarray]:
+def _counts(outer: Params) -> tuple[np.ndarray, np.ndarray]:
     size = np.asarray(outer["size"])[..., None]
     return np.asarray(outer["mean"])[..., None] * size, _failures(outer)[..., None] * size
 
 
-def _failures(outer: Values) -> np.ndarray:
+def _failures(outer: Params) -> np.ndarray:
     """Return 1 less the mean: not 0 where the mean rounds to 1, if it is known better."""
     return np.asarray(outer["mean_of_failures"] if "mean_of_failures" in outer else 1 - np.asarray(outer["mean"]))
 
 
-def _chances(outer: Values) -> Bernoulli:
+def _chances(outer: Params) -> Bernoulli:
     """Return the conjugate law of each group's trials; leading axes of the outer numbers are points."""
     return Bernoulli(("theta",), "successes", *_counts(outer))
 
 
-def _trials(data: Values) -> Trials:
+def _trials(data: Arrays) -> Trials:
     return Trials(np.asarray(data["successes"]), np.subtract(data["trials"], data["successes"]))

@@ -23,7 +23,7 @@ from bayeszoo.data.inputs import Ratings
 from bayeszoo.distributions.conjugate.categorical import Categoricals
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.base import MixtureModel
-from bayeszoo.model import Axes, Example, Values, positive, whole
+from bayeszoo.model import Arrays, Axes, Example, Params, positive, whole
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
@@ -64,19 +64,19 @@ class DawidSkene(MixtureModel):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> DawidSkene:
+    def weak(cls, data: Arrays) -> DawidSkene:
         """Take every label for a class."""
         return cls(K=len(data["class"]))
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the lengths of the axes; not every label need be a class."""
         return {**super().sizes(data), "class": self.K, "label": len(data["class"])}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the classes, the raters and the labels."""
         return {"class": data["class"][: self.K], "rater": data["rater"], "label": data["class"]}
 
-    def component_law(self, data: Values) -> Categoricals:
+    def component_law(self, data: Arrays) -> Categoricals:
         """Return the law of the ratings of an item in each class."""
         if (labels := len(data["class"])) < self.K:
             raise InputError(f"K={self.K} classes, but only {labels} labels", "wrong_shape", hint="use a smaller K")
@@ -91,12 +91,12 @@ class DawidSkene(MixtureModel):
         """Return the model in which the first class is that of all items."""
         return self.replaced(K=1, alpha=np.mean(self.alpha))
 
-    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say which labels are no class."""
         others = data["class"][self.K :].tolist()
         return (f"K={self.K}: the labels {', '.join(others)} are answers, and no item is of them",) if others else ()
 
-    def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
+    def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Return responsibilities to start from: drawn about the votes of the raters, or else at random."""
         votes = data["counts"].sum(axis=1)[:, : self.K] * rng.integers(0, 2)
         return np.apply_along_axis(rng.dirichlet, 1, 0.5 + votes)
@@ -110,7 +110,7 @@ class DawidSkene(MixtureModel):
         order = np.argsort(scipy.optimize.linear_sum_assignment(votes, maximize=True)[1])
         return {name: values[order] for name, values in params.items()}
 
-    def undetermined(self, params: Values, data: Any, stats: Any, flat: bool) -> str:
+    def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
         """Say so where the likelihood has more parameters than the tables of the ratings have free cells."""
         labels, free = len(data["class"]), self.free_parameters(data)
         designs = np.unique(data["counts"].sum(axis=-1), axis=0).tolist()
@@ -127,7 +127,7 @@ class DawidSkene(MixtureModel):
         counts = rng.multinomial(often, params["confusion"][rng.choice(self.K, size, p=params["weights"])])
         return params, {"counts": counts, "item": np.arange(1, size + 1).astype(str), **labels}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the density of the ratings of each item, its class summed out."""
         with pm.Model(coords=self.coords(data)) as model:
             weights = pm.Dirichlet("weights", a=self.entries("alpha", self.K), dims="class")
@@ -138,7 +138,7 @@ class DawidSkene(MixtureModel):
             pm.Potential("counts", pm.math.sum(pm.math.logsumexp(terms, axis=1)))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on the compiled likelihood of documents: an item is its labels as words."""
         cells = scipy.sparse.csr_array(data["counts"].reshape(len(data["counts"]), -1).astype(np.float64))
         with pm.Model(coords=self.coords(data)) as model:

@@ -25,7 +25,7 @@ from bayeszoo.distributions.discrete import DirichletMultinomial as Predictive
 from bayeszoo.distributions.discrete import Multinomial
 from bayeszoo.distributions.special import sum_or_nan
 from bayeszoo.distributions.statistics.counts import Counts
-from bayeszoo.model import Axes, BlockModel, Values, plain, positive
+from bayeszoo.model import Arrays, Axes, BlockModel, Params, plain, positive
 
 pm = lazy_loader.load("pymc")
 
@@ -62,7 +62,7 @@ class DirichletMultinomial(BlockModel[Counts]):
         labels = np.array([f"c{k + 1}" for k in range(categories)])
         return {"p": p}, {"y": rng.choice(categories, size=size, p=p), "category": labels}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Categorical observation ``y``, or one Multinomial of ``counts``, a row."""
         with pm.Model(coords=self.coords(data)) as model:
             p = pm.Dirichlet("p", a=self.entries("alpha", len(data["category"])), dims="category")
@@ -74,7 +74,7 @@ class DirichletMultinomial(BlockModel[Counts]):
                 pm.Multinomial("counts", n=total, p=p, observed=counts, dims=("row", "category"))
         return model
 
-    def statistics(self, data: Values) -> Counts:
+    def statistics(self, data: Arrays) -> Counts:
         """Count each category; ``alpha`` must have as many entries."""
         categories = len(data["category"])
         self.entries("alpha", categories)
@@ -108,14 +108,14 @@ class DirichletMultinomial(BlockModel[Counts]):
         pooled = Predictive(self.entries("alpha", len(stats.counts)), stats.counts.sum()[None]).logpmf(stats.counts)
         return sum_or_nan(float(pooled[0]), -float(log_multinomial(stats.counts)), stats.log_coefficient)
 
-    def predictive(self, stats: Counts, data: Values) -> Any:
+    def predictive(self, stats: Counts, data: Arrays) -> Any:
         """Return each row's predictive: the mean shares, or the Dirichlet-multinomial of a row of counts."""
         alpha = self.block(stats).updated(stats).alpha
         if "y" in data:
             return CategoricalRows(np.tile(alpha / alpha.sum(), (len(data["y"]), 1)))
         return Predictive(alpha, data["counts"].sum(axis=1))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's distribution; p of shape (..., K) gives (..., rows)."""
         p = np.asarray(params["p"])[..., None, :]
         if "y" in data:

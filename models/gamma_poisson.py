@@ -20,7 +20,7 @@ from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.discrete import NegativeBinomial
 from bayeszoo.distributions.discrete import Poisson as PoissonRows
 from bayeszoo.distributions.statistics.events import Events
-from bayeszoo.model import BlockModel, Example, Values, positive
+from bayeszoo.model import Arrays, BlockModel, Example, Params, positive
 
 pm = lazy_loader.load("pymc")
 
@@ -51,7 +51,7 @@ class GammaPoisson(BlockModel[Events]):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> GammaPoisson:
+    def weak(cls, data: Arrays) -> GammaPoisson:
         """Take a prior worth one event, its mean the rate of the data (half an event where there is none)."""
         stats = cls().statistics(data)
         return cls(a=1.0, b=stats.exposure / max(stats.events, 0.5))
@@ -61,7 +61,7 @@ class GammaPoisson(BlockModel[Events]):
         rate = rng.gamma(self.a, 1 / self.b)
         return {"rate": rate}, {"y": rng.poisson(rate, size)}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Poisson count a row."""
         with pm.Model() as model:
             rate = pm.Gamma("rate", alpha=self.a, beta=self.b)
@@ -69,7 +69,7 @@ class GammaPoisson(BlockModel[Events]):
             pm.Poisson("y", mu=rate * exposure, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
         return model
 
-    def statistics(self, data: Values) -> Events:
+    def statistics(self, data: Arrays) -> Events:
         """Add up events and exposure."""
         return Events.of(data["y"], _exposure(data))
 
@@ -90,15 +90,15 @@ class GammaPoisson(BlockModel[Events]):
         """Return the model with another Gamma prior."""
         return self.replaced(a=block.a, b=block.b)
 
-    def predictive(self, stats: Events, data: Values) -> Any:
+    def predictive(self, stats: Events, data: Arrays) -> Any:
         """Return each row's predictive: negative binomial."""
         later = self.block().updated(stats)
         return NegativeBinomial(later.a[..., None], later.b[..., None], _exposure(data))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Poisson distribution; a rate of shape (...,) gives (..., rows)."""
         return PoissonRows(np.asarray(params["rate"])[..., None] * _exposure(data))
 
 
-def _exposure(data: Values) -> np.ndarray:
+def _exposure(data: Arrays) -> np.ndarray:
     return np.asarray(data["exposure"]) if "exposure" in data else np.ones(len(data["y"]))

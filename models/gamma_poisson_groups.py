@@ -24,7 +24,7 @@ from bayeszoo.distributions.priors import Gamma, Prior
 from bayeszoo.distributions.scale import POSITIVE
 from bayeszoo.distributions.special import log_peak
 from bayeszoo.distributions.statistics.events import Events
-from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive
+from bayeszoo.model import Arrays, Conditional, Example, Observable, Params, Posterior, positive
 
 pm = lazy_loader.load("pymc")
 
@@ -59,7 +59,7 @@ class GammaPoissonGroups(Conditional, Observable):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> GammaPoissonGroups:
+    def weak(cls, data: Arrays) -> GammaPoissonGroups:
         """Take an exponential prior of the rate with the mean exposure of an event (half an event where none is)."""
         return cls(b1=1.0, b2=float(max(np.sum(data["y"]), 0.5) / np.sum(data["exposure"])))
 
@@ -71,7 +71,7 @@ class GammaPoissonGroups(Conditional, Observable):
         data = {"y": rng.poisson(exposure * lam), "exposure": exposure, "group": np.arange(1, size + 1).astype(str)}
         return {**outer, "lam": lam}, data
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare a rate and a Poisson count for each group."""
         with pm.Model(coords={"group": data["group"]}) as model:
             shape, rate, exposure = self._population(data)
@@ -79,7 +79,7 @@ class GammaPoissonGroups(Conditional, Observable):
             pm.Poisson("y", mu=exposure * lam, observed=pm.Data("y_data", data["y"]))
         return model
 
-    def marginalized(self, data: Values) -> Any:
+    def marginalized(self, data: Arrays) -> Any:
         """Declare the counts without the rates: negative binomial."""
         with pm.Model() as model:
             shape, rate, exposure = self._population(data)
@@ -87,7 +87,7 @@ class GammaPoissonGroups(Conditional, Observable):
             pm.NegativeBinomial("y", mu=exposure * shape / rate, alpha=shape, observed=observed)
         return model
 
-    def _population(self, data: Values) -> tuple[Any, Any, Any]:
+    def _population(self, data: Arrays) -> tuple[Any, Any, Any]:
         shape, rate = self.declared_outer().values()
         return shape, rate, pm.Data("exposure", data["exposure"])
 
@@ -96,40 +96,40 @@ class GammaPoissonGroups(Conditional, Observable):
         """Exponential, of mean a0, which is Gamma(1, rate 1 / a0); and Gamma(b1, rate b2)."""
         return {"shape": Gamma(1.0, 1 / self.a0), "rate": Gamma(self.b1, self.b2)}
 
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Guess a shape of 1, and the rate that gives the pooled rate of events."""
         events, exposure = np.sum(data["y"]) + 0.5, np.sum(data["exposure"])
         return {"shape": (1.0, 1.0), "rate": (float(exposure / events) if exposure else self.b1 / self.b2, 1.0)}
 
-    def _rates(self, outer: Values) -> Poisson:
+    def _rates(self, outer: Params) -> Poisson:
         """Return the conjugate law of each group's count; leading axes of the outer numbers are points."""
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
         return Poisson(("lam",), "y", shape, rate)
 
-    def log_marginal(self, outer: Values, data: Values) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log probability of the counts: negative binomial."""
         return np.sum(self._rates(outer).log_evidence(_events(data)), axis=-1)
 
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return lam_j ~ Gamma(shape + y_j, rate + exposure_j)."""
         return Posterior.of_rows("lam", self._rates(outer).updated(_events(data)).marginals()["lam"])
 
-    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
+    def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> Any:
         """Return the negative binomial distribution of new counts, whose rates have Gamma distributions."""
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
         shape, rate = shape + data["y"][places], rate + data["exposure"][places]
         return frozen.nbinom(shape, rate / (rate + rows["exposure"]))
 
-    def shrinkage(self, outer: Values, data: Values) -> Any:
+    def shrinkage(self, outer: Params, data: Arrays) -> Any:
         """Return rate / (rate + exposure) of each group."""
         return 1 / (1 + np.asarray(data["exposure"]) / np.asarray(outer["rate"])[..., None])
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each group's Poisson distribution."""
         return frozen.poisson(params["lam"] * np.asarray(data["exposure"]))
 
 
-def _events(data: Values) -> Events:
+def _events(data: Arrays) -> Events:
     """Return the events and exposure of each group, which is one row."""
     y = np.asarray(data["y"], dtype=np.float64)
     exposure = np.asarray(data["exposure"], dtype=np.float64)

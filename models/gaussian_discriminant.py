@@ -26,7 +26,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.classes.discriminants import discriminants
 from bayeszoo.families.classes.gaussian import GaussianFeatures
 from bayeszoo.families.classes.model import ClassConditional
-from bayeszoo.model import Axes, Example, Values, positive
+from bayeszoo.model import Arrays, Axes, Example, Params, positive
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -66,7 +66,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
         return {**super().dims, **(tied if self.covariance == "tied" else {})}
 
     @classmethod
-    def weak(cls, data: Values) -> GaussianDiscriminant:
+    def weak(cls, data: Arrays) -> GaussianDiscriminant:
         """Centre the prior on the data, with the scales of all rows."""
         return cls(**cls.weak_features(data))
 
@@ -79,7 +79,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
         y = rng.choice(len(labels["class"]), size, p=params["shares"])
         return params, {"y": y, "reals": self.draw_features(params, y, prior.law, rng), **labels}
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return of two classes with one covariance Fisher's direction, Sigma^-1 (mu_1 - mu_2), and what it tells.
 
         That is the Mahalanobis distance of the means, and the least share of wrong decisions, at the shares. Of more
@@ -101,7 +101,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
         )
         return {"direction": direction, "distance": distance, "least_error": sum(wrong)}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the class of each row, and its features given it."""
         law = self.features_law(data)
         with pm.Model(coords=self.coords(data)) as model:

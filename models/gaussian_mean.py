@@ -18,7 +18,7 @@ import scipy
 from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments, gaussian_peak
-from bayeszoo.model import BlockModel, Example, Values, positive, real
+from bayeszoo.model import Arrays, BlockModel, Example, Params, positive, real
 
 pm = lazy_loader.load("pymc")
 
@@ -51,7 +51,7 @@ class GaussianMean(BlockModel[Moments]):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> GaussianMean:
+    def weak(cls, data: Arrays) -> GaussianMean:
         """Centre the prior on the data, ten of their standard deviations wide, and take sigma from them too."""
         stats = Moments.of(data["y"])
         return cls(m0=stats.mean, s0=10 * stats.sd, sigma=stats.sd)
@@ -61,14 +61,14 @@ class GaussianMean(BlockModel[Moments]):
         mu = rng.normal(self.m0, self.s0)
         return {"mu": mu}, {"y": rng.normal(mu, self.sigma, size)}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian observation a row."""
         with pm.Model() as model:
             mu = pm.Normal("mu", mu=self.m0, sigma=self.s0)
             pm.Normal("y", mu=mu, sigma=self.sigma, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
         return model
 
-    def statistics(self, data: Values) -> Moments:
+    def statistics(self, data: Arrays) -> Moments:
         """Return count, mean and scatter."""
         return Moments.of(data["y"])
 
@@ -91,10 +91,10 @@ class GaussianMean(BlockModel[Moments]):
         """Return the model with another Gaussian prior."""
         return self.replaced(m0=block.m, s0=self.sigma / np.sqrt(block.kappa))
 
-    def predictive(self, stats: Moments, data: Values) -> Any:
+    def predictive(self, stats: Moments, data: Arrays) -> Any:
         """Return each row's predictive: N(m, s^2 + sigma^2)."""
         return self.block().updated(stats).predictive(len(data["y"]))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Gaussian distribution; mu of shape (...,) gives (..., rows)."""
         return scipy.stats.norm(np.asarray(params["mu"])[..., None] + np.zeros(len(data["y"])), self.sigma)

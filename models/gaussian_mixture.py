@@ -25,7 +25,7 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
-from bayeszoo.model import Example, Values, plain, positive, real, whole
+from bayeszoo.model import Arrays, Example, plain, positive, real, whole
 from bayeszoo.model import covariance as scale_matrix
 
 pm = lazy_loader.load("pymc")
@@ -83,12 +83,12 @@ class GaussianMixture(GaussianMixtureModel):
             )
 
     @classmethod
-    def weak(cls, data: Values) -> GaussianMixture:
+    def weak(cls, data: Arrays) -> GaussianMixture:
         """Centre the prior on the data; scale matrix diag(variances) / K^(2/D), a share of their volume for each."""
         return cls.weak_given(data, {})
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, Any]) -> GaussianMixture:
+    def weak_given(cls, data: Arrays, given: Mapping[str, Any]) -> GaussianMixture:
         """Return a model with some fields given, and the others weakly informative for that K."""
         chosen, stats = cls(**given), Moments.of(data["Y"])
         psi = np.diag(stats.sd**2) / chosen.K ** (2 / len(stats.mean))
@@ -111,7 +111,7 @@ class GaussianMixture(GaussianMixtureModel):
         names = np.array([f"x{j + 1}" for j in range(columns)])
         return params, {"Y": np.reshape(rows, (size, columns)), "column": names}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one row of a mixture of K Gaussians a row."""
         prior = self.component_law(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -123,7 +123,7 @@ class GaussianMixture(GaussianMixtureModel):
             pm.Mixture("Y", w=weights, comp_dists=each, observed=rows, dims=("row", "column"))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         prior = self.component_law(data)

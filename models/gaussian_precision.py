@@ -20,7 +20,7 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.model import BlockModel, Example, Values, positive, real
+from bayeszoo.model import Arrays, BlockModel, Example, Params, positive, real
 
 pm = lazy_loader.load("pymc")
 
@@ -54,7 +54,7 @@ class GaussianPrecision(BlockModel[Moments]):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> GaussianPrecision:
+    def weak(cls, data: Arrays) -> GaussianPrecision:
         """Take mu to be the mean of the data, and a prior worth one observation of their variance."""
         stats = Moments.of(data["y"])
         return cls(a=0.5, b=0.5 * stats.sd**2, mu=stats.mean)
@@ -73,14 +73,14 @@ class GaussianPrecision(BlockModel[Moments]):
         """Return the model with another Gamma prior."""
         return self.replaced(a=block.a, b=block.b)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian observation a row."""
         with pm.Model() as model:
             lam = pm.Gamma("lam", alpha=self.a, beta=self.b)
             pm.Normal("y", mu=self.mu, tau=lam, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
         return model
 
-    def statistics(self, data: Values) -> Moments:
+    def statistics(self, data: Arrays) -> Moments:
         """Return count, mean and scatter."""
         return Moments.of(data["y"])
 
@@ -93,15 +93,15 @@ class GaussianPrecision(BlockModel[Moments]):
             pm.Potential("y", (n * pm.math.log(lam / (2 * np.pi)) - lam * squares) / 2)
         return model
 
-    def predictive(self, stats: Moments, data: Values) -> Any:
+    def predictive(self, stats: Moments, data: Arrays) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
         return self.block().updated(stats).predictive(len(data["y"]))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Gaussian distribution; lam of shape (...,) gives (..., rows)."""
         return scipy.stats.norm(self.mu, np.asarray(params["lam"])[..., None] ** -0.5 + np.zeros(len(data["y"])))
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
 

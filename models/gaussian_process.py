@@ -18,7 +18,7 @@ import numpy as np
 from bayeszoo.distributions.priors import HalfNormal, InvGamma, Prior
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.processes.model import ProcessModel
-from bayeszoo.model import Example, Values, positive
+from bayeszoo.model import Arrays, Example, positive
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class GaussianProcess(ProcessModel):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> GaussianProcess:
+    def weak(cls, data: Arrays) -> GaussianProcess:
         """Scale to the outcome's spread, and the length to a quarter of the features' extent, several in their sds."""
         y = Moments.of(data["y"])
         sd = float(y.sd)

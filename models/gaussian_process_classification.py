@@ -18,7 +18,7 @@ from bayeszoo.data.inputs import BinaryRegression
 from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.model import LatentFunction
 from bayeszoo.families.processes.places import OfPlaces
-from bayeszoo.model import Example, Values, positive
+from bayeszoo.model import Arrays, Example, positive
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,17 @@ class GaussianProcessClassification(OfPlaces, LatentFunction):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> GaussianProcessClassification:
+    def weak(cls, data: Arrays) -> GaussianProcessClassification:
         """Take the length as a quarter of the features' extent, several in their sds; log odds within about 5."""
         base = cls(**cls.standardized(data))
         return base.replaced(length=base.extent(data) / 4)
 
-    def covariance(self, first: Values, second: Values) -> np.ndarray:
+    def covariance(self, first: Arrays, second: Arrays) -> np.ndarray:
         """Return the kernel (n, m) of the places of two data sets."""
         tables = self.expression.tables(self._in_lengths(first), self._in_lengths(second))
         return np.asarray(self.expression.correlations(tables, self._common))
 
-    def variances(self, data: Values) -> np.ndarray:
+    def variances(self, data: Arrays) -> np.ndarray:
         """Return the kernel of each place with itself."""
         return self.expression.diagonal(self._in_lengths(data), self._common)
 
@@ -66,7 +66,7 @@ class GaussianProcessClassification(OfPlaces, LatentFunction):
         """The length of all features, 1 where each has its own."""
         return 1.0 if np.ndim(self.length) else float(self.length)
 
-    def _in_lengths(self, data: Values) -> np.ndarray:
+    def _in_lengths(self, data: Arrays) -> np.ndarray:
         """Return the places (n, F), in lengths where each feature has its own."""
         if not np.ndim(self.length):
             return self.places(data)

@@ -19,7 +19,7 @@ from bayeszoo.data.inputs import Edges
 from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.graphs import Graph
 from bayeszoo.families.latent_functions.model import LatentFunction
-from bayeszoo.model import Example, Values, positive
+from bayeszoo.model import Arrays, Example, positive
 from bayeszoo.model.views import View
 
 KERNELS = ("diffusion", "laplacian")
@@ -55,7 +55,7 @@ class GraphProcess(LatentFunction):
             raise InputError(f"{self.kernel!r} is no kernel of graphs", "unknown_name", hint=" or ".join(KERNELS))
 
     @classmethod
-    def weak(cls, data: Values) -> GraphProcess:
+    def weak(cls, data: Arrays) -> GraphProcess:
         """Take the spread so that heat goes along about one edge of a node of average degree."""
         degree = 2 * float(np.sum(data["weight"])) / len(data["node"])
         return cls(spread=1 / degree if degree else 1.0)
@@ -64,20 +64,20 @@ class GraphProcess(LatentFunction):
         """Show no curve: nodes have no place on an axis."""
         return super().views() - {View.FUNCTION}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of the nodes told that the others follow from."""
         return {"place": data["node"][data["place"][self.root(data).taken]]}
 
-    def covariance(self, first: Values, second: Values) -> np.ndarray:
+    def covariance(self, first: Arrays, second: Arrays) -> np.ndarray:
         """Return the correlations (n, m) of the function at the nodes of two data sets."""
         every = Graph.of(first).correlations(self.kernel, float(self.spread))
         return every[np.ix_(first["place"], second["place"])]
 
-    def variances(self, data: Values) -> np.ndarray:
+    def variances(self, data: Arrays) -> np.ndarray:
         """Return ones."""
         return np.ones(self.inputs.size(data))
 
-    def remarks(self, stats: None, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: None, data: Arrays) -> tuple[str, ...]:
         """Say which nodes no label reaches."""
         alone = Graph.of(data).unreached(data["place"])
         if not len(alone):

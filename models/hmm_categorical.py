@@ -25,7 +25,7 @@ from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Known, Law
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.model import Axes, Example, Values, positive, real, whole
+from bayeszoo.model import Arrays, Axes, Example, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)
@@ -78,7 +78,7 @@ class HMMCategorical(HiddenMarkovModel):
         ),
     )
 
-    def emission_law(self, data: Values) -> Law[Any]:
+    def emission_law(self, data: Arrays) -> Law[Any]:
         """Return the law of a symbol in each state: a Dirichlet prior of its probabilities, or known ones."""
         size = len(data["symbol"])
         if self.emission is not None and len(self.emission[0]) != size:
@@ -101,7 +101,7 @@ class HMMCategorical(HiddenMarkovModel):
         params |= drawn
         return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64), "symbol": labels}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the forward algorithm."""
         missing = data["y"][:, None] < 0
         with pm.Model(coords=self.coords(data)) as model:
@@ -111,7 +111,7 @@ class HMMCategorical(HiddenMarkovModel):
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         with pm.Model() as model:
@@ -120,5 +120,5 @@ class HMMCategorical(HiddenMarkovModel):
             pm.Potential("y", ours.hmm_categorical_log_likelihood(*tables, *rows))
         return model
 
-    def _tables(self, data: Values, dims: Mapping[str, Any]) -> list[Any]:
+    def _tables(self, data: Arrays, dims: Mapping[str, Any]) -> list[Any]:
         return [declared.table(law, dims) for law in self.prior(data).laws]

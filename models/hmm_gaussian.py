@@ -27,7 +27,7 @@ from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.model import Axes, Example, Values, known, positive, real, whole
+from bayeszoo.model import Arrays, Axes, Example, known, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)
@@ -83,7 +83,7 @@ class HMMGaussian(HiddenMarkovModel):
         Example("nile.csv", "annual flow of the Nile at Aswan, 1871-1970, 10^8 m^3", "Cobb 1978", {"column": "flow"}),
     )
 
-    def weak_fields(self, data: Values) -> dict[str, Any]:
+    def weak_fields(self, data: Arrays) -> dict[str, Any]:
         """Centre the means on the data; the scale of the variances is that of the data over K^2, a share for each.
 
         Centres that are given by state are worth four rows: worth less, the states could change places.
@@ -92,7 +92,7 @@ class HMMGaussian(HiddenMarkovModel):
         variance = stats.sd[0] ** 2 / self.K**2
         return {"m0": stats.mean[0], "kappa0": 4.0 if np.ptp(self.m0) else 0.01, "a0": 1.5, "b0": variance / 2}
 
-    def emission_law(self, data: Values) -> Law[Any]:
+    def emission_law(self, data: Arrays) -> Law[Any]:
         """Return the law of a number in each state: normal, with a conjugate prior of its unknown parameters."""
         m, kappa, a, b = (self.entries(name, self.K) for name in ("m0", "kappa0", "a0", "b0"))
         known = self.known_emitted
@@ -111,7 +111,7 @@ class HMMGaussian(HiddenMarkovModel):
         y = both["means"][path] + np.sqrt(both["variances"][path]) * rng.standard_normal(size)
         return {**params, **drawn}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the forward algorithm."""
         missing, dims = np.isnan(data["y"])[:, None], self.dims
         with pm.Model(coords=self.coords(data)) as model:
@@ -123,7 +123,7 @@ class HMMGaussian(HiddenMarkovModel):
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         with pm.Model() as model:

@@ -24,7 +24,7 @@ from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.families.hmm.emissions import distinct
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.model import Axes, Example, Values, positive, real, whole
+from bayeszoo.model import Arrays, Axes, Example, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)
@@ -76,12 +76,12 @@ class HMMPoisson(HiddenMarkovModel):
         ),
     )
 
-    def weak_fields(self, data: Values) -> dict[str, Any]:
+    def weak_fields(self, data: Arrays) -> dict[str, Any]:
         """Take a prior worth one event, its mean the rate of the data (half an event where there is none)."""
         seen = data["y"][data["y"] >= 0]
         return {"a": 1.0, "b": len(seen) / max(float(seen.sum()), 0.5)}
 
-    def emission_law(self, data: Values) -> Law[Any]:
+    def emission_law(self, data: Arrays) -> Law[Any]:
         """Return the law of a count in each state: a Gamma prior of its rate, or a known one."""
         return self.or_known(Poisson(("rates",), "y", self.entries("a", self.K), self.entries("b", self.K)))
 
@@ -93,7 +93,7 @@ class HMMPoisson(HiddenMarkovModel):
         params |= {} if self.rates else {"rates": rates}
         return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the forward algorithm."""
         missing, dims = data["y"][:, None] < 0, self.dims
         with pm.Model(coords=self.coords(data)) as model:
@@ -104,7 +104,7 @@ class HMMPoisson(HiddenMarkovModel):
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on a compiled likelihood of the distinct counts."""
         self.require_rows(data)
         with pm.Model() as model:

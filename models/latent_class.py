@@ -20,7 +20,7 @@ import scipy
 
 from bayeszoo.data.inputs import Mixed, tables_of
 from bayeszoo.families.mixtures.levels import LevelMixtureModel
-from bayeszoo.model import Axes, Example, Values, positive, whole
+from bayeszoo.model import Arrays, Axes, Example, positive, whole
 
 pm = lazy_loader.load("pymc")
 priors = lazy_loader.load("bayeszoo.likelihoods.dirichlet_tables", suppress_warning=True)
@@ -67,7 +67,7 @@ class LatentClass(LevelMixtureModel):
         places = [np.array(table)[indicators[:, list(table)].argmax(axis=1)] for table in tables_of(labels)]
         return params, {"levels": np.column_stack(places), **labels}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the density of each row, its class summed out."""
         law = self.component_law(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -80,7 +80,7 @@ class LatentClass(LevelMixtureModel):
             pm.Potential("levels", pm.math.sum(pm.math.logsumexp(terms, axis=1)))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on the compiled likelihood of documents: a row is one of its levels as words."""
         law, seen = self.component_law(data), data["levels"] >= 0
         starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])

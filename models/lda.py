@@ -26,16 +26,17 @@ from bayeszoo.families.documents.topic_model import Dirichlets, TopicCounts, Top
 from bayeszoo.model import (
     EM,
     Additive,
+    Arrays,
     Axes,
     Collapsed,
     Enumerable,
     Example,
     Expectation,
     GibbsChain,
+    Params,
     Posterior,
     Stochastic,
     Symmetric,
-    Values,
     View,
     positive,
     whole,
@@ -82,11 +83,11 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Show the words of the topics."""
         return super().views() | {View.TOPICS}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the documents, the words, and the numbers of the topics."""
         return {**super().coords(data), "topic": np.arange(1, self.K + 1)}
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the numbers of documents, words and topics."""
         return {**super().sizes(data), "topic": self.K}
 
@@ -114,7 +115,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         coords = {name: np.array(values) for name, values in labels.items()}
         return params, {"counts": counts[doc, term], "doc": doc, "term": term, **coords}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare a multinomial distribution a document, of a table of all documents and words."""
         (alpha, eta), D = self._priors(len(data["word"])), len(data["document"])
         table = np.zeros((D, len(data["word"])), dtype=np.int64)
@@ -127,7 +128,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
             pm.Multinomial("counts", n=table.sum(axis=1), p=words, observed=counts, dims=("document", "word"))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the density of the ordered words on a compiled likelihood of the words that occur."""
         alpha, eta = self._priors(len(data["word"]))
         with pm.Model() as model:
@@ -139,15 +140,15 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
             pm.Potential("counts", ours.lda_log_likelihood(proportions, topics, parts))
         return model
 
-    def log_coefficient(self, data: Values) -> float:
+    def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many ordered documents the counts stand for."""
         return topic_model.log_coefficient(data)
 
-    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+    def log_prior(self, params: Params, data: Arrays) -> np.ndarray:
         """Log density of proportions and topics; leading axes are draws."""
         return np.asarray(self._prior(len(data["word"])).logpdf(params))
 
-    def undetermined(self, params: Values, data: Any, stats: Any, flat: bool) -> str:
+    def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
         """Return why other topics are as likely: too few documents or words tell the topics apart."""
         ranks = [np.linalg.matrix_rank(params[name]) for name in ("proportions", "topics")]
         return f"the documents tell {min(ranks)} of {self.K} topics apart" if flat and min(ranks) < self.K else ""
@@ -156,23 +157,23 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Return D (K - 1) proportions and K (V - 1) probabilities of words."""
         return len(stats["document"]) * (self.K - 1) + self.K * (len(stats["word"]) - 1)
 
-    def cost(self, data: Values) -> float:
+    def cost(self, data: Arrays) -> float:
         """Return how many probabilities of a topic a step looks at: from it follows how far engines climb."""
         return float(len(data["counts"]) * (self.K + 10))
 
-    def unbounded(self, data: Values) -> str:
+    def unbounded(self, data: Arrays) -> str:
         """Say why the posterior density has no maximum; nothing where it has one."""
         of_topics = "alpha < 1: it grows without bound as the share of a topic in a document goes to 0"
         of_words = "eta < 1: it grows without bound as the probability of a word goes to 0"
         return of_topics * bool(np.min(self.alpha) < 1 and self.K > 1) or of_words * bool(np.min(self.eta) < 1)
 
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from: of a short Gibbs chain of sparse topics, whatever the prior."""
         K, V = self.K, len(data["word"])
         counts = topic_model.counts_to_start(data, np.full(K, 0.1), np.full(V, 0.1), rng)
         return topic_model.modes(counts, Dirichlets.of(np.full((1, K), 1.5), np.full((1, V), 1.5)))
 
-    def e_step(self, params: Values, data: Values) -> Expectation:
+    def e_step(self, params: Params, data: Arrays) -> Expectation:
         """Return expected counts and the log likelihood at the parameters."""
         return topic_model.expectation(params, data)
 
@@ -190,15 +191,15 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
             return at.of_documents(change(at.documents))
         return {**at, "proportions": change(at["proportions"])}
 
-    def log_rows(self, params: Values, data: Values) -> np.ndarray:
+    def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of the ordered words of each document; leading axes are draws."""
         return topic_model.log_documents(params, data)
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> TopicFactors:
+    def vb_start(self, data: Arrays, rng: np.random.Generator) -> TopicFactors:
         """Return q(theta) to climb from: the posterior given a state of a short Gibbs chain."""
         return self.vb_m_step(topic_model.counts_to_start(data, *self._priors(len(data["word"])), rng))
 
-    def vb_e_step(self, q: TopicFactors, data: Values) -> Expectation:
+    def vb_e_step(self, q: TopicFactors, data: Arrays) -> Expectation:
         """Return expected counts after some steps of the documents' q, and the sum of log normalizers of q(z) at q."""
         return topic_model.variational_expectation(q, data)
 
@@ -214,11 +215,11 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Return q(theta): independent Dirichlet distributions."""
         return q.dirichlets.posterior()
 
-    def vb_log_density(self, q: TopicFactors, params: Values) -> np.ndarray:
+    def vb_log_density(self, q: TopicFactors, params: Params) -> np.ndarray:
         """Log density of q(theta), of few topics averaged over the orders of the labels; leading axes are draws."""
         return topic_model.log_density(q, params, self.exchangeable_axis() is not None)
 
-    def vb_local(self, q: TopicFactors, data: Values) -> TopicFactors:
+    def vb_local(self, q: TopicFactors, data: Arrays) -> TopicFactors:
         """Return q with the best proportions of these documents, its topics held."""
         return topic_model.with_documents(q, data)
 
@@ -237,7 +238,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         model = replace(self, **found)
         return model, replace(q, **{name: model.entries(name, tables[name].shape[1]) for name in tables})
 
-    def component_probabilities(self, params: Values, data: Values) -> np.ndarray:
+    def component_probabilities(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the proportions of the topics in each document of the fit, of shape (..., D, K)."""
         topic_model.require_documents(params, data)
         return np.asarray(params["proportions"])
@@ -246,7 +247,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Return the axis whose labels mean nothing, unless alpha tells the topics apart."""
         return "topic" if self.K > 1 and np.ptp(self.alpha) == 0 else None
 
-    def invariants(self, params: Values, data: Values) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Arrays) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws."""
         return topic_model.label_free(params, data)
 
@@ -254,36 +255,36 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Return the model of one topic, with nothing hidden: the unigram model."""
         return replace(self, K=1, alpha=np.float64(np.ravel(self.alpha)[0]))
 
-    def latents(self, data: Values) -> int:
+    def latents(self, data: Arrays) -> int:
         """Return how many words have a topic to be summed over."""
         return int(np.sum(data["counts"]))
 
-    def excerpt(self, data: Values) -> dict[str, Any]:
+    def excerpt(self, data: Arrays) -> dict[str, Any]:
         """Return some documents and their most frequent words, on which a table of all words can be declared."""
         return topic_model.excerpt(data)
 
-    def shortened(self, data: Values, words: int) -> dict[str, Any]:
+    def shortened(self, data: Arrays, words: int) -> dict[str, Any]:
         """Return a corpus of so few words, with this vocabulary, that all assignments can be gone through."""
         return topic_model.shortened(data, words)
 
-    def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
+    def log_joint(self, assignments: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(w, z), parameters integrated out, of shape (M,) for assignments of shape (M, words)."""
         return topic_model.log_joint(assignments, data, *self._priors(len(data["word"])))
 
-    def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
+    def log_complete(self, params: Params, assignments: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(w, z | theta), of shape (M,) for assignments of shape (M, words)."""
         return topic_model.log_complete(params, assignments, data)
 
-    def gibbs(self, data: Values, rng: np.random.Generator) -> GibbsChain:
+    def gibbs(self, data: Arrays, rng: np.random.Generator) -> GibbsChain:
         """Return a chain over the topics of the words, parameters integrated out, started at random."""
         return topic_model.TopicChain(data, *self._priors(len(data["word"])), rng)
 
-    def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
+    def own_parameters(self, params: Params, new: Arrays, rng: np.random.Generator | None) -> dict[str, Any]:
         """Draw the proportions of documents that the fit has not seen, (..., documents, K), given their words."""
         if rng is None:
             return super().own_parameters(params, new, rng)
         return {"proportions": topic_scores.fold_in(params["topics"], self.entries("alpha", self.K), new, rng)}
 
-    def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
+    def posterior_given(self, assignment: np.ndarray, data: Arrays) -> Posterior:
         """Return the posterior of the parameters given the topic of each word: independent Dirichlet distributions."""
         return self.vb_posterior(self.vb_m_step(topic_model.counts_of(assignment, data, self.K)))

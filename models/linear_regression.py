@@ -22,7 +22,7 @@ from bayeszoo.families.linear import least_squares
 from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, normal_inverse_gamma, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Conjugate, PointEstimates, Posterior, Values, covariance, plain, positive, real
+from bayeszoo.model import Arrays, Conjugate, Params, PointEstimates, Posterior, covariance, plain, positive, real
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -49,7 +49,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
     examples = (DIABETES,)
 
     @classmethod
-    def weak(cls, data: Values) -> LinearRegression:
+    def weak(cls, data: Arrays) -> LinearRegression:
         """Standardize; weights within ten noise sd, and a noise variance worth one observation of the outcome's."""
         return cls(V0=100.0, a0=0.5, b0=0.5 * cls.outcome_sd(data) ** 2, **cls.standardized(data)).labelled(data)
 
@@ -75,7 +75,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
         weights, shape, scale = self._learned(stats)
         return ours.Whitened(self.in_units(stats, weights), math.sqrt(scale / shape))
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian outcome a row."""
         stats = self.statistics(data)
         mean, root = self.prior_in_units(stats, *self._prior(stats))
@@ -116,18 +116,18 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
         known = weights.misfit, weights.safe_log_det, stats.n
         return least_squares.log_evidence_over_variance(*known, self.a0, self.b0)
 
-    def predictive(self, stats: FactoredMoments, data: Values) -> Any:
+    def predictive(self, stats: FactoredMoments, data: Arrays) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
         weights, *learned = self._learned(stats)
         shape, scale = (np.asarray(each)[..., None] for each in learned)
         mean, spread = self.predicted(weights, data)
         return frozen.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
 
-    def leverage(self, data: Values) -> Any:
+    def leverage(self, data: Arrays) -> Any:
         """Return the diagonal of the hat matrix."""
         return self.predicted(self._learned(self.statistics(data))[0], data)[1]
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.sqrt(np.asarray(params["sigma2"]))}
 

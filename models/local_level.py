@@ -21,7 +21,7 @@ from bayeszoo.data.inputs import starts
 from bayeszoo.distributions.priors import HalfNormal, Prior
 from bayeszoo.families.state_space.levels import Levels
 from bayeszoo.families.state_space.model import MovingLevel, spread
-from bayeszoo.model import Example, Values, positive, real
+from bayeszoo.model import Arrays, Example, Params, positive, real
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.state_space.declaration", suppress_warning=True)
@@ -51,7 +51,7 @@ class LocalLevel(MovingLevel):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> LocalLevel:
+    def weak(cls, data: Arrays) -> LocalLevel:
         """Centre the first level on the data, and scale all to their steps and their spread."""
         y, step = data["y"][~np.isnan(data["y"])], spread(data)
         return cls(float(np.mean(y)), 10 * float(np.hypot(np.std(y), step)), 2 * step, 2 * step)
@@ -61,11 +61,11 @@ class LocalLevel(MovingLevel):
         """Half-normal of both standard deviations."""
         return {"q": HalfNormal(self.t_q), "r": HalfNormal(self.t_r)}
 
-    def levels(self, params: Values, data: Values) -> Levels:
+    def levels(self, params: Params, data: Arrays) -> Levels:
         """Return what the rows say of their levels at q and r."""
         return Levels.of(params, data, self.m0, self.s0)
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return the share of a forecast's error by which the next forecast moves, after many rows (Kalman's gain)."""
         with np.errstate(divide="ignore", over="ignore"):
             return {"gain": 2 / (1 + np.hypot(1.0, 2 * np.asarray(params["r"]) / np.asarray(params["q"])))}
@@ -77,7 +77,7 @@ class LocalLevel(MovingLevel):
         data = {"y": rng.normal(level, outer["r"]), "sequence": np.zeros(size, dtype=np.int64)}
         return {**outer, "level": level}, data
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the levels, and a normal row about each where it is not missing."""
         seen = np.flatnonzero(~np.isnan(data["y"]))
         opens = np.isin(np.arange(len(data["y"])), starts(data["sequence"]))
@@ -87,7 +87,7 @@ class LocalLevel(MovingLevel):
             pm.Normal("y", mu=level[pm.Data("seen", seen)], sigma=r, observed=pm.Data("y_data", data["y"][seen]))
         return model
 
-    def marginalized(self, data: Values) -> Any:
+    def marginalized(self, data: Arrays) -> Any:
         """Declare the density of the rows with the levels integrated out, by the Kalman filter."""
         self.require_spread(data)
         with pm.Model() as model:

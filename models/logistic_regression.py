@@ -20,7 +20,7 @@ from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.families.glm.augmented import PolyaGamma
 from bayeszoo.families.glm.binomial import BIOASSAY, BinomialRegression
 from bayeszoo.families.glm.links import Logit
-from bayeszoo.model import Axes, Example, Values
+from bayeszoo.model import Arrays, Axes, Example, Params
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -52,7 +52,7 @@ class LogisticRegression(BinomialRegression):
         ),
     )
 
-    def weak_intercept(self, data: Values) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
         """Return a prior of about even odds, as wide as odds of e^5."""
         return {"m0": 0.0, "s0": 5.0}
 
@@ -62,19 +62,19 @@ class LogisticRegression(BinomialRegression):
         probability = self.link.mean(self.predictor({"w": w}, data))
         return {"w": w}, {"y": rng.binomial(1, probability), **data}
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return the odds ratios, and of one feature where the chance is a half, as the median lethal dose."""
         crossing = self.crossing(params)
         ratios = {"odds_ratio": self.ratios(params)}
         return ratios if crossing is None else {**ratios, "even_odds": crossing}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the successes of each row."""
         with pm.Model(coords=self.coords(data)) as model:
             eta, trials, outcome = self.declared_rows(data)
             ours.BinomialByLogOdds("y", trials, eta, outcome)
         return model
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
         return LogitBinomial(self.sizes_of(data), self.predictor(params, data))

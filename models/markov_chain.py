@@ -23,7 +23,7 @@ from bayeszoo.distributions.discrete import Categorical as CategoricalRows
 from bayeszoo.distributions.information import entropy
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.families.markov.stationary import stationary
-from bayeszoo.model import Axes, BlockModel, Values, plain, positive
+from bayeszoo.model import Arrays, Axes, BlockModel, Params, plain, positive
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -64,7 +64,7 @@ class MarkovChain(BlockModel[Counts]):
         context, symbol = (np.array([f"s{k + 1}" for k in range(count)]) for count in shape)
         return {"P": p}, {"next": following, "previous": previous, "context": context, "symbol": symbol}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Categorical transition a row."""
         shape = len(data["context"]), len(data["symbol"])
         with pm.Model(coords=self.coords(data)) as model:
@@ -73,7 +73,7 @@ class MarkovChain(BlockModel[Counts]):
             pm.Categorical("next", p=p[previous], observed=pm.Data("next_data", data["next"], dims="row"), dims="row")
         return model
 
-    def statistics(self, data: Values) -> Counts:
+    def statistics(self, data: Arrays) -> Counts:
         """Count each transition; ``alpha`` must have as many entries as there are contexts and symbols."""
         block = self._block(len(data["context"]), len(data["symbol"]))
         return block.statistics_by(data["previous"], data)
@@ -96,21 +96,21 @@ class MarkovChain(BlockModel[Counts]):
         """Return the model with another Dirichlet prior of each row."""
         return self.replaced(alpha=plain(block.alpha))
 
-    def predictive(self, stats: Counts, data: Values) -> Any:
+    def predictive(self, stats: Counts, data: Arrays) -> Any:
         """Return each row's predictive: the mean of the row of P that its context has."""
         alpha = self.block(stats).updated(stats).alpha[data["previous"]]
         return CategoricalRows(alpha / alpha.sum(axis=1, keepdims=True))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's categorical distribution; P of shape (..., contexts, symbols) gives (..., rows)."""
         return CategoricalRows(np.asarray(params["P"])[..., data["previous"], :])
 
-    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the entropy rate of a chain of the first order: a step's, in the long run."""
         p = np.asarray(params["P"])
         return {"entropy rate": np.sum(stationary(p) * entropy(p), axis=-1)} if p.shape[-1] == p.shape[-2] else {}
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return the stationary distribution of a chain of the first order."""
         p = np.asarray(params["P"])
         return {"stationary": stationary(p)} if p.shape[-1] == p.shape[-2] else {}

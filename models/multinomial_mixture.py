@@ -19,7 +19,7 @@ import scipy
 
 from bayeszoo.data.inputs import Documents
 from bayeszoo.families.documents.model import DocumentMixtureModel
-from bayeszoo.model import Axes, Example, Values, positive, whole
+from bayeszoo.model import Arrays, Axes, Example, positive, whole
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
@@ -63,7 +63,7 @@ class MultinomialMixture(DocumentMixtureModel):
         words = np.array([f"w{v + 1}" for v in range(len(eta))])
         return params, {"counts": rng.multinomial(lengths, params["topics"][topic]), "word": words}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one mixture of multinomials a document."""
         lengths = data["counts"].sum(axis=1)
         with pm.Model(coords=self.coords(data)) as model:
@@ -76,7 +76,7 @@ class MultinomialMixture(DocumentMixtureModel):
             pm.Mixture("counts", w=weights, comp_dists=each, observed=counts, dims=("row", "word"))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the density of the ordered words on a compiled likelihood of the words that occur."""
         cells = scipy.sparse.csr_array(data["counts"])
         with pm.Model() as model:

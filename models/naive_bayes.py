@@ -24,7 +24,7 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.classes.mixed import MixedFeatures
 from bayeszoo.families.classes.model import ClassConditional
-from bayeszoo.model import Example, Values, positive
+from bayeszoo.model import Arrays, Example, positive
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -66,7 +66,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> NaiveBayes:
+    def weak(cls, data: Arrays) -> NaiveBayes:
         """Centre the priors of counts and real numbers on the columns; those of levels are flat."""
         return cls(**cls.weak_features(data))
 
@@ -86,7 +86,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
                 raise NumericalError(f"no maximum-likelihood estimate: {problem}", "no_maximum")
         return super().mle(stats)
 
-    def _parameters(self, labels: Values) -> dict[str, tuple[Any, ...]]:
+    def _parameters(self, labels: Arrays) -> dict[str, tuple[Any, ...]]:
         """Declare the parameters, by kind of feature."""
         kinds: dict[str, tuple[Any, ...]] = {
             "shares": (pm.Dirichlet("shares", self.entries("alpha", len(labels["class"])), dims="class"),)
@@ -103,7 +103,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
                 kinds[kind] = pm.Normal("means", mu=block.m, sigma=scale, dims=("class", "real")), variances
         return kinds
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the class of each row, and each feature given it, where it is not missing."""
         with pm.Model(coords=self.coords(data)) as model:
             kinds = self._parameters(data)

@@ -30,7 +30,7 @@ from bayeszoo.data.inputs import LabelledDocuments
 from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.families.classes.words import WordCounts
-from bayeszoo.model import Example, Values, positive
+from bayeszoo.model import Arrays, Example, positive
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -82,7 +82,7 @@ class NaiveBayesText(WordCounts, ClassConditional):
         cells = {"counts": counts[doc, term], "doc": doc, "term": term}
         return params, {"y": y, "length": length * 1.0, **cells, **labels}
 
-    def _parameters(self, labels: Values) -> tuple[Any, Any]:
+    def _parameters(self, labels: Arrays) -> tuple[Any, Any]:
         """Declare the shares, and the parameters of the words in each class."""
         shares = pm.Dirichlet("shares", self.entries("alpha", len(labels["class"])), dims="class")
         block: Any = self.features_law(labels).blocks[0]
@@ -93,7 +93,7 @@ class NaiveBayesText(WordCounts, ClassConditional):
             return shares, pm.Gamma("rates", alpha=block.a, beta=block.b, dims=dims)
         return shares, pm.Beta("p", alpha=block.a, beta=block.b, dims=dims)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the class of each document, and the words that occur in it given its class."""
         y, doc, word = (data[name] for name in ("y", "doc", "term"))
         with pm.Model(coords=self.coords(data)) as model:

@@ -28,7 +28,7 @@ from bayeszoo.families.glm.negative_binomial import NegativeBinomial
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.foundation.newton import climb
-from bayeszoo.model import Example, LogConcave, Values, positive
+from bayeszoo.model import Arrays, Example, LogConcave, Params, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -66,21 +66,21 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> Any:
+    def weak(cls, data: Arrays) -> Any:
         """Standardize; a standard deviation of a feature multiplies the mean by about e, or divides by it."""
         return replace(super().weak(data), tau=1.0).labelled(data)
 
-    def mean(self, params: Values, data: Values) -> np.ndarray:
+    def mean(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the mean count of each row at an exposure of 1; weights of shape (..., T) give (..., rows)."""
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.predictor(params, data)))
 
-    def weak_intercept(self, data: Values) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
         """Return a prior about the log of the pooled rate."""
         rate = (np.sum(data["y"]) + 0.5) / np.sum(self.sizes_of(data)) if self.inputs.size(data) else 1.0
         return {"m0": float(np.log(rate)), "s0": 1.5}
 
-    def sizes_of(self, data: Values) -> np.ndarray:
+    def sizes_of(self, data: Arrays) -> np.ndarray:
         """Return the exposure of each row."""
         return np.asarray(data.get("exposure", np.ones(self.inputs.size(data))))
 
@@ -97,7 +97,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
         """Gamma(a0, rate b0) of phi, given which the log joint is concave in the weights."""
         return {"phi": Gamma(self.a0, self.b0)}
 
-    def concave(self, data: Values, **given: float) -> LinkedRows:
+    def concave(self, data: Arrays, **given: float) -> LinkedRows:
         """Return the log likelihood of the rows given phi, in units of the prior."""
         return self.linked(NegativeBinomial(given["phi"]), data)
 
@@ -108,7 +108,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
             return f"no maximum-likelihood estimate: {why}; use poisson_regression"
         return "no mode: the density rises as phi goes to 0, as where all counts but few are 0"
 
-    def laplace_solution(self, data: Values) -> Solution:
+    def laplace_solution(self, data: Arrays) -> Solution:
         """Return the Gaussian at the mode given about the phi that the squared errors ask for."""
         rows = self.concave(data, phi=1.0)
         mean = rows.sizes * np.exp(rows.eta(climb(rows.joint, rows.start()).x))
@@ -116,7 +116,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
         rows = self.concave(data, phi=float(1 / np.clip(excess, 1e-4, 1e2)))
         return rows.gaussian_about(climb(rows.joint, rows.start()).x)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the count of each row."""
         with pm.Model(coords=self.coords(data)) as model:
             phi, w = pm.Gamma("phi", alpha=self.a0, beta=self.b0), self.declared_weights(data)
@@ -126,6 +126,6 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
             ours.NegativeBinomialByLogMean("y", offset + pm.math.dot(terms, w), phi, outcome)
         return model
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's negative binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
         return LogMeanNegativeBinomial(self.predictor(params, data) + np.log(self.sizes_of(data)), params["phi"])

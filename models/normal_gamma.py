@@ -21,7 +21,7 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.model import BlockModel, Example, Values, positive, real
+from bayeszoo.model import Arrays, BlockModel, Example, Params, positive, real
 
 pm = lazy_loader.load("pymc")
 
@@ -52,7 +52,7 @@ class NormalGamma(BlockModel[Moments]):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> NormalGamma:
+    def weak(cls, data: Arrays) -> NormalGamma:
         """Centre the prior on the data: a hundredth of an observation for mu, one for the precision."""
         stats = Moments.of(data["y"])
         return cls(mu0=stats.mean, kappa0=0.01, alpha0=0.5, beta0=0.5 * stats.sd**2)
@@ -71,7 +71,7 @@ class NormalGamma(BlockModel[Moments]):
         """Return the model with another normal-gamma prior."""
         return self.replaced(mu0=block.m, kappa0=block.kappa, alpha0=block.a, beta0=block.b)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian observation a row."""
         with pm.Model() as model:
             lam = pm.Gamma("lam", alpha=self.alpha0, beta=self.beta0)
@@ -79,7 +79,7 @@ class NormalGamma(BlockModel[Moments]):
             pm.Normal("y", mu=mu, tau=lam, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
         return model
 
-    def statistics(self, data: Values) -> Moments:
+    def statistics(self, data: Arrays) -> Moments:
         """Return count, mean and scatter."""
         return Moments.of(data["y"])
 
@@ -93,16 +93,16 @@ class NormalGamma(BlockModel[Moments]):
             pm.Potential("y", (n * pm.math.log(lam / (2 * np.pi)) - lam * squares) / 2)
         return model
 
-    def predictive(self, stats: Moments, data: Values) -> Any:
+    def predictive(self, stats: Moments, data: Arrays) -> Any:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
         return self.block().updated(stats).predictive(len(data["y"]))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (...,) give (..., rows)."""
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return scipy.stats.norm(mu + np.zeros(len(data["y"])), lam**-0.5)
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
 

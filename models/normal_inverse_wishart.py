@@ -26,9 +26,10 @@ from bayeszoo.distributions.structures import Matrices
 from bayeszoo.distributions.wishart import GaussianRows
 from bayeszoo.errors import InputError
 from bayeszoo.model import (
+    Arrays,
     Axes,
     BlockModel,
-    Values,
+    Params,
     covariance,
     plain,
     positive,
@@ -75,12 +76,12 @@ class NormalInverseWishart(BlockModel[Moments]):
     lower_bounds = property(lambda self: {"nu0": self._size - 1.0}, doc="What fields must exceed, other than 0.")
 
     @classmethod
-    def weak(cls, data: Values) -> NormalInverseWishart:
+    def weak(cls, data: Arrays) -> NormalInverseWishart:
         """Centre the prior on the data: mu worth a hundredth of a row, Sigma of their scales and D + 2."""
         stats = Moments.of(data["Y"])
         return cls(plain(stats.mean), kappa0=0.01, nu0=len(stats.mean) + 2.0, Psi0=plain(np.diag(stats.sd**2)))
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of the columns, for both axes of Sigma."""
         return dict.fromkeys(("column", "column_2"), data["column"])
 
@@ -90,7 +91,7 @@ class NormalInverseWishart(BlockModel[Moments]):
         rows = rng.multivariate_normal(params["mu"], params["Sigma"], size, method="cholesky")
         return params, {"Y": rows, "column": np.array([f"x{j + 1}" for j in range(self._size)])}
 
-    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the mutual information (...) of each pair of up to 50 columns, and the total correlation of all."""
         names, sigma = list(map(str, data["column"])), np.asarray(params["Sigma"])
         pairs = combinations(range(len(names)), 2) if len(names) <= 50 else ()
@@ -98,7 +99,7 @@ class NormalInverseWishart(BlockModel[Moments]):
         each = (information_of_columns(sigma[..., list(own), :][..., list(own)]) for own in sets)
         return dict(zip([", ".join(names[j] for j in own) for own in sets], each, strict=True))
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian row of D numbers a row."""
         with pm.Model(coords=self.coords(data)) as model:
             sigma = ours.InverseWishart("Sigma", self.nu0, np.array(self.Psi0), dims=self.dims["Sigma"])
@@ -107,7 +108,7 @@ class NormalInverseWishart(BlockModel[Moments]):
             pm.MvNormal("Y", mu=mu, cov=sigma, observed=rows, dims=("row", "column"))
         return model
 
-    def statistics(self, data: Values) -> Moments:
+    def statistics(self, data: Arrays) -> Moments:
         """Return count, mean and scatter; the prior must be for as many columns as the data have."""
         if data["Y"].shape[1] != self._size:
             raise InputError(f"Psi0 is for {self._size} columns, the data have {data['Y'].shape[1]}", "wrong_shape")
@@ -131,10 +132,10 @@ class NormalInverseWishart(BlockModel[Moments]):
         """Return the model with another normal-inverse-Wishart prior."""
         return self.replaced(mu0=plain(block.m), kappa0=block.kappa, nu0=block.nu, Psi0=plain(block.psi))
 
-    def predictive(self, stats: Moments, data: Values) -> Any:
+    def predictive(self, stats: Moments, data: Arrays) -> Any:
         """Return each row's predictive: multivariate Student t with nu - D + 1 degrees of freedom."""
         return self.block().updated(stats).predictive(len(data["Y"]))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
         return GaussianRows(params["mu"], params["Sigma"], len(data["Y"]))

@@ -20,7 +20,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.priors import HalfCauchy, Normal, Prior
 from bayeszoo.distributions.scale import POSITIVE, REAL
 from bayeszoo.distributions.special import sum_of_others
-from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive, real
+from bayeszoo.model import Arrays, Conditional, Example, Observable, Params, Posterior, positive, real
 
 pm = lazy_loader.load("pymc")
 
@@ -58,7 +58,7 @@ class NormalMeans(Conditional, Observable):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> NormalMeans:
+    def weak(cls, data: Arrays) -> NormalMeans:
         """Take a wide prior about the mean of the estimates, and their spread as the scale of tau."""
         mean, spread = float(np.mean(data["y"])), float(np.hypot(np.std(data["y"]), np.mean(data["se"])))
         return cls(m0=mean, s0=10 * spread, t0=spread)
@@ -70,7 +70,7 @@ class NormalMeans(Conditional, Observable):
         names = np.arange(1, size + 1).astype(str)
         return {**outer, "theta": theta}, {"y": rng.normal(theta, se), "se": se, "group": names}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the effects, and a normal estimate of each."""
         with pm.Model(coords={"group": data["group"]}) as model:
             mu, tau = self.declared_outer().values()
@@ -82,7 +82,7 @@ class NormalMeans(Conditional, Observable):
             pm.Normal("y", mu=theta, sigma=pm.Data("se", data["se"]), observed=pm.Data("y_data", data["y"]))
         return model
 
-    def marginalized(self, data: Values) -> Any:
+    def marginalized(self, data: Arrays) -> Any:
         """Declare the estimates about mu, their variances tau^2 + se^2."""
         with pm.Model() as model:
             mu, tau = self.declared_outer().values()
@@ -95,12 +95,12 @@ class NormalMeans(Conditional, Observable):
         """N(m0, s0^2) of mu, and HalfCauchy(t0) of tau."""
         return {"mu": Normal(self.m0, self.s0), "tau": HalfCauchy(self.t0)}
 
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Guess mu by the mean of the estimates and tau by their spread; without any by the prior."""
         rough = self.weak(data) if len(data["y"]) else self
         return {"mu": (rough.m0, rough.t0), "tau": (rough.t0, 1.0)}
 
-    def log_marginal(self, outer: Values, data: Values) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""
         mean, sd = self._mu(outer, data)
         own = np.hypot(np.asarray(outer["tau"])[..., None], data["se"])
@@ -109,7 +109,7 @@ class NormalMeans(Conditional, Observable):
             return given_mu
         return given_mu + self.log_outer_prior({"mu": mean}) - frozen.norm(mean, sd).logpdf(mean)  # Bayes' theorem
 
-    def _mu(self, outer: Values, data: Values, total: Any = np.sum) -> tuple[np.ndarray, np.ndarray]:
+    def _mu(self, outer: Params, data: Arrays, total: Any = np.sum) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and sd of mu given tau and all estimates, or all but each where ``total`` sums all others."""
         if "mu" in outer:
             return np.asarray(outer["mu"]), np.zeros(np.shape(outer["mu"]))
@@ -117,7 +117,7 @@ class NormalMeans(Conditional, Observable):
         weight = 1 / (np.square(outer["tau"])[..., None] + np.square(data["se"]))
         return prior.given(total(weight, axis=-1), total(weight * data["y"], axis=-1))
 
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return theta_j ~ N(y_j + B_j (mu - y_j), B_j tau^2), B_j the shrinkage; without mu it adds B_j its sd."""
         tau, y, shrinkage = np.asarray(outer["tau"])[..., None], np.asarray(data["y"]), self.shrinkage(outer, data)
         mean, sd = self._mu(outer, data)
@@ -128,12 +128,12 @@ class NormalMeans(Conditional, Observable):
         given_mu = lambda mu: self.posterior_given({**outer, "mu": mu}, data)  # noqa: E731
         return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, {"theta": theta})
 
-    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> Any:
+    def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> Any:
         """Return the normal distribution of new estimates about their groups' effects, which are normal too."""
         theta = self.posterior_given(outer, data)["theta"]
         return frozen.norm(theta.mean()[..., places], np.hypot(theta.std()[..., places], rows["se"]))
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> Any:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> Any:
         """Return the normal distribution of each estimate about mu, which the other estimates tell if it is unknown."""
         if "mu" in params:
             return super().held_out(params, seen, places)
@@ -141,10 +141,10 @@ class NormalMeans(Conditional, Observable):
         own = np.hypot(np.asarray(params["tau"])[..., None], np.asarray(seen["se"])[places])
         return frozen.norm(mean[..., places], np.hypot(sd[..., places], own))
 
-    def shrinkage(self, outer: Values, data: Values) -> Any:
+    def shrinkage(self, outer: Params, data: Arrays) -> Any:
         """Return se^2 / (se^2 + tau^2) of each group."""
         return 1 / (1 + np.square(np.asarray(outer["tau"])[..., None] / data["se"]))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each estimate's normal distribution about its group's effect."""
         return frozen.norm(params["theta"], np.asarray(data["se"]))

@@ -20,7 +20,7 @@ from bayeszoo.distributions.discrete import LogMeanPoisson
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.links import Log
 from bayeszoo.families.glm.model import GeneralizedLinear
-from bayeszoo.model import Axes, Example, Values, positive
+from bayeszoo.model import Arrays, Axes, Example, Params, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -65,16 +65,16 @@ class PoissonRegression(GeneralizedLinear):
         ),
     )
 
-    def weak_intercept(self, data: Values) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
         """Return a prior about the log of the pooled rate."""
         rate = (np.sum(data["y"]) + 0.5) / np.sum(self.sizes_of(data)) if self.inputs.size(data) else 1.0
         return {"m0": float(np.log(rate)), "s0": 2.5}
 
-    def sizes_of(self, data: Values) -> np.ndarray:
+    def sizes_of(self, data: Arrays) -> np.ndarray:
         """Return the exposure of each row."""
         return np.asarray(data.get("exposure", np.ones(self.inputs.size(data))))
 
-    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say which feature may be an exposure that was forgotten."""
         lines = super().remarks(stats, data)
         if "exposure" in data or not self.inputs.size(data):
@@ -83,7 +83,7 @@ class PoissonRegression(GeneralizedLinear):
         asks = "counts grow with {0}, which varies tenfold: if it is how long rows were observed, use --exposure {0}"
         return (*lines, *map(asks.format, like))
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return the rate ratios: by how much one more of a feature multiplies the rate."""
         return {"rate_ratio": self.ratios(params)}
 
@@ -95,7 +95,7 @@ class PoissonRegression(GeneralizedLinear):
             raise NumericalError("the prior gives counts above 1e15: make tau and s0 smaller", "too_large")
         return {"w": w}, {"y": rng.poisson(mean), **data}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the count of each row."""
         with pm.Model(coords=self.coords(data)) as model:
             w = self.declared_weights(data)
@@ -105,7 +105,7 @@ class PoissonRegression(GeneralizedLinear):
             ours.PoissonByLogMean("y", exposure, pm.math.dot(terms, w), outcome)
         return model
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Poisson distribution; parameters of shape (..., own shape) give (..., rows)."""
         return LogMeanPoisson(self.sizes_of(data), self.predictor(params, data))
 

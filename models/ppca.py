@@ -23,7 +23,7 @@ from bayeszoo.data.inputs import Matrix
 from bayeszoo.families.factors import loadings_shape
 from bayeszoo.families.factors.ppca import FactorPrior, PpcaModel
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.model import Axes, Example, Values, plain, positive, real, whole
+from bayeszoo.model import Arrays, Axes, Example, plain, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.factors.declaration", suppress_warning=True)
@@ -70,7 +70,7 @@ class Ppca(PpcaModel):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> Ppca:
+    def weak(cls, data: Arrays) -> Ppca:
         """Centre the mean on the data, within ten of their sd; loadings of one sd; a hundredth of their variance."""
         stats = Patterns.of(data["Y"])
         variances = stats.column_variances()
@@ -100,7 +100,7 @@ class Ppca(PpcaModel):
         loadings = ours.IdentifiedLoadings("loadings", self.w0, columns, self.q, dims.get("loadings"))
         return mean, loadings, pm.InverseGamma("variance", alpha=numbers["a0"], beta=numbers["b0"])
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare a Gaussian row of D numbers a row; of rows with holes, one of the numbers that each has."""
         size = data["Y"].shape[1]
         with pm.Model(coords=self.coords(data)) as model:

@@ -20,7 +20,7 @@ from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.families.glm.augmented import NormalNoise
 from bayeszoo.families.glm.binomial import BIOASSAY, BinomialRegression
 from bayeszoo.families.glm.probit import Probit, log_odds
-from bayeszoo.model import Example, Values
+from bayeszoo.model import Arrays, Example, Params
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -49,7 +49,7 @@ class ProbitRegression(BinomialRegression):
         BIOASSAY,
     )
 
-    def weak_intercept(self, data: Values) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
         """Return a prior of about even chances, as wide as a probability of Phi(3)."""
         return {"m0": 0.0, "s0": 3.0}
 
@@ -59,13 +59,13 @@ class ProbitRegression(BinomialRegression):
         noisy = self.predictor({"w": w}, data) + rng.standard_normal(size)
         return {"w": w}, {"y": (noisy > 0).astype(np.int64), **data}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the successes of each row."""
         with pm.Model(coords=self.coords(data)) as model:
             eta, trials, outcome = self.declared_rows(data)
             ours.BinomialByLogOdds("y", trials, ours.log_odds_of_probit(eta), outcome)
         return model
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
         return LogitBinomial(self.sizes_of(data), log_odds(self.predictor(params, data)))

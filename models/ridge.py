@@ -20,7 +20,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.families.linear.least_squares import Solution, gaussian, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import PointEstimates, Posterior, Predictive, Values, positive
+from bayeszoo.model import Arrays, Params, PointEstimates, Posterior, Predictive, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -49,7 +49,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
     along_points = ("tau", "sigma", "s0")
 
     @classmethod
-    def weak(cls, data: Values) -> Ridge:
+    def weak(cls, data: Arrays) -> Ridge:
         """Standardize; for each weight a standard deviation of the outcome, and the noise that least squares leave."""
         base = cls(**cls.standardized(data))
         sd = cls.outcome_sd(data)
@@ -62,7 +62,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         w = rng.normal(mean, sd)
         return {"w": w}, {"y": rng.normal(self.design(data) @ w, self.sigma), **data}
 
-    def variance(self, params: Values) -> Any:
+    def variance(self, params: Params) -> Any:
         """Return the noise variance, which is known."""
         return np.square(self.sigma)
 
@@ -71,7 +71,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         units = self.units(stats)
         return self.origin(len(units)), self.term_scales(len(units), self.s0, "tau") / units
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian outcome a row."""
         stats = self.statistics(data)
         mean, sd = self._prior(stats)
@@ -115,12 +115,12 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         """Return the effective number of parameters: the trace of the hat matrix."""
         return {"effective_parameters": self.standardized_weights(stats).effective_parameters}
 
-    def predictive(self, stats: FactoredMoments, data: Values) -> Any:
+    def predictive(self, stats: FactoredMoments, data: Arrays) -> Any:
         """Return each row's Gaussian predictive."""
         mean, spread = self.predicted(self.standardized_weights(stats), data)
         return frozen.norm(mean, np.sqrt(np.square(self.sigma)[..., None] + spread))
 
-    def leverage(self, data: Values) -> Any:
+    def leverage(self, data: Arrays) -> Any:
         """Return the diagonal of the hat matrix, of rows in units of sigma."""
         return self.predicted(self.standardized_weights(self.statistics(data)), data)[1] / self.sigma**2
 

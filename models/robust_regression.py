@@ -21,7 +21,7 @@ import scipy
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.mixtures.student import within_pymc
-from bayeszoo.model import Example, Values, positive
+from bayeszoo.model import Arrays, Example, Params, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -58,7 +58,7 @@ class RobustRegression(LinearModel):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> RobustRegression:
+    def weak(cls, data: Arrays) -> RobustRegression:
         """Standardize; for each weight, and for the noise, a standard deviation of the outcome."""
         sd = cls.outcome_sd(data)
         return replace(cls(**cls.standardized(data)), tau=sd, sigma0=sd, s0=10 * sd).labelled(data)
@@ -71,20 +71,20 @@ class RobustRegression(LinearModel):
         precisions = rng.gamma(self.nu / 2, 2 / self.nu, size)
         return params, {"y": rng.normal(self.mean(params, data), params["sigma"] / np.sqrt(precisions)), **data}
 
-    def _prior(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+    def _prior(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return prior means and standard deviations of the weights in the user's units."""
         units = self.units(self.nothing(data))
         sd = self.term_scales(len(units), self.s0, "tau")
         return self.origin(len(units)), sd / units
 
-    def _whitened(self, data: Values) -> Any:
+    def _whitened(self, data: Arrays) -> Any:
         """Return coordinates in which the posterior under Gaussian noise is standard normal: near enough."""
         stats = self.statistics(data)
         (design, outcome), noise = self.equations(stats), self.noise_sd(stats)
         root = np.diag(self._prior(data)[1] * self.units(stats))
         return ours.Whitened(self.in_units(stats, solve(design / noise, outcome / noise, 0 * root[0], root)))
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Student-t outcome a row."""
         mean, sd = self._prior(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -97,6 +97,6 @@ class RobustRegression(LinearModel):
             pm.StudentT("y", nu=nu, mu=location, sigma=sigma, observed=outcome, dims="row")
         return model
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Student-t distribution; parameters of shape (..., own shape) give (..., rows)."""
         return scipy.stats.t(self.nu, self.mean(params, data), np.asarray(params["sigma"])[..., None])

@@ -22,7 +22,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.glm.model import LinkedTerms
 from bayeszoo.families.glm.softmax import SoftmaxRows
 from bayeszoo.families.linear.least_squares import Solution
-from bayeszoo.model import Axes, Classifies, Example, LogConcave, Values
+from bayeszoo.model import Arrays, Axes, Classifies, Example, LogConcave, Params
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 ops = lazy_loader.load("bayeszoo.likelihoods.ops.glm", suppress_warning=True)
@@ -74,11 +74,11 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
     def _first(self) -> int:
         return int(self.coding == REFERENCE)
 
-    def weak_intercept(self, data: Values) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
         """Return a prior of about equal shares, as wide as odds of e^5."""
         return {"m0": 0.0, "s0": 5.0}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of the terms, and of the classes or pairs of them that weights belong to."""
         classes = list(map(str, data["class"]))
         pairs = [f"{label} / {classes[0]}" for label in classes[1:]]
@@ -93,16 +93,16 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
         noisy = self._logits(w, design) + rng.gumbel(size=(size, len(labels)))  # the largest is of softmax's law
         return {"w": w}, {"y": np.argmax(noisy, axis=1), **design, "class": np.array(labels, dtype=str)}
 
-    def _logits(self, w: Any, data: Values) -> np.ndarray:
+    def _logits(self, w: Any, data: Arrays) -> np.ndarray:
         """Return the logits of each row; weights (..., rows of w, T) give (..., rows, K)."""
         own = np.moveaxis(self.predictor({"w": w}, data), -1, -2)
         return np.concatenate([np.zeros((*own.shape[:-1], self._first)), own], axis=-1)
 
-    def mean(self, params: Values, data: Values) -> np.ndarray:
+    def mean(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probabilities of the classes of each row; weights (..., rows of w, T) give (..., rows, K)."""
         return self.likelihood(params, data).mean()
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return the contrasts of the weights with those of the first class, and the odds ratios against it."""
         w = np.asarray(params["w"])
         if self.coding == REFERENCE:
@@ -110,7 +110,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
         contrast = w[..., 1:, :] - w[..., :1, :]
         return {"contrast": contrast, "odds_ratio": self.ratios({"w": contrast})}
 
-    def concave(self, data: Values, **given: float) -> SoftmaxRows:
+    def concave(self, data: Arrays, **given: float) -> SoftmaxRows:
         """Return the log likelihood of the rows in units of the prior."""
         (terms, units), (origin, sd) = self.slopes(data), self.prior(data)
         scale = np.concatenate([np.ones(int(self.intercept)), units])
@@ -118,11 +118,11 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
         offset, names = float(self.m0) * self.intercept, self.coords(data)["term"].tolist()
         return SoftmaxRows(design, data["y"], classes, self._first, offset, origin, sd, names, self.intercept)
 
-    def laplace_solution(self, data: Values) -> Solution:
+    def laplace_solution(self, data: Arrays) -> Solution:
         """Return the Gaussian at the mode with the curvature there, of all weights in the user's units."""
         return self.concave(data).gaussian()
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the class of each row."""
         mean, sd = self.prior(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -133,7 +133,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
             ours.CategoricalByLogits("y", logits, pm.Data("y_data", data["y"], dims="row"))
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on the compiled likelihood, whose gradient is linear in the rows."""
         (mean, sd), coords = self.prior(data), self.coords(data)
         means, sds = (np.tile(each, (len(coords["equation"]), 1)) for each in (mean, sd))
@@ -145,6 +145,6 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
             pm.Potential("y", ops.softmax_log_likelihood(every, terms, codes))
         return model
 
-    def likelihood(self, params: Values, data: Values) -> LogitCategorical:
+    def likelihood(self, params: Params, data: Arrays) -> LogitCategorical:
         """Return each row's distribution over the classes; leading axes of the parameters are draws."""
         return LogitCategorical(self._logits(params["w"], data))

@@ -24,7 +24,7 @@ from bayeszoo.families.linear.least_squares import identify
 from bayeszoo.families.linear.model import DIABETES
 from bayeszoo.families.selection.model import SelectionModel
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Values, covariance, plain, positive
+from bayeszoo.model import Arrays, covariance, plain, positive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -63,12 +63,12 @@ class SpikeSlabRegression(SelectionModel):
             raise InputError(f"pi must be above 0 and at most 1, got {self.pi!r}", "out_of_range")
 
     @classmethod
-    def weak(cls, data: Values) -> SpikeSlabRegression:
+    def weak(cls, data: Arrays) -> SpikeSlabRegression:
         """Standardize; weights and noise variance with priors worth one observation (Kass and Wasserman 1995)."""
         return cls(V0=1.0, a0=0.5, b0=0.5 * cls.outcome_sd(data) ** 2, **cls.standardized(data)).labelled(data)
 
     @classmethod
-    def zellner(cls, data: Values, g: float | None = None, **fields: Any) -> SpikeSlabRegression:
+    def zellner(cls, data: Arrays, g: float | None = None, **fields: Any) -> SpikeSlabRegression:
         """Return the model with Zellner's g-prior, V0 = g (X'X)^-1 of the standardized terms; g = n where not given."""
         base = cls.weak_given(data, fields)
         stats = base.statistics(data)
@@ -100,7 +100,7 @@ class SpikeSlabRegression(SelectionModel):
         units, origin = self.units_and_origin(stats)
         return sigma2, ours.spike_and_slab(pi, sigma2, self.precision(units), origin, int(self.intercept), dims)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian outcome a row, and discrete indicators: PyMC samples these by a step of their own."""
         with pm.Model(coords=self.coords(data)) as model:
             sigma2, w = self._prior(self.statistics(data), "term", "slope")

@@ -26,7 +26,7 @@ from bayeszoo.distributions.priors import HalfNormal, Prior
 from bayeszoo.families.state_space.model import spread
 from bayeszoo.families.state_space.structural import StructuralModel
 from bayeszoo.families.state_space.structure import PARTS, Structure, words
-from bayeszoo.model import Example, Values, positive, real
+from bayeszoo.model import Arrays, Example, positive, real
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class StructuralSeries(StructuralModel):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> StructuralSeries:
+    def weak(cls, data: Arrays) -> StructuralSeries:
         """Centre the first level on the data, and scale all to their steps and their spread."""
         y, step = data["y"][~np.isnan(data["y"])], spread(data)
         sd = float(np.hypot(np.std(y), step))
@@ -88,7 +88,7 @@ class StructuralSeries(StructuralModel):
         """The prior mean of the first level."""
         return float(self.m0)
 
-    def structure(self, data: Values) -> Structure:
+    def structure(self, data: Arrays) -> Structure:
         """Return the components, and the priors of the first of each."""
         parts = words(self.components, PARTS, "components")
         sds = float(self.s0), float(self.s_slope), float(self.s_season)

@@ -22,7 +22,19 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.student import Weighted, expectation, weights, within_pymc
-from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Values, Variational, positive, real
+from bayeszoo.model import (
+    EM,
+    Arrays,
+    Example,
+    Expectation,
+    Latent,
+    Observable,
+    Params,
+    Posterior,
+    Variational,
+    positive,
+    real,
+)
 from bayeszoo.model.many_files.additive import Additive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
@@ -56,7 +68,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> StudentT:
+    def weak(cls, data: Arrays) -> StudentT:
         """Centre the prior on the median: a hundredth of an observation for mu, one for the precision."""
         centre = np.median(data["y"])
         sd = 1.4826 * np.median(np.abs(data["y"] - centre)) or Moments.of(data["y"]).sd
@@ -73,7 +85,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         m, kappa, a, b = map(np.asarray, (self.m0, self.kappa0, self.a0, self.b0))
         return Normal(("mu", "lam"), "y", m, kappa, a, b, precision=True)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one Student-t observation a row; with nu above a million an `InputError` refuses."""
         with pm.Model() as model:
             m0, kappa0, a0, b0 = ours.as_data(m0=self.m0, kappa0=self.kappa0, a0=self.a0, b0=self.b0)
@@ -83,27 +95,27 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
             pm.StudentT("y", nu=nu, mu=mu, lam=lam, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
         return model
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Student-t distribution; parameters of shape (...,) give (..., rows)."""
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return scipy.stats.t(self.nu, mu + np.zeros(len(data["y"])), lam**-0.5)
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return sigma, the scale of one observation: its standard deviation is sqrt(nu / (nu - 2)) sigma."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
 
-    def component_probabilities(self, params: Values, data: Values) -> Any:
+    def component_probabilities(self, params: Params, data: Arrays) -> Any:
         """Return E[theta_n] given each row and the parameters, shape (..., rows): near 0 for outliers."""
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return weights(self.nu, lam * np.square(data["y"] - mu))
 
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
         """Return a row, or the prior's mean, and the precision of a typical distance from it."""
         places = np.append(data["y"], self.m0)
         mu = rng.choice(places)
         return {"mu": mu, "lam": (self.a0 + 0.5) / (self.b0 + np.median(np.square(places - mu)) / 2)}
 
-    def e_step(self, params: Values, data: Values) -> Expectation:
+    def e_step(self, params: Params, data: Arrays) -> Expectation:
         """Return the statistics of the rows, each weighted by E[theta_n], and the Student-t log likelihood."""
         mu, lam = params["mu"], params["lam"]
         return expectation(self.nu, data["y"], mu, lam * np.square(data["y"] - mu), np.log(lam))
@@ -116,7 +128,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         """Return the expected statistics of both parts of the rows."""
         return stats + other
 
-    def log_prior(self, params: Values, data: Values) -> Any:
+    def log_prior(self, params: Params, data: Arrays) -> Any:
         """Log density of mu and lam a priori; leading axes are draws."""
         return self._prior.logpdf(params)
 
@@ -124,11 +136,11 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         """Return 2: mu and lam."""
         return self._prior.free_parameters
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> Normal:
+    def vb_start(self, data: Arrays, rng: np.random.Generator) -> Normal:
         """Return q(mu, lam) given the weights at a random start."""
         return self.vb_m_step(self.e_step(self.start(data, rng), data).stats)
 
-    def vb_e_step(self, q: Normal, data: Values) -> Expectation:
+    def vb_e_step(self, q: Normal, data: Arrays) -> Expectation:
         """Return the statistics under q(theta_n) = Gamma((nu + 1) / 2, rate (nu + E[lam (y_n - mu)^2]) / 2)."""
         return expectation(self.nu, data["y"], float(q.m), q.expected_squares(data), float(q.expected_log_precision))
 
@@ -144,6 +156,6 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         """Return q(mu, lam)."""
         return q.posterior()
 
-    def vb_log_density(self, q: Normal, params: Values) -> Any:
+    def vb_log_density(self, q: Normal, params: Params) -> Any:
         """Log density of q(mu, lam); leading axes are draws."""
         return q.logpdf(params)

@@ -23,7 +23,7 @@ from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.support_vectors.noise import Insensitive, InsensitiveNoise
 from bayeszoo.families.support_vectors.rows import InsensitiveRows
-from bayeszoo.model import Example, LogConcave, Values, positive, real
+from bayeszoo.model import Arrays, Example, LogConcave, Params, positive, real
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.support_vectors.declaration", suppress_warning=True)
@@ -73,13 +73,13 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
             )
 
     @classmethod
-    def weak(cls, data: Values) -> SupportVectorRegression:
+    def weak(cls, data: Arrays) -> SupportVectorRegression:
         """Standardize; noise as wide as what least squares leave, a tenth of that forgiven."""
         base, sd = cls(**cls.standardized(data)), cls.outcome_sd(data)
         noise = base.noise_sd(base.statistics(data))
         return replace(base, tau=sd, s0=10 * sd, eps=noise / 10, rate=math.sqrt(2) / noise).labelled(data)
 
-    def weak_intercept(self, data: Values) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
         """Return a prior about the mean outcome, ten of its standard deviations wide."""
         return {"m0": self.standardized(data)["m0"], "s0": 10 * self.outcome_sd(data)}
 
@@ -88,18 +88,18 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
         w, data = self.simulate_weights(rng, size)
         return {"w": w}, {"y": self.likelihood({"w": w}, data).rvs(random_state=rng), **data}
 
-    def concave(self, data: Values, **given: float) -> InsensitiveRows:
+    def concave(self, data: Arrays, **given: float) -> InsensitiveRows:
         """Return the log likelihood of the rows in units of the prior."""
         linked = self.linked(Insensitive(self.eps, self.rate), data)
         return InsensitiveRows(**vars(linked))
 
-    def laplace_solution(self, data: Values) -> Solution:
+    def laplace_solution(self, data: Arrays) -> Solution:
         """Return the Gaussian at the mode with the expected curvature, of weights in the user's units."""
         rows = self.concave(data)
         information = Insensitive(self.eps, self.rate).information(rows.outcome)
         return rows.gaussian_of(rows.highest().x, information)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare one outcome a row."""
         with pm.Model(coords=self.coords(data)) as model:
             w = self.declared_weights(data)
@@ -108,6 +108,6 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
             ours.InsensitiveOutcome("y", pm.math.dot(terms, w), self.eps, self.rate, outcome)
         return model
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's distribution about the line; parameters of shape (..., own shape) give (..., rows)."""
         return InsensitiveNoise(self.mean(params, data), self.eps, self.rate)

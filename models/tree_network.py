@@ -21,7 +21,7 @@ from bayeszoo.data.inputs import Mixed, tables_of
 from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.families.trees.model import TreeModel
 from bayeszoo.families.trees.structure import most_probable_tree
-from bayeszoo.model import Axes, Example, Values, positive
+from bayeszoo.model import Arrays, Axes, Example, positive
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -59,7 +59,7 @@ class TreeNetwork(TreeModel):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> TreeNetwork:
+    def weak(cls, data: Arrays) -> TreeNetwork:
         """Take the most probable tree of the data."""
         return cls(tree=most_probable_tree(data))
 
@@ -71,7 +71,7 @@ class TreeNetwork(TreeModel):
         places = [np.array(own)[indicators[:, list(own)].argmax(axis=1)] for own in tables_of(labels)]
         return params, {"levels": np.column_stack(places), **labels}
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare each feature given the one above it."""
         prior, levels = self.prior(data), data["levels"]
         layout, codes = prior.layout, prior.layout.codes(data["levels"])

@@ -25,7 +25,7 @@ from bayeszoo.distributions.priors import HalfNormal, Normal, Prior, Uniform
 from bayeszoo.distributions.scale import POSITIVE, REAL, Scale
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.lines.statistics import Lines, drawn_lines, guess, lines_given, log_marginal, said_of_lines
-from bayeszoo.model import Conditional, Example, Observable, Posterior, Values, positive, real
+from bayeszoo.model import Arrays, Conditional, Example, Observable, Params, Posterior, positive, real
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.lines.declaration", suppress_warning=True)
 
@@ -69,14 +69,14 @@ class VaryingLines(Conditional, Observable):
     )
 
     @classmethod
-    def weak(cls, data: Values) -> VaryingLines:
+    def weak(cls, data: Arrays) -> VaryingLines:
         """Scale to the spread of outcome and feature; count from 0 where the feature reaches it, else from its mean."""
         x, y = Moments.of(data["x"]), Moments.of(data["y"])
         center = 0.0 if np.min(data["x"]) <= 0 <= np.max(data["x"]) else float(x.mean)
         sd, per_x = y.sd, y.sd / x.sd
         return cls(float(y.mean), 10 * sd, 0.0, 10 * per_x, 2 * sd, 2 * per_x, 2 * sd, center)
 
-    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say what intercepts are where the feature is not counted from 0, and where rows are few."""
         return said_of_lines(data, self.center)
 
@@ -88,12 +88,12 @@ class VaryingLines(Conditional, Observable):
         data = {"x": self.center + rng.normal(size=size), "group_code": code, "group": names}
         return params, {"y": rng.normal(self._at_rows(params, data), params["sigma"]), **data}
 
-    def _at_rows(self, params: Values, data: Values) -> Any:
+    def _at_rows(self, params: Params, data: Arrays) -> Any:
         """Return what its group's line is at each row."""
         intercept, slope = (np.asarray(params[name])[..., data["group_code"]] for name in ("intercept", "slope"))
         return intercept + slope * (data["x"] - self.center)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare a line of each group, the slope given the intercept, and a normal outcome of each row."""
         with pm.Model(coords={"group": data["group"]}) as model:
             m_a, m_b, a, b, rho, sigma = self.declared_outer().values()
@@ -113,27 +113,27 @@ class VaryingLines(Conditional, Observable):
         scales = {"sd_intercept": self.t_intercept, "sd_slope": self.t_slope, "sigma": self.t_sigma}
         return priors | {name: HalfNormal(scale) for name, scale in scales.items()}
 
-    def marginalized(self, data: Values) -> Any:
+    def marginalized(self, data: Arrays) -> Any:
         """Declare the density of the rows with the lines integrated out, from the statistics of each group."""
         with pm.Model() as model:
             pm.Potential("y", ours.marginal(self._lines(data), *self.declared_outer().values()))
         return model
 
-    def _lines(self, data: Values) -> Lines:
+    def _lines(self, data: Arrays) -> Lines:
         return Lines.of(data["x"] - self.center, data["y"], data["group_code"], len(data["group"]))
 
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Guess the mean line by least squares of all rows, and the spreads by those of outcome and feature."""
         return guess(data["x"] - self.center, data["y"])
 
-    def log_marginal(self, outer: Values, data: Values) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log density of the rows, from the statistics of each group."""
         return log_marginal(outer, self._lines(data))
 
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the lines of the groups: Gaussian, independent of each other."""
         return lines_given(outer, self._lines(data))
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's normal distribution about the line of its group."""
         return frozen.norm(self._at_rows(params, data), np.asarray(params["sigma"])[..., None])

@@ -11,8 +11,8 @@ import numpy as np
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.inference.labels.align import flat, in_chunks
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Latent, exchangeable_axis
 from bayeszoo.results.caveats import next_step, require_shown
 from bayeszoo.results.stored import Fit
@@ -143,7 +143,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
 
 
 def assignments(
-    model: Latent, params: Values, data: Values, function: Callable[[Values, Values], object] | None = None
+    model: Latent, params: Params, data: Arrays, function: Callable[[Params, Arrays], object] | None = None
 ) -> Assignments | Latents:
     """Average the latent variables' distribution given the parameters over draws of these, shape (chain, draw, ...).
 

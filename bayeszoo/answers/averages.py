@@ -17,9 +17,10 @@ import scipy
 from bayeszoo.data.inputs import Series
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.inference.problem import LOG_WEIGHT
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import predicts_by_points
 from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.results.stored import Fit
@@ -54,7 +55,7 @@ class Average:
     kind: str
     mass: np.ndarray | None = None
     halved: np.ndarray | None = None
-    draws: Values | None = None
+    draws: Params | None = None
     log_ratio: np.ndarray | None = None
 
     @cached_property
@@ -204,7 +205,7 @@ def averaging(fit: Fit) -> tuple[Average, Mapping[str, np.ndarray]]:
     return Average(fit.kind, draws=draws, log_ratio=_log_ratio(fit, draws)), draws
 
 
-def _log_ratio(fit: Fit, draws: Values) -> np.ndarray | None:
+def _log_ratio(fit: Fit, draws: Params) -> np.ndarray | None:
     """Return the log weights of draws of an approximation; None where the fit has none of just these draws."""
     log_ratio = fit.draws("sample_stats").get(LOG_WEIGHT) if fit.kind == "approximate" else None
     shape = next(iter(draws.values())).shape[:2]
@@ -218,7 +219,7 @@ def by_points(known: Integrated) -> tuple[Average, dict[str, np.ndarray]]:
     return Average("exact", known.mass, known.halved), {name: values[None] for name, values in known.points.items()}
 
 
-def given_the_others(model: Model, rows: Values, weights: np.ndarray, i: int) -> tuple[tuple[Average, Values], Values]:
+def given_the_others(model: Model, rows: Arrays, weights: np.ndarray, i: int) -> tuple[tuple[Average, Arrays], Arrays]:
     """Integrate over the parameters given observations that occur ``weights`` (M,) times, but for one of the i-th.
 
     Returns what `by_points` does, and these observations.

@@ -15,10 +15,11 @@ from bayeszoo.answers.levels import decoded, forecasted
 from bayeszoo.answers.time_tables import frame_of, sequences, whole_number
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import existing, moments
 from bayeszoo.inference.labels.align import flat
-from bayeszoo.model.base import Model, Values, fields_of
+from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.sequential import LevelsInTime, StatesInTime
 from bayeszoo.results.caveats import next_step, require_shown
 from bayeszoo.results.stored import Fit
@@ -38,7 +39,7 @@ class Decodable:
     """
 
     model: StatesInTime
-    draws: Values
+    draws: Params
     data: Data
     fitted: Data | None
     withheld: str = ""
@@ -55,7 +56,7 @@ class Decodable:
         """What the states are called."""
         return list(self.model.coords(self.data)["state"])
 
-    def average(self, function: Callable[[Values, Values], np.ndarray] | None = None) -> Assignments:
+    def average(self, function: Callable[[Params, Arrays], np.ndarray] | None = None) -> Assignments:
         """Average a function of the parameters, (draws, rows, columns), over the draws; by default ``assign``."""
         averaged = assignments(self.model, self.draws, self.data, function)
         assert isinstance(averaged, Assignments)
@@ -77,7 +78,7 @@ class Decodable:
         return {"log_predictive": float(mean[0]), "mcse_log_predictive": float(error[0])}
 
 
-def _each(params: Values) -> list[dict[str, np.ndarray]]:
+def _each(params: Params) -> list[dict[str, np.ndarray]]:
     return [dict(zip(params, point, strict=True)) for point in zip(*params.values(), strict=True)]
 
 
@@ -238,7 +239,7 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
     whole = decodable(source, new_data, options, need_states=False)
     labels, K, kept = whole.data.get("symbol"), len(whole.states), list[np.ndarray]()
 
-    def ahead(params: Values, data: Values) -> np.ndarray:
+    def ahead(params: Params, data: Arrays) -> np.ndarray:
         """Return the states and means at some draws; keep both moments of each, to check their tails."""
         states = whole.model.ahead(params, data, steps)
         law = whole.model.rows_in(params, data, states)

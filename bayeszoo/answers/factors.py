@@ -17,6 +17,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes, reconstruction
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
 from bayeszoo.results.stored import Fit
@@ -29,7 +30,6 @@ _ANSWER = "projections by it"
 _CELLS = 2**21
 """Numbers that are held at once, roughly."""
 
-Params = dict[str, np.ndarray]
 Gaussians = Callable[[Params, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Parameters with axes (chain, draw), and rows, to mean and sd of Gaussians, of shape (chain, draw, rows, labels)."""
 

@@ -13,8 +13,9 @@ from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import blocks
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.function import OfFunction
 from bayeszoo.results.caveats import require_shown
@@ -94,7 +95,7 @@ def _of_function(model: Model) -> OfFunction:
     return model
 
 
-def function_bands(tree: xr.DataTree, places: Values) -> pd.DataFrame:
+def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
     """Return mean and 95% interval of the mean outcome, and of new rows ``row_q025`` and ``row_q975``, for pictures.
 
     They are averages over a few of the fit's draws. Rows of classes, whose mean is a probability, have no interval.
@@ -109,7 +110,7 @@ def function_bands(tree: xr.DataTree, places: Values) -> pd.DataFrame:
     return by_row({"mean": rows.mean(), **ends, **of_rows}, data)
 
 
-def drawn_functions(tree: xr.DataTree, places: Values, draws: int, seed: int | np.random.Generator = 0) -> np.ndarray:
+def drawn_functions(tree: xr.DataTree, places: Arrays, draws: int, seed: int | np.random.Generator = 0) -> np.ndarray:
     """Draw functions at all places together, (draws, rows), one for each of evenly spaced draws of the parameters."""
     fit = require_shown(tree, "its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
@@ -119,13 +120,13 @@ def drawn_functions(tree: xr.DataTree, places: Values, draws: int, seed: int | n
     return model.drawn_function(_evenly(fit.pooled(), draws), fit.like, data, rng)
 
 
-def _evenly(draws: Values, count: int) -> dict[str, np.ndarray]:
+def _evenly(draws: Params, count: int) -> dict[str, np.ndarray]:
     """Return evenly spaced draws."""
     size = len(next(iter(draws.values())))
     return {name: values[np.arange(count) * size // count] for name, values in draws.items()}
 
 
-def _points(fit: Fit) -> tuple[Values, np.ndarray]:
+def _points(fit: Fit) -> tuple[Arrays, np.ndarray]:
     """Return draws of the parameters, or of an exact fit every other point of its grid, and their weights."""
     if fit.method != "exact":
         pooled = fit.pooled()

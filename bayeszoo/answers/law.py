@@ -19,9 +19,10 @@ from bayeszoo.distributions.discrete import Categorical, ClassWithFeatures, LogM
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional, LogConcave, Predictive, predicts_by_points
 from bayeszoo.model.density import log_density
 from bayeszoo.model.integration import MAX_MOVED, log_expectation
@@ -60,7 +61,7 @@ def predicted(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.
     return _with_reasons_of_quantiles(_over_draws(fit, law, data, observed, seed))
 
 
-def _law(fit: Fit, params: Values, data: Data, seed: int | np.random.Generator) -> Any:
+def _law(fit: Fit, params: Params, data: Data, seed: int | np.random.Generator) -> Any:
     """Return the distribution of new rows at values of the parameters, their leading axes."""
     is_point = fit.kind == "point estimate"
     rng = None if is_point else stream_of_fit(fit.tree.attrs, seed, "parameters of new rows", data.digest)
@@ -199,7 +200,7 @@ def _by_points(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np
     return joined
 
 
-def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Values) -> list[np.ndarray]:
+def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Arrays) -> list[np.ndarray]:
     """Return quantiles by the halved grid, but by a finer one where the whole grid has other probabilities there."""
     quantiles, finer = _quantiles(halved), fit.integrated.finer
     if finer is None:
@@ -227,7 +228,7 @@ def _joined(parts: list[Predicted]) -> Predicted:
     return Predicted(known, quantiles, *scores)
 
 
-def _held(fit: Fit, mixture: Averaged, rows: Values) -> Moments:
+def _held(fit: Fit, mixture: Averaged, rows: Arrays) -> Moments:
     """Return the moments of rows that the points of the quadrature decide, or a quadrature of their own."""
     known = mixture.moments
     values, kept = {"mean": known.mean, "sd": known.sd}, {"mean": known.has_mean, "sd": known.has_sd}
@@ -251,13 +252,13 @@ def _held(fit: Fit, mixture: Averaged, rows: Values) -> Moments:
     return _exactly(mean, sd, np.where(is_too_large, too_large, np.where(is_left, left, far_out)))
 
 
-def _far_out(fit: Fit, row: Values) -> dict[str, float]:
+def _far_out(fit: Fit, row: Arrays) -> dict[str, float]:
     """Return the logs of mean and sd of a row, each on its own grid; inf where too large."""
     model = fit.model
     assert isinstance(model, LogConcave)
 
     def expected(log_moment: Callable[[Any], np.ndarray]) -> float:
-        def log_values(points: Values) -> np.ndarray:
+        def log_values(points: Params) -> np.ndarray:
             with np.errstate(all="ignore"):
                 values = np.asarray(log_moment(model.law(points, fit.like, row)))[:, 0]
             if np.isposinf(values).any():

@@ -12,9 +12,10 @@ from bayeszoo.answers.averages import Average, LeftOut, averaging, given_the_oth
 from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
 from bayeszoo.model.others import all_but_one, statistics_of
@@ -74,7 +75,7 @@ def of_fit(tree: xr.DataTree) -> Score:
     return averaged(fit.model, fit.data, *averaging(fit))
 
 
-def plugged_in(model: Model, data: Values | Accumulated, estimate: str) -> Score:
+def plugged_in(model: Model, data: Arrays | Accumulated, estimate: str) -> Score:
     """Leave-one-out score of the point estimate, "map", "mle" or "mean", refitted without the observation."""
     if estimate == "mean" and isinstance(model, ClosedForm) and isinstance(model, Observable):
         return _leave_one_out(model, data, lambda rest, row: model.likelihood(_means(model, rest), row))
@@ -89,19 +90,19 @@ def _means(model: ClosedForm[Any], stats: object) -> dict[str, np.ndarray]:
     return {name: np.asarray(marginal.mean()) for name, marginal in model.posterior(stats).items()}
 
 
-def closed_form(model: Model, data: Values | Accumulated) -> Score:
+def closed_form(model: Model, data: Arrays | Accumulated) -> Score:
     """Leave-one-out score with the parameters integrated out in closed form."""
     if not isinstance(model, Predictive):
         raise NoScore("no closed form", "no_closed_form")
     return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
 
 
-def psis(model: Model, data: Values | Accumulated, draws: Values) -> Score:
+def psis(model: Model, data: Arrays | Accumulated, draws: Params) -> Score:
     """Leave-one-out score integrated over draws (chain, draw, ...), as of `averaged`."""
     return averaged(model, data, Average("sampled", draws=draws), draws)
 
 
-def averaged(model: Model, data: Values | Accumulated, average: Average, params: Values) -> Score:
+def averaged(model: Model, data: Arrays | Accumulated, average: Average, params: Params) -> Score:
     """Leave-one-out score integrated over draws, by Pareto-smoothed importance sampling, or by a quadrature.
 
     Parameters have shape (chain, draw, ...). Raises `NoScore` where an importance weight's Pareto shape exceeds
@@ -117,7 +118,7 @@ Parts = Iterator[tuple[np.ndarray, np.ndarray, LeftOut]]
 """Some rows, their log densities given all others (chain, draw, rows), and how means without each are taken."""
 
 
-def _left_out(model: Model, rows: Values, weights: np.ndarray, average: Average, params: Values) -> Parts:
+def _left_out(model: Model, rows: Arrays, weights: np.ndarray, average: Average, params: Params) -> Parts:
     step = max(1, AT_ONCE // math.prod(np.shape(next(iter(params.values())))[:2]))
     everything, first = _repeated(model, rows, weights)
     for some in np.split(seen := np.flatnonzero(weights), range(step, len(seen), step)):
@@ -129,7 +130,7 @@ def _left_out(model: Model, rows: Values, weights: np.ndarray, average: Average,
         yield some, log_p, average.without(log_p)
 
 
-def _repeated(model: Model, rows: Values, weights: np.ndarray) -> tuple[Values, np.ndarray]:
+def _repeated(model: Model, rows: Arrays, weights: np.ndarray) -> tuple[Arrays, np.ndarray]:
     """Return all observations, equal ones too, where the others matter to each, and the first place of each."""
     if isinstance(model, Observable) or np.all(weights <= 1):
         return rows, np.arange(len(weights))
@@ -153,7 +154,7 @@ def _over_draws(weights: np.ndarray, parts: Parts, average: Average) -> Score:
     return _weighted(terms, weights, float(error / weights.sum()), largest)
 
 
-def _over_points(model: Model, rows: Values, weights: np.ndarray, parts: Parts) -> Score:
+def _over_points(model: Model, rows: Arrays, weights: np.ndarray, parts: Parts) -> Score:
     """Score by a quadrature; its error is what halving the grid changes."""
     terms, errors = np.zeros(len(weights)), np.zeros(len(weights))
     for some, log_p, left in parts:
@@ -171,14 +172,14 @@ def _over_points(model: Model, rows: Values, weights: np.ndarray, parts: Parts) 
 
 
 def _leave_one_out(
-    model: Sufficient[Any], data: Values | Accumulated, predictive: Callable[[object, Values], object]
+    model: Sufficient[Any], data: Arrays | Accumulated, predictive: Callable[[object, Arrays], object]
 ) -> Score:
     rows, weights = _observations(model, data)
     terms, nothing = np.zeros(len(weights)), model.inputs.split(rows, 0)[0]
     if np.all(weights == 1):
         rests = all_but_one(model, rows, [np.array([i]) for i in range(len(weights))], model.statistics(nothing))
     else:
-        whole = model.statistics(cast(Values, data))
+        whole = model.statistics(cast(Arrays, data))
         rests = ((int(i), whole - statistics_of(model, rows, np.array([i]))) for i in np.flatnonzero(weights))
     with one_thread():
         for i, rest in rests:
@@ -193,10 +194,10 @@ def _leave_one_out(
 
 def k_fold(
     model: Model,
-    data: Values,
+    data: Arrays,
     folds: int = 10,
     seed: int = 0,
-    predictive: Callable[[object, Values], object] | None = None,
+    predictive: Callable[[object, Arrays], object] | None = None,
 ) -> Score:
     """Log predictive densities of the observations of each fold given those of the others, in closed form.
 
@@ -242,13 +243,13 @@ def dealt(weights: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return np.bincount(cell, minlength=len(weights) * folds).reshape(len(weights), folds)
 
 
-def _kept(data: object) -> Values:
+def _kept(data: object) -> Arrays:
     if isinstance(data, Accumulated):
         raise NoScore(f"this needs the {data.rows} rows, and only their statistics were kept", "needs_rows")
-    return cast(Values, data)
+    return cast(Arrays, data)
 
 
-def _observations(model: Model, data: Values | Accumulated) -> tuple[Values, np.ndarray]:
+def _observations(model: Model, data: Arrays | Accumulated) -> tuple[Arrays, np.ndarray]:
     rows, weights = model.inputs.observations(_kept(data))
     if len(weights) > MAX_DISTINCT:
         raise NoScore(f"more than {MAX_DISTINCT} distinct observations", "too_large")

@@ -16,9 +16,10 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import Moments, existing, moments
-from bayeszoo.model.base import Values, fields_of
+from bayeszoo.model.base import fields_of
 from bayeszoo.model.sequential import LevelsInTime
 from bayeszoo.results.stored import Fit
 
@@ -74,7 +75,7 @@ class LevelsOfFit:
         """Return some of the draws, (P,)."""
         return {name: values.reshape(-1)[some] for name, values in self.params.items()}
 
-    def mixture(self, law: Callable[[Values], RowLaw]) -> Mixed:
+    def mixture(self, law: Callable[[Params], RowLaw]) -> Mixed:
         """Return the law at the draws averaged over them."""
         mass, halved = self.average.mass, self.average.halved
         if mass is not None and halved is not None:
@@ -163,7 +164,7 @@ def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
     model, data = of.model, of.data
     mean = model.parts(data)[-1]
 
-    def law(params: Values) -> RowLaw:
+    def law(params: Params) -> RowLaw:
         return model.rows_about(params, model.part(model.smoothed_parts(params, data), mean, data))
 
     rows = of.mixture(law)

@@ -23,9 +23,10 @@ from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.function import OfFunction
 from bayeszoo.results.caveats import require_shown
@@ -52,7 +53,7 @@ class Sets(NamedTuple):
     y: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
-    data: Values
+    data: Arrays
     params: dict[str, np.ndarray]
 
 
@@ -327,7 +328,7 @@ _BINARY = ("mean", "changes", "longest run")
 _BOUNDED = ("share of zeros", "changes", "longest run", "lag-1 autocorrelation of residuals")
 
 
-def _usual(model: Model, data: Values) -> tuple[str, ...]:
+def _usual(model: Model, data: Arrays) -> tuple[str, ...]:
     """Name the quantities that suit the outcome."""
     if isinstance(model.inputs, Matrix):
         return _OF_COLUMNS
@@ -336,7 +337,7 @@ def _usual(model: Model, data: Values) -> tuple[str, ...]:
     return _COUNTED if isinstance(model.inputs, Binary | Counts) else _REAL
 
 
-def _chosen(statistics: Any, model: Model, data: Values) -> dict[str, Statistic]:
+def _chosen(statistics: Any, model: Model, data: Arrays) -> dict[str, Statistic]:
     """Return the quantities that are asked for, by name."""
     statistics = _usual(model, data) if statistics is None else statistics
     if isinstance(statistics, Mapping):

@@ -30,11 +30,12 @@ from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.errors import InputError, NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import LIMITS, reasons
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.model.others import all_but_one, equal_rows
@@ -225,7 +226,7 @@ def _closed_forms(model: Predictive[Any], data: Data, y: np.ndarray, groups: lis
 
 
 def _averaged(
-    fit: Fit, average: Average, params: Values, y: np.ndarray, rows: np.ndarray, leave_out: bool
+    fit: Fit, average: Average, params: Params, y: np.ndarray, rows: np.ndarray, leave_out: bool
 ) -> Iterator[Predicted]:
     """Average over draws or points of a quadrature, given all rows or, for each row, given all others."""
     model, data = fit.model, fit.data

@@ -9,13 +9,13 @@ import numpy as np
 
 from bayeszoo.data.inputs import starts
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def sequences(data: Values, steps: int | None = None) -> dict[str, np.ndarray]:
+def sequences(data: Arrays, steps: int | None = None) -> dict[str, np.ndarray]:
     """Return the number of the sequence of each row, or of each step after its end, where there are several."""
     sequence = data["sequence"]
     numbers = sequence + 1 if steps is None else np.repeat(sequence[starts(sequence)] + 1, steps)

@@ -15,11 +15,12 @@ import numpy as np
 from bayeszoo.comparison.candidates import Candidate
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import MAX_K_HAT, at_most, failures, pareto_k
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.streams import stream
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.methods import em, enumeration, vb
 from bayeszoo.inference.methods.modes import concave
-from bayeszoo.model.base import Model, Values, fields_of
+from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import (
     EM,
     ClosedForm,
@@ -171,7 +172,7 @@ class Estimate(NamedTuple):
     k_hat: float
 
 
-def estimate(model: Clustering, data: Values, rng: np.random.Generator, starts: Iterable[object] = ()) -> Estimate:
+def estimate(model: Clustering, data: Arrays, rng: np.random.Generator, starts: Iterable[object] = ()) -> Estimate:
     """Estimate the log evidence of a mixture or hidden Markov model by dual importance sampling: see `can_estimate`.
 
     Given the component of each row the posterior is known. Gibbs samplers visit assignments; the posteriors given some
@@ -200,7 +201,7 @@ def can_estimate(model: Model) -> TypeGuard[Clustering]:
 
 
 def _visited(
-    model: Clustering, data: Values, q: Any, count: float, rng: np.random.Generator
+    model: Clustering, data: Arrays, q: Any, count: float, rng: np.random.Generator
 ) -> list[tuple[Any, dict[str, np.ndarray]]]:
     """Return posteriors given the last assignments that a Gibbs sampler visits if a row counts so much, and draws.
 
@@ -216,7 +217,7 @@ def _visited(
     return visited[-KEPT:]
 
 
-def _weighed(model: Clustering, data: Values, visited: Sequence[tuple[object, dict[str, np.ndarray]]]) -> Estimate:
+def _weighed(model: Clustering, data: Arrays, visited: Sequence[tuple[object, dict[str, np.ndarray]]]) -> Estimate:
     """Average the weights; draws are as many from each proposal, which makes the error no larger than this."""
     log_likelihood = np.concatenate([model.log_likelihoods(drawn, data) for _, drawn in visited])
     sample = {name: np.concatenate([drawn[name] for _, drawn in visited]) for name in visited[0][1]}

@@ -9,8 +9,9 @@ import numpy as np
 
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.threads import one_thread
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conjugate, Observable, PointEstimates, Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.model.update import require_weights
@@ -115,7 +116,7 @@ def _losses(model: Predictive[Any], data: Data, forget: float) -> tuple[np.ndarr
     return losses, least
 
 
-def _in_hindsight(model: Predictive[Any], stats: object, rows: Values) -> float:
+def _in_hindsight(model: Predictive[Any], stats: object, rows: Arrays) -> float:
     """Return the least log loss of rows by one parameter; NaN where there is none."""
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable)):
         return math.nan

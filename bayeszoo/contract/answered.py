@@ -21,10 +21,10 @@ from bayeszoo.contract.latent import few
 from bayeszoo.data.read import read
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.optimize import Gradient
 from bayeszoo.inference.methods.mode import laplace
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Conditional
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.stored import Fit
@@ -101,7 +101,7 @@ def decoded_states(case: Case) -> Check:
     return at_most("states by sums over every path", float(np.max(errors)), 1e-9)
 
 
-def _decoded(case: Case, point: Values, paths: np.ndarray) -> list[float]:
+def _decoded(case: Case, point: Params, paths: np.ndarray) -> list[float]:
     """Return the errors of decoding at one point; a fit may have its components in another order."""
     tree = _estimate(case, point)
     point = {name: values[0, 0] for name, values in Fit(tree).draws().items()}
@@ -118,7 +118,7 @@ def _decoded(case: Case, point: Values, paths: np.ndarray) -> list[float]:
     return errors
 
 
-def _last_state(case: Case, point: Values, rows: int) -> np.ndarray:
+def _last_state(case: Case, point: Params, rows: int) -> np.ndarray:
     """Return the probability of each state of the last of the first few rows, given these alone."""
     data = case.model.inputs.reordered(case.data, np.arange(rows))
     paths = _every_path(case.model.K, rows)
@@ -136,7 +136,7 @@ def _occupied(paths: np.ndarray, joint: np.ndarray) -> np.ndarray:
     return np.stack([weights @ (paths == k) for k in range(int(paths.max()) + 1)], axis=1)
 
 
-def _estimate(case: Case, point: Values) -> xr.DataTree:
+def _estimate(case: Case, point: Params) -> xr.DataTree:
     """Return a fit whose only draw is the point."""
     outcome = Outcome(
         {name: np.asarray(value)[None, None] for name, value in point.items()}, "given", [at_most("", 0, 0)]

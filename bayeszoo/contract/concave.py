@@ -16,11 +16,11 @@ from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.newton import Peak
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
 from bayeszoo.inference.methods import vb
 from bayeszoo.inference.methods.modes.concave import highest
-from bayeszoo.model.base import Values
 from bayeszoo.model.density import log_density
 from bayeszoo.model.fields import hyperparameters
 from bayeszoo.model.steps import ConcaveLikelihood
@@ -42,7 +42,7 @@ def concave_density(case: Case) -> Check:
     return at_most("log likelihood in units of the prior", relative(heights.T, case.log_joint), 1e-9)
 
 
-def _heights(case: Case, point: Values) -> tuple[float, float]:
+def _heights(case: Case, point: Params) -> tuple[float, float]:
     """Return the log joint density at a point twice: as one of many points, and with its derivatives."""
     rows, log_prior = _concave_at(case, point)
     u = rows.place(point)
@@ -50,7 +50,7 @@ def _heights(case: Case, point: Values) -> tuple[float, float]:
     return float(rows.joint_values(u[None])[0]) - rows.log_volume + log_prior, with_derivatives + log_prior
 
 
-def _concave_at(case: Case, point: Values) -> tuple[ConcaveLikelihood, float]:
+def _concave_at(case: Case, point: Params) -> tuple[ConcaveLikelihood, float]:
     """Return the concave log likelihood, and the log prior density of the number that it is given, if any."""
     model = case.model
     given = {name: float(point[name]) for name in model.given}

@@ -16,7 +16,7 @@ from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
 from bayeszoo.data.inputs.sequences.times import SEQUENCE
 from bayeszoo.foundation.gate import Check, at_most, failures
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.density import log_density
 from bayeszoo.model.integration import integrate
 from bayeszoo.model.sequential import Sequential
@@ -46,7 +46,7 @@ def marginalized_density(case: Case) -> Check:
     return at_most("marginal equals declared", max(relative(declared, expected), *_of_rows(case, outer)), 1e-9)
 
 
-def _of_rows(case: Case, outer: Values) -> list[float]:
+def _of_rows(case: Case, outer: Params) -> list[float]:
     """Compare the law of a row given all others, and of a new row, with ratios of the marginal with and without it.
 
     Also at points of those outer parameters alone that are integrated over, given which rows depend on each other.
@@ -66,7 +66,7 @@ def _of_rows(case: Case, outer: Values) -> list[float]:
     return errors
 
 
-def _laws(model: Any, points: Values, data: Values, i: int) -> Iterator[tuple[Any, Values, Values]]:
+def _laws(model: Any, points: Params, data: Arrays, i: int) -> Iterator[tuple[Any, Arrays, Arrays]]:
     """Yield laws of the i-th row, and the data with it and without it; in time a new row follows those before it."""
     rest, inputs = model.inputs.without(data, i), model.inputs
     yield model.held_out(points, data, np.array([i])), data, rest

@@ -24,6 +24,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.fit import fit, uninterrupted
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, curvature, describe
 from bayeszoo.inference.engine.ascent import AscentError
 from bayeszoo.inference.labels.align import permute
@@ -31,7 +32,7 @@ from bayeszoo.inference.methods import em, vb
 from bayeszoo.inference.methods.enumeration import Enumeration, most_rows
 from bayeszoo.inference.starts import SIMPLEXES
 from bayeszoo.model import fields
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import EM, Conditional, Gibbs, Variational, rows_have_parameters
 from bayeszoo.model.density import log_density
 from bayeszoo.model.many_files.rows import restricted, together
@@ -43,7 +44,7 @@ SIMULATIONS = 100
 EDGE = 1e-9  # a probability, or a positive number, below it is taken for one of 0
 
 
-def _value(case: Case, params: Values) -> float:
+def _value(case: Case, params: Params) -> float:
     if not isinstance(case.model, EM):
         return case.declared.constrained_joint(case.declared.unconstrain(params))[0]
     return float(case.model.e_step(params, case.data).value + case.model.log_prior(params, case.data))
@@ -158,7 +159,7 @@ def _means(model: Variational, stats: object) -> dict[str, Any]:
     return {name: marginal.mean() for name, marginal in model.vb_posterior(model.vb_m_step(stats)).items()}
 
 
-def _parts(case: Case) -> tuple[Values, list[tuple[slice, Values]]]:
+def _parts(case: Case) -> tuple[Arrays, list[tuple[slice, Arrays]]]:
     """Return the data, and up to three parts, the first of a single row; sequences end where they are cut."""
     inputs, data = case.model.inputs, dict(case.data)
     edges = np.unique([0, 1, case.size // 2, case.size])
@@ -302,7 +303,7 @@ def sampler_checks(model: Model | type[Model], data: object, seed: int) -> list[
     ]
 
 
-def _against(reference: Values, head: Case, name: str, method: str, seed: int) -> list[Check]:
+def _against(reference: Params, head: Case, name: str, method: str, seed: int) -> list[Check]:
     """Check that a sampler passes the gate, and that its draws are those of the reference."""
     fitted = Fit(uninterrupted(fit(head.model, dict(head.data), method, seed=seed, groups=())))
     # where labels have a meaning the fit has not computed the label-free quantities
@@ -313,7 +314,7 @@ def _against(reference: Values, head: Case, name: str, method: str, seed: int) -
     ]
 
 
-def _largest_z(sampled: Values, reference: Values) -> float:
+def _largest_z(sampled: Params, reference: Params) -> float:
     """Return the largest error of a quartile of any quantity, in Monte Carlo errors of both sides."""
     errors = []
     for name in reference:

@@ -19,6 +19,7 @@ from bayeszoo.distributions.grid_moments import Exists, Moments, Parts, covarian
 from bayeszoo.distributions.posterior import QUANTILES, Posterior
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.grid import Grid, Integrand, combinations
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.quadrature import Distribution
 
 NOTHING = 1e-13
@@ -28,12 +29,11 @@ CLOSE = 1e-11
 NEWTON = 100
 TINY = np.finfo(np.float64).tiny
 
-Values = Mapping[str, Any]
-Inner = Callable[[Values], Posterior]
+Inner = Callable[[Params], Posterior]
 """The distribution of the inner parameters given outer ones, of shape (P,): of shape (P, *own shape)."""
 
 
-Derived = Callable[[Values], Mapping[str, Any]]
+Derived = Callable[[Params], Mapping[str, Any]]
 """Quantities that follow from the outer parameters, of shape (P,): of shape (P, *own shape)."""
 
 
@@ -173,7 +173,7 @@ def integrated(
     integrand: Integrand,
     grid: Grid,
     inner: Inner,
-    log_joint: Callable[[Values], Any],
+    log_joint: Callable[[Params], Any],
     moments: Mapping[str, Moments],
     rows: int,
 ) -> Posterior:
@@ -187,7 +187,7 @@ def integrated(
         both = {**_named(integrand, outer), **inner(outer).rvs((), rng)}
         return {name: np.reshape(values, (*size, *values.shape[1:])) for name, values in both.items()}
 
-    def log_density(params: Values) -> Any:
+    def log_density(params: Params) -> Any:
         outer = {name: np.asarray(params[name]) for name in integrand.axes_of}
         return log_joint(outer) - grid.log_integral + inner(outer).logpdf(params)
 
@@ -235,7 +235,7 @@ def _inner_marginals(
     }
 
 
-def _named(integrand: Integrand, quantities: Values) -> dict[str, Any]:
+def _named(integrand: Integrand, quantities: Params) -> dict[str, Any]:
     """Return the outer parameters alone."""
     return {name: quantities[name] for name in integrand.axes_of}
 

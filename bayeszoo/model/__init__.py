@@ -3,7 +3,8 @@
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.base import Stats
-from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.capabilities import (
     EM,
     Classifies,
@@ -31,7 +32,8 @@ from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
 from bayeszoo.model.views import View
 
-__all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats", "Values"]
+__all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats"]
+__all__ += ["Arrays", "Params"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "Gibbs"]
 __all__ += ["ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "PointMasses", "Predictive"]
 __all__ += ["Additive", "BlockModel", "Sequential", "Stochastic", "Sufficient", "Symmetric", "Variational", "View"]

@@ -20,6 +20,7 @@ import numpy as np
 from bayeszoo.data.inputs.labels import joined, labels_of
 from bayeszoo.distributions.priors import Priors
 from bayeszoo.errors import InputError, NoRowLaw, NoSimulator
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 from bayeszoo.model.views import View
 
@@ -39,8 +40,6 @@ def _same(first: Any, second: Any) -> bool:
     pairs = [(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)]
     return all(np.shape(own) == np.shape(other) and np.array_equal(own, other) for own, other in pairs)
 
-
-Values = Mapping[str, Any]  # named arrays: parameters, or the canonical arrays of a data set
 
 Axes = Mapping[str, tuple[str, ...]]  # names of the axes of named arrays
 
@@ -125,11 +124,11 @@ class Model(ABC):
         each[...] = values
         return each
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the labels along the axes of the parameters: those of the data."""
         return {name: data[name] for name in self.inputs.coords}
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the lengths of the axes that hyperparameters may have entries along: those of the data."""
         return {name: len(data[name]) for name in self.inputs.coords}
 
@@ -142,7 +141,7 @@ class Model(ABC):
         """Whether a number added to every outcome only moves the fields declared with ``location``."""
         return True
 
-    def labelled(self, data: Values, before: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Self:
+    def labelled(self, data: Arrays, before: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Self:
         """Return the model with the labels of the data that it was updated by, and of those ``before`` them."""
         model, is_binary = self.replaced(), "positive" in self.inputs.options
         object.__setattr__(model, "labels", labels_of(self.inputs.coords, is_binary, data, before))
@@ -152,7 +151,7 @@ class Model(ABC):
         """Return the model with some fields changed."""
         return replace(self, **values)
 
-    def leverage(self, data: Values) -> np.ndarray:
+    def leverage(self, data: Arrays) -> np.ndarray:
         """Return the diagonal of the hat matrix of the posterior mean, shape (rows,); NaN where there is none."""
         return np.full(self.inputs.size(data), np.nan)
 
@@ -161,12 +160,12 @@ class Model(ABC):
         return frozenset()
 
     @classmethod
-    def weak(cls, data: Values) -> Self:
+    def weak(cls, data: Arrays) -> Self:
         """Weakly informative priors, scaled to the data where the model has a scale; by default the textbook's."""
         return cls()
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Self:
+    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Self:
         """Return a model with some fields given, and the others weakly informative."""
         weak = cls.weak(data)
         model = weak.replaced(**given)
@@ -177,18 +176,18 @@ class Model(ABC):
         raise NoSimulator(f"{self.name} has no step `simulate`", "no_simulator")
 
     @abstractmethod
-    def declare(self, data: Values) -> pm.Model:
+    def declare(self, data: Arrays) -> pm.Model:
         """Write the joint density down in PyMC, as the textbook does, with named dims."""
 
-    def compiled(self, data: Values) -> pm.Model:
+    def compiled(self, data: Arrays) -> pm.Model:
         """Declare the same density on a likelihood of our own with an analytic gradient; by default ``declare``."""
         return self.declare(data)
 
-    def log_coefficient(self, data: Values) -> float:
+    def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many ordered data sets the data of ``declare`` stand for, where they are counts."""
         return 0.0
 
-    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the parameters and the rows seen; leading axes are draws.
 
         ``rng`` draws what new rows have of their own, where that is not integrated out. Raises `NoRowLaw` where the
@@ -196,14 +195,14 @@ class Model(ABC):
         """
         raise NoRowLaw(f"{self.name} does not say how its observations are distributed", "no_row_law")
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the distribution of each row at ``places`` given the parameters and all other rows seen.
 
         Leading axes of the parameters are draws. Raises `NoRowLaw` where the model does not say it.
         """
         raise NoRowLaw(f"{self.name} does not say how one observation is distributed given the others", "no_row_law")
 
-    def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
+    def own_parameters(self, params: Params, new: Arrays, rng: np.random.Generator | None) -> dict[str, Any]:
         """Draw row-level parameters of new rows, given the shared parameters.
 
         Raises `InputError` where the model does not say how.
@@ -212,14 +211,14 @@ class Model(ABC):
         known = f"the fit has no {axis} {joined(new[axis].tolist())}, and {self.name} has parameters of each"
         raise InputError(known, "no_capability", hint="leave it out")
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return other quantities that follow from the parameters; leading axes are draws, others are in ``dims``.
 
         Raises `NumericalError` where they do not exist.
         """
         return {}
 
-    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Return lines to be said with every fit; ``stats`` are None of a model that is not `Sufficient`."""
         return ()
 
@@ -227,19 +226,19 @@ class Model(ABC):
         """Check what draws cannot see, such as several modes; every fit by sampling or approximation is held to it."""
         return []
 
-    def possible(self, data: Values) -> Iterator[Values] | None:
+    def possible(self, data: Arrays) -> Iterator[Arrays] | None:
         """Go through every data set of a few observations with the labels of ``data``, or None: they have no end."""
         return self.inputs.possible(data)
 
-    def excerpt(self, data: Values) -> Values:
+    def excerpt(self, data: Arrays) -> Arrays:
         """Return a part of large data, on which the contract is checked."""
         return data
 
-    def cost(self, data: Values) -> float:
+    def cost(self, data: Arrays) -> float:
         """Return the operations of one step of EM or variational Bayes; 0 where they are few."""
         return 0.0
 
-    def moments_below(self, data: Values) -> float:
+    def moments_below(self, data: Arrays) -> float:
         """Return the order below which moments of a new row exist: a mean needs more than 1, an sd more than 2.
 
         Known from the model, as draws do not show a tail that few of them reach; by default nothing is known.
@@ -302,7 +301,7 @@ def chosen_by_data(model: Model, given: Collection[str]) -> bool:
     return any(value != own.get(name) for name, value in fields_of(model).items() if name not in others)
 
 
-def number_of_parameters(model: Model, data: Values) -> int:
+def number_of_parameters(model: Model, data: Arrays) -> int:
     """Return how many numbers the parameters with axes have, those of single rows included."""
     sizes = model.sizes(data)
     return sum(math.prod(sizes.get(axis, 1) for axis in axes) for axes in model.dims.values())

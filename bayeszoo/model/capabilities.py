@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.closed import ClosedForm, Conjugate, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.conditional import MOST_OUTER, Conditional, LogConcave
 from bayeszoo.model.function import OfFunction
@@ -38,7 +39,7 @@ class EM(Model):
         """Return parameters to climb from, at random."""
 
     @abstractmethod
-    def e_step(self, params: Values, data: Any) -> Expectation:
+    def e_step(self, params: Params, data: Any) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
 
     @abstractmethod
@@ -49,7 +50,7 @@ class EM(Model):
         """
 
     @abstractmethod
-    def log_prior(self, params: Values, data: Any) -> Any:
+    def log_prior(self, params: Params, data: Any) -> Any:
         """Return the log density of the prior; leading axes of the parameters are draws."""
 
     @abstractmethod
@@ -60,15 +61,15 @@ class EM(Model):
         """Say why the posterior density has no maximum; nothing where it has one."""
         return ""
 
-    def degenerate(self, params: Values, stats: Any) -> str:
+    def degenerate(self, params: Params, stats: Any) -> str:
         """Say by expected statistics why a maximum of the likelihood is degenerate; nothing where it is an answer."""
         return ""
 
-    def undetermined(self, params: Values, data: Any, stats: Any, flat: bool) -> str:
+    def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
         """Say, also by expected statistics, why a maximum is one of many as high; nothing where it is not."""
         return ""
 
-    def log_rows(self, params: Values, data: Any) -> np.ndarray | None:
+    def log_rows(self, params: Params, data: Any) -> np.ndarray | None:
         """Return the log density of each row given those before, of shape (..., rows), where that is known."""
         return None
 
@@ -76,7 +77,7 @@ class EM(Model):
         """Return coordinates in which the climb is accelerated; None where it is not."""
         return None
 
-    def chart(self, params: Values, stats: Any, flat: bool) -> Chart | None:
+    def chart(self, params: Params, stats: Any, flat: bool) -> Chart | None:
         """Return coordinates about parameters, by slopes in which (``flat`` of the likelihood) the climb goes on."""
         return None
 
@@ -84,7 +85,7 @@ class EM(Model):
         """Return the maximum of the likelihood of these data in closed form; None where it has none."""
         return None
 
-    def mle_certificate(self, stats: Any, params: Values) -> list[Check]:
+    def mle_certificate(self, stats: Any, params: Params) -> list[Check]:
         """Check that `closed_mle` is the maximum."""
         return []
 
@@ -116,13 +117,13 @@ class Variational(Model):
         """Return q(theta) as a distribution of the parameters."""
 
     @abstractmethod
-    def vb_log_density(self, q: Any, params: Values) -> Any:
+    def vb_log_density(self, q: Any, params: Params) -> Any:
         """Return the log density of q(theta), averaged over the orders of labels that mean nothing.
 
         Leading axes of the parameters are draws.
         """
 
-    def vb_log_densities(self, qs: Sequence[Any], params: Values) -> np.ndarray:
+    def vb_log_densities(self, qs: Sequence[Any], params: Params) -> np.ndarray:
         """Return `vb_log_density` of each of several q(theta), of shape (Q, draws), at draws with one leading axis."""
         return np.array([self.vb_log_density(q, params) for q in qs])
 
@@ -147,7 +148,7 @@ class Stochastic(Variational):
     """Each row has parameters of its own, and q of all others is learned from some rows at a time (online_vb)."""
 
     @abstractmethod
-    def vb_local(self, q: Any, data: Values) -> Any:
+    def vb_local(self, q: Any, data: Arrays) -> Any:
         """Return q with the best factors of these rows' own parameters, the others held."""
 
     @abstractmethod
@@ -166,22 +167,22 @@ class Enumerable(Latent):
     """What has a latent variable: a row, or a word."""
 
     @abstractmethod
-    def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
+    def log_joint(self, assignments: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, for assignments of shape (M, rows); shape (M,)."""
 
     @abstractmethod
-    def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
+    def posterior_given(self, assignment: np.ndarray, data: Arrays) -> Posterior:
         """Return the posterior of the parameters given one assignment, shape (rows,)."""
 
-    def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray | None:
+    def log_complete(self, params: Params, assignments: np.ndarray, data: Arrays) -> np.ndarray | None:
         """Return log p(y, z | theta) at one point, of shape (M,); None where rows are independent given theta."""
         return None
 
-    def latents(self, data: Values) -> int:
+    def latents(self, data: Arrays) -> int:
         """Return how many latent variables the data have."""
         return int(self.inputs.size(data))
 
-    def shortened(self, data: Values, most: int) -> Values:
+    def shortened(self, data: Arrays, most: int) -> Arrays:
         """Return a part of the data with at most N latent variables."""
         return self.inputs.split(data, most)[0]
 
@@ -197,7 +198,7 @@ class Gibbs(Model):
     """Defaults of the method's options that are not the usual ones, as ``thin`` where few sweeps do for a draw."""
 
     @abstractmethod
-    def gibbs(self, data: Values, rng: np.random.Generator) -> GibbsChain:
+    def gibbs(self, data: Arrays, rng: np.random.Generator) -> GibbsChain:
         """Return a chain, started at random; everything that it draws is from ``rng``."""
 
 
@@ -220,7 +221,7 @@ class PointMasses(Model):
     """Names of such parameters, and of discrete derived quantities."""
 
     @abstractmethod
-    def augmented(self, params: Values, data: Values, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
+    def augmented(self, params: Params, data: Arrays, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
         """Return values of the free variables of `declare` at a point, and the log density of the others.
 
         The latter is drawn by ``rng``.
@@ -241,7 +242,7 @@ class Symmetric(Model):
         """
 
     @abstractmethod
-    def invariants(self, params: Values, data: Any) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Any) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws. The gate looks at these."""
 
 

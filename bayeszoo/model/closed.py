@@ -11,7 +11,8 @@ import numpy as np
 from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.posterior import Marginal, Posterior
 from bayeszoo.distributions.statistics.base import Stats
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.observable import Observable
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ class Sufficient[S: Stats](Model, family=True):
     """The likelihood depends on the data only through statistics that add up, so its cost does not grow with N."""
 
     @abstractmethod
-    def statistics(self, data: Values) -> S:
+    def statistics(self, data: Arrays) -> S:
         """Return the statistics of the data."""
 
     @abstractmethod
     def compressed(self, stats: S) -> pm.Model:
         """Declare the density of the ordered data from the statistics, with the variables of ``declare``."""
 
-    def log_likelihood(self, stats: S, params: Values) -> Any:
+    def log_likelihood(self, stats: S, params: Params) -> Any:
         """Return the log density of the ordered data; leading axes are draws. None where only rows give it."""
         return None
 
@@ -48,7 +49,7 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
     Of the class that says it alone: a subclass may have other steps.
     """
 
-    def at_points(self, fields: Values) -> Self:
+    def at_points(self, fields: Params) -> Self:
         """Return the model with fields of shape (P,): its evidence has that shape, its posterior (P, *own shape).
 
         A field that is a vector, of shape (P, entries), becomes a tuple of entries, each of shape (P,).
@@ -68,7 +69,7 @@ class ClosedForm[S: Stats](Sufficient[S], family=True):
     def log_evidence(self, stats: S) -> float:
         """Return the log marginal likelihood of the ordered data, with every constant."""
 
-    def log_prior(self, params: Values, data: Values) -> Any:
+    def log_prior(self, params: Params, data: Arrays) -> Any:
         """Return the log density of the prior; leading axes are draws. None where only `posterior` gives it."""
         return None
 
@@ -89,7 +90,7 @@ class Predictive[S: Stats](ClosedForm[S], family=True):
     """The posterior predictive distribution is known in closed form as well."""
 
     @abstractmethod
-    def predictive(self, stats: S, data: Values) -> Any:
+    def predictive(self, stats: S, data: Arrays) -> Any:
         """Return the posterior predictive distribution of each row of ``data``: a frozen SciPy distribution."""
 
 
@@ -116,7 +117,7 @@ class PointEstimates[S: Stats](ClosedForm[S], family=True):
     def mle(self, stats: S) -> dict[str, Any]:
         """Return the maximum of the likelihood, or raise `NumericalError`."""
 
-    def certificate(self, stats: S, params: Values) -> list[Check]:
+    def certificate(self, stats: S, params: Params) -> list[Check]:
         """Check that a point is the mode, where the density has corners and small steps do not tell it."""
         return []
 
@@ -153,7 +154,7 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
 
     _is_at_points: ClassVar[bool] = False
 
-    def at_points(self, fields: Values) -> Self:
+    def at_points(self, fields: Params) -> Self:
         """Return the model with fields of shape (P,), those that stay so often: its block has an axis of points."""
         shape = np.broadcast_shapes(*map(np.shape, fields.values()))
         stay = {name: np.broadcast_to(getattr(self, name), shape) for name in self.along_points}
@@ -183,7 +184,7 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
         """Return the model whose prior is this model's posterior."""
         return self.from_block(self.block(stats).updated(stats))
 
-    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the entropy of a row, where there is one law of all rows."""
         block: object = self.block(self.statistics(data))
         entropy = block.entropy(params) if isinstance(block, Block) and block.axes == () else None
@@ -194,14 +195,14 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
         block: object = self.block(stats).updated(stats)
         return block.entropy_moments() if isinstance(block, Block) and block.axes == () else None
 
-    def row_divergence(self, params: Values, other: Self, others: Values, data: Values) -> np.ndarray | None:
+    def row_divergence(self, params: Params, other: Self, others: Params, data: Arrays) -> np.ndarray | None:
         """Return KL of a row, where there is one law of all rows."""
         stats = self.statistics(data)
         own: Any = self.block(stats)
         is_one_law = isinstance(own, Block) and own.axes == ()
         return own.row_divergence(params, other.block(stats), others) if is_one_law else None
 
-    def moments_below(self, data: Values) -> float:
+    def moments_below(self, data: Arrays) -> float:
         """Return the order below which moments of a new row exist, by the posterior."""
         stats = self.statistics(data)
         return self.block(stats).updated(stats).moments_below

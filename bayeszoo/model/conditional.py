@@ -18,7 +18,8 @@ from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Prior, Priors
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.steps import ConcaveLikelihood
 from bayeszoo.model.views import View
 
@@ -117,10 +118,10 @@ class Conditional(Model, family=True):
         return {name: in_pymc.declared(prior, name) for name, prior in self.outer_priors.items()}
 
     @abstractmethod
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Return about where the posterior of each outer parameter is, and how wide: of positive ones in their logs."""
 
-    def log_outer_prior(self, outer: Values) -> Any:
+    def log_outer_prior(self, outer: Params) -> Any:
         """Return the log prior density of those of the outer parameters that are given; leading axes are points."""
         priors = {name: prior for name, prior in self.outer_priors.items() if name in outer}
         complements = {name: outer.get(self.complements.get(name, "")) for name in priors}
@@ -128,25 +129,25 @@ class Conditional(Model, family=True):
         return sum(sum_over(heights, len(self.outer_shapes.get(name, ()))) for name, heights in each.items())
 
     @abstractmethod
-    def log_marginal(self, outer: Values, data: Values) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log density of the ordered data given the outer parameters alone; leading axes are points."""
 
-    def marginal_slopes(self, outer: Values, data: Values) -> dict[str, float] | None:
+    def marginal_slopes(self, outer: Params, data: Arrays) -> dict[str, float] | None:
         """Return the derivatives of `log_marginal` in the outer parameters at one point; None: by differences."""
         return None
 
     @abstractmethod
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the distribution of the inner parameters given the outer ones.
 
         Points of shape (...) give marginals of shape (..., *own shape).
         """
 
     @abstractmethod
-    def marginalized(self, data: Values) -> pm.Model:
+    def marginalized(self, data: Arrays) -> pm.Model:
         """Declare the density of the ordered data with the inner parameters integrated out."""
 
-    def predictive_given(self, outer: Values, data: Values, places: np.ndarray, rows: Values) -> RowLaw | None:
+    def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> RowLaw | None:
         """Return the distribution of new rows given the outer parameters and the groups' data, inner ones integrated.
 
         ``places`` are those of the rows' groups in ``data``, where nothing may have been observed of some. Points of
@@ -159,7 +160,7 @@ class Conditional(Model, family=True):
         """Say whether new rows have a closed form given the outer parameters alone."""
         return cls.predictive_given is not Conditional.predictive_given or cls.law is not Conditional.law
 
-    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the outer parameters; new groups have the population's law."""
         if isinstance(self.inputs, Groups):
             axis, groups = str(self.inputs.row_names), seen
@@ -171,7 +172,7 @@ class Conditional(Model, family=True):
                 return law
         return super().law(params, seen, new, rng)
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the distribution of each row given the outer parameters: that of a group without other rows.
 
         Given fewer than all outer parameters the rows depend on each other, and a model has a step of its own.
@@ -184,19 +185,19 @@ class Conditional(Model, family=True):
                 return law
         return super().held_out(params, seen, places)
 
-    def own_parameters(self, params: Values, new: Values, rng: np.random.Generator | None) -> dict[str, Any]:
+    def own_parameters(self, params: Params, new: Arrays, rng: np.random.Generator | None) -> dict[str, Any]:
         """Draw the parameters of groups without observations."""
         if rng is None or not isinstance(self.inputs, Groups):
             return super().own_parameters(params, new, rng)
         groups = self.inputs.uninformed(new[str(self.inputs.row_names)])
         return self.posterior_given(self._outer_of(params), groups).rvs((), rng)
 
-    def _outer_of(self, params: Values) -> dict[str, Any]:
+    def _outer_of(self, params: Params) -> dict[str, Any]:
         """Return those of the parameters that are outer ones, and their complements where these are known."""
         names = {*self.outer, *self.complements.values()}
         return {name: values for name, values in params.items() if name in names}
 
-    def shrinkage(self, outer: Values, data: Values) -> Any:
+    def shrinkage(self, outer: Params, data: Arrays) -> Any:
         """Return the weight of the population's mean in the mean of each group's parameter given the outer ones.
 
         The rest is that of the estimate by the group's own row. Points of shape (...) give (..., groups); None where
@@ -224,7 +225,7 @@ class LogConcave(Model, family=True):
         return {}
 
     @abstractmethod
-    def concave(self, data: Values, **given: float) -> ConcaveLikelihood:
+    def concave(self, data: Arrays, **given: float) -> ConcaveLikelihood:
         """Return the log likelihood in coordinates that are independent and N(0, 1) a priori."""
 
     def profile_runs_away(self, is_above: bool) -> str:

@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
     EM,
     ClosedForm,
@@ -24,7 +25,7 @@ def log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
     return cast(np.ndarray, (distribution.logpmf if hasattr(distribution, "logpmf") else distribution.logpdf)(values))
 
 
-def log_rows(model: Model, params: Values, data: Any) -> np.ndarray | None:
+def log_rows(model: Model, params: Params, data: Any) -> np.ndarray | None:
     """Log density of each row (..., rows), given those before it where they depend; None where that is not known."""
     terms = model.log_rows(params, data) if isinstance(model, EM | Sequential) else None
     if terms is not None or not isinstance(model, Observable) or isinstance(model, Sufficient):
@@ -32,7 +33,7 @@ def log_rows(model: Model, params: Values, data: Any) -> np.ndarray | None:
     return log_density(model.likelihood(params, data), model.inputs.outcome(data))
 
 
-def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
+def log_likelihood(model: Model, params: Params, data: Arrays) -> float | None:
     """Log likelihood of the *ordered* observations at one point, or None when the model is not `Observable`."""
     if not isinstance(model, Observable):
         return None
@@ -45,7 +46,7 @@ def log_likelihood(model: Model, params: Values, data: Values) -> float | None:
     return math.fsum(np.ravel(terms)[seen] * weights[seen])
 
 
-def prior(model: ClosedForm[Any], data: Values) -> Posterior:
+def prior(model: ClosedForm[Any], data: Arrays) -> Posterior:
     """Return the prior of a conjugate model: the posterior of none of the rows of ``data``."""
     nothing, _ = model.inputs.split(data, 0)
     return model.posterior(model.statistics(nothing))

@@ -7,7 +7,8 @@ from abc import abstractmethod
 import numpy as np
 
 from bayeszoo.distributions.averaged import RowLaw
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.views import View
 
 
@@ -22,7 +23,7 @@ class OfFunction(Model, family=True):
         return super().views() | {View.FUNCTION}
 
     @abstractmethod
-    def function(self, params: Values, seen: Values, new: Values) -> RowLaw:
+    def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
         """Return the distribution of the function's value at each new row, (..., rows)."""
 
     def mean_outcome(self, function: np.ndarray) -> np.ndarray:
@@ -30,15 +31,15 @@ class OfFunction(Model, family=True):
         return function
 
     @abstractmethod
-    def drawn_function(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+    def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the function at all new rows together, one draw for each draw of the parameters, (..., rows)."""
 
     @abstractmethod
-    def drawn_rows(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+    def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw new rows together, about one function for each draw of the parameters, (..., rows)."""
 
     @abstractmethod
-    def share_of_prior(self, draws: Values, seen: Values, new: Values) -> np.ndarray:
+    def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
         """Return the variance of the function at new rows over that of the prior, (rows,), by draws of the parameters.
 
         1: nothing is known.
@@ -54,12 +55,12 @@ class HasLengths(OfFunction, family=True):
     scale: float
 
     @abstractmethod
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Return about where ``amplitude``, the one ``length`` and ``sigma`` are, and how wide."""
 
     @abstractmethod
     def log_density_of_lengths(
-        self, amplitude: float, lengths: np.ndarray, sigma: float, data: Values
+        self, amplitude: float, lengths: np.ndarray, sigma: float, data: Arrays
     ) -> tuple[float, np.ndarray]:
         """Return the log density of the rows, and its derivatives in the logs of amplitude, lengths and sigma.
 

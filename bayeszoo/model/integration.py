@@ -21,9 +21,10 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.foundation.grid import Grid, Integrand, Tilt, combinations, enclosing, refined
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.quadrature import peak
 from bayeszoo.foundation.threads import one_thread
-from bayeszoo.model.base import Model, Values, number_of_parameters
+from bayeszoo.model.base import Model, number_of_parameters
 from bayeszoo.model.capabilities import ClosedForm, LogConcave
 from bayeszoo.model.conditional import MOST_OUTER, Conditional
 from bayeszoo.model.outer import OuterCoordinates
@@ -79,7 +80,7 @@ class Integrated:
 class OuterIntegrand(Integrand):
     """Evidence times prior over coordinates of a model's outer parameters, inner ones integrated out."""
 
-    def __init__(self, model: Conditional, data: Values) -> None:
+    def __init__(self, model: Conditional, data: Arrays) -> None:
         self._model, self._data = model, data
         self._coordinates = at = OuterCoordinates.of(model, model.integrated_over)
         if len(at.labels) > MOST_OUTER:
@@ -189,7 +190,7 @@ class OuterIntegrand(Integrand):
         return self._model.log_outer_prior(quantities) + self._model.log_marginal(quantities, self._data)
 
 
-def exact_evidence(model: Model, data: Values) -> float:
+def exact_evidence(model: Model, data: Arrays) -> float:
     """Return the log evidence of the ordered data, in closed form or by quadrature."""
     if isinstance(model, LogConcave):
         return integrate(model, data).log_evidence
@@ -200,7 +201,7 @@ def exact_evidence(model: Model, data: Values) -> float:
     return float(model.log_evidence(model.statistics(data)))
 
 
-def integrate(model: Model, data: Values) -> Integrated:
+def integrate(model: Model, data: Arrays) -> Integrated:
     """Integrate over the outer parameters of a model, or over all of them of one that is `LogConcave`.
 
     Raises `NumericalError` where the data are impossible everywhere, or there are too many parameters or rows.
@@ -213,7 +214,7 @@ def integrate(model: Model, data: Values) -> Integrated:
         return _over_outer(model, data)
 
 
-def _over_outer(model: Conditional, data: Values) -> Integrated:
+def _over_outer(model: Conditional, data: Arrays) -> Integrated:
     """Integrate over the outer parameters."""
     if isinstance(model, Sequential) and (states := number_of_parameters(model, data)) > MOST_STATES:
         line = f"exact answers are of at most {MOST_STATES:,} states over time, and there are {states:,}"
@@ -259,14 +260,14 @@ def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exis
     return exists
 
 
-def _derived(model: Model, params: Values) -> dict[str, Any]:
+def _derived(model: Model, params: Params) -> dict[str, Any]:
     """Return quantities derived from the parameters that are integrated over, without those that have no moments."""
     with suppress(KeyError, NumericalError):  # it needs others too, or is too large for a number at some point
         return {name: v for name, v in model.derived(params).items() if name not in model.without_moments}
     return {}
 
 
-def _over_weights(model: LogConcave, data: Values) -> Integrated:
+def _over_weights(model: LogConcave, data: Arrays) -> Integrated:
     """Integrate over the one or two parameters of a log-concave model, in units of its prior."""
     if why := beyond_quadrature(model, data):
         raise NumericalError(why, "integration_failed")
@@ -321,7 +322,7 @@ def _over_weights(model: LogConcave, data: Values) -> Integrated:
 
 
 def log_expectation(
-    model: LogConcave, data: Values, log_evidence: float, log_values: Callable[[dict[str, np.ndarray]], np.ndarray]
+    model: LogConcave, data: Arrays, log_evidence: float, log_values: Callable[[dict[str, np.ndarray]], np.ndarray]
 ) -> float:
     """Return the log of the posterior mean of a positive function of the weights that points far out decide, else NaN.
 
@@ -344,7 +345,7 @@ def _points(grid: Grid, params: Mapping[str, np.ndarray]) -> tuple[dict[str, np.
     return {name: v[seen] for name, v in params.items()}, mass[seen], np.ravel(halved_mass(grid))[seen]
 
 
-def beyond_quadrature(model: LogConcave, data: Values) -> str:
+def beyond_quadrature(model: LogConcave, data: Arrays) -> str:
     """Say why a log-concave model is not integrated over its weights, as of too many; nothing where it is."""
     weights, rows = len(model.coords(data)["term"]), model.inputs.size(data)
     by = f"{model.name}: exact answers are by quadrature, of at most"
@@ -359,10 +360,10 @@ def _is_fine(grid: Grid) -> bool:
     return grid.error <= MAX_ERROR and grid.moved <= MAX_MOVED
 
 
-def _of_few_entries(model: Conditional, data: Values) -> Inner:
+def _of_few_entries(model: Conditional, data: Arrays) -> Inner:
     """Return the posterior of few entries of the inner parameters: whose quantiles are looked at."""
 
-    def inner(outer: Values) -> Posterior:
+    def inner(outer: Params) -> Posterior:
         marginals = model.posterior_given(outer, data).items()
         return Posterior({name: _few_of(marginal) for name, marginal in marginals}, lambda size, rng: {})
 

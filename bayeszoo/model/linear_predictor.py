@@ -8,7 +8,8 @@ from typing import Any, ClassVar, NamedTuple, TypeGuard
 import numpy as np
 
 from bayeszoo.errors import NumericalError
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.observable import Observable
 from bayeszoo.model.views import View
 
@@ -44,19 +45,19 @@ class LinearPredictor(Observable, family=True):
         return super().views() | ({View.SLOPES} if self.dims.get("w") == ("term",) else set())
 
     @abstractmethod
-    def design(self, data: Values) -> np.ndarray:
+    def design(self, data: Arrays) -> np.ndarray:
         """Return the terms in the user's units, shape (n, T)."""
 
     @abstractmethod
-    def predictor(self, params: Values, data: Values) -> np.ndarray:
+    def predictor(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the linear predictor of each row; weights of shape (..., T) give (..., rows)."""
 
     @abstractmethod
-    def mean(self, params: Values, data: Values) -> np.ndarray:
+    def mean(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
 
     @abstractmethod
-    def separate_features(self, data: Values) -> dict[str, Feature]:
+    def separate_features(self, data: Arrays) -> dict[str, Feature]:
         """Return the features that the model uses and that can vary alone."""
 
     def least_squares(self, stats: Any) -> tuple[np.ndarray, float]:

@@ -11,7 +11,8 @@ import scipy
 from bayeszoo.data.inputs import places_of
 from bayeszoo.data.inputs.labels import outcomes_of
 from bayeszoo.distributions.averaged import RowLaw
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.views import View
 
 
@@ -19,10 +20,10 @@ class Observable(Model, family=True):
     """The distribution of one row given the parameters is a SciPy distribution."""
 
     @abstractmethod
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
 
-    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return mutual informations (...) in nats by name; none by default.
 
         They are of the class and each feature, where these have a distribution, else of columns of a row. NaN where
@@ -30,20 +31,20 @@ class Observable(Model, family=True):
         """
         return {}
 
-    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the entropy (...) of a row in nats by what it is of; differential of numbers. None by default."""
         return {}
 
-    def row_divergence(self, params: Values, other: Self, others: Values, data: Values) -> np.ndarray | None:
+    def row_divergence(self, params: Params, other: Self, others: Params, data: Arrays) -> np.ndarray | None:
         """Return KL(row || row of another model of the class at other parameters) (...); None where not known."""
         return None
 
-    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the parameters: they are independent of those seen."""
         law: RowLaw = self.likelihood(at_rows(self, params, seen, new, rng), new)
         return law
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the distribution of rows given the parameters: they are independent of all others."""
         return self.law(params, seen, self.inputs.reordered(seen, places))
 
@@ -66,21 +67,21 @@ class Classifies(Observable, family=True):
         """Show whether probabilities of classes came true."""
         return super().views() | {View.CLASSES}
 
-    def classes(self, data: Values) -> list[str]:
+    def classes(self, data: Arrays) -> list[str]:
         """Return the names of the classes by their codes: the labels of coded outcomes, of a binary one its two."""
         if axis := self.inputs.coded.get(self.inputs.name):
             return list(map(str, data[axis]))
         zero, one = outcomes_of(data)
         return [zero or f"not {one}", one]
 
-    def log_joint_classes(self, params: Values, data: Values) -> np.ndarray | None:
+    def log_joint_classes(self, params: Params, data: Arrays) -> np.ndarray | None:
         """Return the log joint density of each class and the row's features, (..., rows, K); None of given features.
 
         The scores of a model that has it are of features too, and compare with none of a class given the features.
         """
         return None
 
-    def log_terms_of_rows(self, stats: Any, data: Values) -> dict[str, np.ndarray] | None:
+    def log_terms_of_rows(self, stats: Any, data: Arrays) -> dict[str, np.ndarray] | None:
         """Return terms (rows, K) that add up to the log density of class and features; None where there are none."""
         return None
 
@@ -93,7 +94,7 @@ class Classifies(Observable, family=True):
         """Say whether features have a distribution, and the density of a row is a joint one of class and features."""
         return cls.log_joint_classes is not Classifies.log_joint_classes
 
-    def log_class_probabilities(self, params: Values, data: Values, seen: Values | None = None) -> np.ndarray:
+    def log_class_probabilities(self, params: Params, data: Arrays, seen: Arrays | None = None) -> np.ndarray:
         """Return the log probability of each class, shape (..., rows, K); leading axes of the parameters are draws.
 
         ``seen`` are the rows of the fit, by default those of ``data``.
@@ -120,7 +121,7 @@ class Completes(Observable, family=True):
     """Rows of levels, as places in the array ``levels``, of which those that are missing follow from the others."""
 
     @abstractmethod
-    def likelihood(self, params: Values, data: Values) -> CompletingRows:
+    def likelihood(self, params: Params, data: Arrays) -> CompletingRows:
         """Return the distribution of each row."""
 
 
@@ -136,14 +137,14 @@ class Latent(Model, family=True):
         return super().views() | {View.COMPONENTS}
 
     @abstractmethod
-    def component_probabilities(self, params: Values, data: Values) -> Any:
+    def component_probabilities(self, params: Params, data: Arrays) -> Any:
         """Return the probability of each component, shape (..., rows, K); leading axes are draws.
 
         Of a latent variable that is a number: its mean, shape (..., rows).
         """
 
 
-def at_rows(model: Model, params: Values, seen: Values, rows: Values, rng: np.random.Generator | None = None) -> Values:
+def at_rows(model: Model, params: Params, seen: Arrays, rows: Arrays, rng: np.random.Generator | None = None) -> Arrays:
     """Return parameters for some rows; parameters with one entry per row are selected by row name.
 
     Those of rows that the fit does not have are drawn by the model's `own_parameters`, which may refuse.

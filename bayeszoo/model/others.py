@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Sufficient
 
 
-def equal_rows(model: Model, data: Values) -> list[np.ndarray]:
+def equal_rows(model: Model, data: Arrays) -> list[np.ndarray]:
     """Return the places of each group of equal rows, the first of each group first."""
     place = model.inputs.alike(data)
     return np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
 
 
 def all_but_one(
-    model: Sufficient[Any], data: Values, groups: Sequence[np.ndarray], rest: object
+    model: Sufficient[Any], data: Arrays, groups: Sequence[np.ndarray], rest: object
 ) -> Iterator[tuple[int, Any]]:
     """Yield a row of each group of equal rows, and the statistics of ``rest`` and of all other rows.
 
@@ -32,6 +33,6 @@ def all_but_one(
         yield from all_but_one(model, data, part, rest + statistics_of(model, data, np.concatenate(others)))
 
 
-def statistics_of(model: Sufficient[Any], data: Values, places: np.ndarray) -> Any:
+def statistics_of(model: Sufficient[Any], data: Arrays, places: np.ndarray) -> Any:
     """Return the statistics of the rows at ``places``, which may repeat."""
     return model.statistics(model.inputs.reordered(data, places))

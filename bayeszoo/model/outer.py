@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayeszoo.distributions.scale import Scale
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.conditional import Conditional
 
 
@@ -28,7 +28,7 @@ class OuterCoordinates:
     unit: np.ndarray
 
     @classmethod
-    def of(cls, owner: Conditional, names: Sequence[str], data: Values | None = None, **more: Any) -> Self:
+    def of(cls, owner: Conditional, names: Sequence[str], data: Arrays | None = None, **more: Any) -> Self:
         """Lay coordinates over outer parameters of a model, on the scales of their priors; data name the entries."""
         priors, shapes = owner.outer_priors, {name: owner.outer_shapes.get(name, ()) for name in names}
         scales = [priors[name].scale for name, shape in shapes.items() for _ in range(math.prod(shape))]
@@ -67,7 +67,7 @@ class OuterCoordinates:
         """Return the distance of the i-th entry to its upper end at its coordinate."""
         return self.scales[i].complement(self.origin[i] + self.unit[i] * np.asarray(x))
 
-    def places(self, values: Values) -> np.ndarray:
+    def places(self, values: Params) -> np.ndarray:
         """Return the coordinates (D,) of numbers of their own shapes."""
         entries = np.concatenate([np.ravel(values[name]) for name in self.shapes])
         places = np.array([scale.place(value) for scale, value in zip(self.scales, entries, strict=True)])
@@ -80,7 +80,7 @@ class OuterCoordinates:
         return slopes + np.sum(np.log(self.unit))
 
 
-def _labels(owner: Conditional, shapes: Mapping[str, tuple[int, ...]], coords: Values) -> tuple[str, ...]:
+def _labels(owner: Conditional, shapes: Mapping[str, tuple[int, ...]], coords: Arrays) -> tuple[str, ...]:
     """Name the entries of numbers: ``sigma``, ``alpha[heads]``, and ``alpha[1]`` where their axis has no labels."""
     labels = []
     for name, shape in shapes.items():

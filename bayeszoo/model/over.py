@@ -19,7 +19,8 @@ from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
 from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError, NoRowLaw
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Predictive
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
@@ -80,15 +81,15 @@ class Over(Conditional, family=True):
         """The model's own values of the fields."""
         return {name: np.asarray(getattr(self.base, name)) for name in self.priors}
 
-    def outer_guess(self, data: Values) -> dict[str, Any]:
+    def outer_guess(self, data: Arrays) -> dict[str, Any]:
         """Begin at the model's own values."""
         return {name: (value, 1.0) for name, value in self.own_values.items()}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the labels along the axes of the model's parameters."""
         return self.base.coords(data)
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the lengths of the axes of the model's fields."""
         return self.base.sizes(data)
 
@@ -97,7 +98,7 @@ class Over(Conditional, family=True):
         """Whether a number added to every outcome only moves the fields declared with ``location``."""
         return self.base.has_origin
 
-    def declare(self, data: Values) -> NoReturn:
+    def declare(self, data: Arrays) -> NoReturn:
         """Refuse: fields are numbers, from which designs are computed, and no tensors."""
         raise InputError(
             f"{self} has no density to sample: its fields are numbers",
@@ -112,18 +113,18 @@ class Over(Conditional, family=True):
         many = vars(self.of).get("along_points", ())
         return {*self.priors} <= {*many}
 
-    def at(self, outer: Values) -> ClosedForm[Any]:
+    def at(self, outer: Params) -> ClosedForm[Any]:
         """Return the model at one point of the fields."""
         return self.base.replaced(**{name: plain(np.asarray(value)) for name, value in outer.items()})
 
-    def statistics(self, data: Values) -> Any:
+    def statistics(self, data: Arrays) -> Any:
         """Return the statistics of the data, computed once: no field that is over has a part in them."""
         if self._kept.get("data") is not data:
             self._kept.clear()
             self._kept.update(data=data, stats=self._checked_statistics(data))
         return self._kept["stats"]
 
-    def _checked_statistics(self, data: Values) -> Any:
+    def _checked_statistics(self, data: Arrays) -> Any:
         """Return the statistics, which serve all values of the fields; refuse a field that they depend on."""
         stats = self.base.statistics(data)
         if np.isnan(_evidence(self.base, stats)):
@@ -139,14 +140,14 @@ class Over(Conditional, family=True):
                 )
         return stats
 
-    def log_outer_prior(self, outer: Values) -> Any:
+    def log_outer_prior(self, outer: Params) -> Any:
         """Return the log prior density of the fields; leading axes are points."""
         if self._log_prior is None:
             return super().log_outer_prior(outer)
         heights = [self._log_prior_at(point) for point in self._points(outer)]
         return np.reshape(heights, self._axes(outer))[()]
 
-    def _log_prior_at(self, point: Values) -> float:
+    def _log_prior_at(self, point: Params) -> float:
         assert self._log_prior is not None
         if not (height := float(self._log_prior(**point))) < np.inf:
             place = ", ".join(f"{name}={value:g}" for name, value in point.items())
@@ -167,7 +168,7 @@ class Over(Conditional, family=True):
         """Whether the prior is a function that was given."""
         return self._log_prior is not None
 
-    def log_marginal(self, outer: Values, data: Values) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log evidence given the fields; -inf where it cannot be computed."""
         stats, inside = self.statistics(data), self._inside(outer)
         if self._is_along_points:
@@ -178,28 +179,28 @@ class Over(Conditional, family=True):
         outside = [sum_over(inside[name] != outer[name], len(shape)) for name, shape in self.outer_shapes.items()]
         return np.where(np.isnan(values) | np.any(outside, axis=0), -np.inf, values)[()]
 
-    def _evidence_at(self, point: Values, stats: object) -> Any:
+    def _evidence_at(self, point: Params, stats: object) -> Any:
         try:
             return _evidence(self.at(point), stats)
         except InputError:  # fields that do not go together
             return -np.inf
 
-    def _inside(self, outer: Values) -> dict[str, np.ndarray]:
+    def _inside(self, outer: Params) -> dict[str, np.ndarray]:
         """Return fields that may be: beyond the largest, where grids look too, there is no evidence."""
         least = {name: max(np.nextafter(scale.low, np.inf), -LARGEST) for name, scale in self.outer.items()}
         return {name: np.clip(value, least[name], LARGEST) for name, value in outer.items()}
 
-    def _axes(self, outer: Values) -> tuple[int, ...]:
+    def _axes(self, outer: Params) -> tuple[int, ...]:
         """Return the leading axes of points."""
         name, shape = next(iter(self.outer_shapes.items()))
         return np.shape(outer[name])[: np.ndim(outer[name]) - len(shape)]
 
-    def _points(self, outer: Values) -> list[dict[str, np.ndarray]]:
+    def _points(self, outer: Params) -> list[dict[str, np.ndarray]]:
         """Return the points one by one."""
         flat = {name: np.reshape(outer[name], (-1, *shape)) for name, shape in self.outer_shapes.items()}
         return [dict(zip(flat, values, strict=True)) for values in zip(*flat.values(), strict=True)]
 
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the posterior of the model's parameters given the fields."""
         stats, inside = self.statistics(data), self._inside(outer)
         if self._is_along_points:
@@ -212,13 +213,13 @@ class Over(Conditional, family=True):
         """Say whether new rows have a closed form given the fields."""
         return issubclass(cls.of, Predictive)
 
-    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the predictive distribution of new rows given the fields, the model's parameters integrated out."""
         if not self.has_law_given_outer():
             return super().law(params, seen, new, rng)
         return self._predictive(params)(self.statistics(seen), new)
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the predictive distribution of each row given the fields and all other rows."""
         if not self.has_law_given_outer():
             return super().held_out(params, seen, places)
@@ -233,7 +234,7 @@ class Over(Conditional, family=True):
         law: RowLaw = RowByRow([laws[i] for i in places.tolist()], len(self._axes(params)))
         return law
 
-    def _predictive(self, params: Values, most_rows: int = 1) -> Callable[[Any, Values], RowLaw]:
+    def _predictive(self, params: Params, most_rows: int = 1) -> Callable[[Any, Arrays], RowLaw]:
         """Return the predictive distribution of new rows at all values of the fields, by statistics and rows."""
         outer, axes = self._inside({name: np.asarray(params[name]) for name in self.priors}), self._axes(params)
         if self._is_along_points and isinstance(self.base, Predictive):
@@ -243,7 +244,7 @@ class Over(Conditional, family=True):
             raise NoRowLaw(f"{most_rows} rows at {len(models)} points are too many to leave each out", "too_many_rows")
         return lambda stats, new: stacked([model.predictive(stats, new) for model in models], axes)
 
-    def _posterior_at(self, point: Values, stats: object) -> Posterior:
+    def _posterior_at(self, point: Params, stats: object) -> Posterior:
         kept, key = self._kept, b"".join(value.tobytes() for value in point.values())
         if key not in kept:
             posterior = self.at(point).posterior(stats)
@@ -274,7 +275,7 @@ def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
             for name in drawn[0]
         }
 
-    def log_density(params: Values) -> Any:
+    def log_density(params: Params) -> Any:
         own = {name: np.shape(law.mean()) for name, law in each[0].items()}
         flat = {name: np.reshape(params[name], (-1, *shape)) for name, shape in own.items()}
         heights = [law.logpdf({name: flat[name][i] for name in flat}) for i, law in enumerate(each)]

@@ -10,7 +10,8 @@ from bayeszoo.data.inputs import Series
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.frozen import Frozen
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.observable import Latent
 from bayeszoo.model.views import View
 
@@ -23,33 +24,33 @@ class Sequential(Model, family=True):
     """
 
     @abstractmethod
-    def log_rows(self, params: Values, data: Values) -> np.ndarray:
+    def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of each row given those before it in its sequence, (..., T); 0 of a missing one."""
 
-    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+    def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of all rows."""
         return np.asarray(self.log_rows(params, data).sum(axis=-1))
 
     @abstractmethod
-    def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
+    def sampled_path(self, params: Params, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the states of all rows given all rows at one point, (T,); those of K are counted from 0."""
 
     @abstractmethod
-    def rows_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
+    def rows_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the law of the rows after each sequence, (..., sequences * steps), the steps of one side by side.
 
         ``new`` are these rows with an unknown outcome, for a model of which rows have features.
         """
 
-    def sequences_share_parameters(self, data: Values) -> bool:
+    def sequences_share_parameters(self, data: Arrays) -> bool:
         """Say whether inner parameters hold for all sequences: others then cannot be decoded by themselves."""
         return False
 
     @abstractmethod
-    def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
+    def known_parameters(self, data: Arrays) -> dict[str, np.ndarray]:
         """Return the parameters where all are known; else raise `InputError`."""
 
-    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of the rows that follow the only sequence, each given the rows seen alone."""
         assert isinstance(self.inputs, Series)
         if not self.inputs.masked(new).all():
@@ -75,41 +76,41 @@ class StatesInTime(Sequential, Latent, family=True):
         return super().views() | {View.STATES}
 
     @abstractmethod
-    def filtered(self, params: Values, data: Values) -> np.ndarray:
+    def filtered(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state given the rows so far, (..., T, K)."""
 
     @abstractmethod
-    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+    def log_prior(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of the prior."""
 
     @abstractmethod
-    def best_path(self, params: Values, data: Values) -> tuple[np.ndarray, float]:
+    def best_path(self, params: Params, data: Arrays) -> tuple[np.ndarray, float]:
         """Return the most probable path at one point, states counted from 0, (T,), and its log joint with the rows.
 
         Raises `NumericalError` where no path can give the rows.
         """
 
     @abstractmethod
-    def ahead(self, params: Values, data: Values, steps: int) -> np.ndarray:
+    def ahead(self, params: Params, data: Arrays, steps: int) -> np.ndarray:
         """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
 
     @abstractmethod
-    def given_others(self, params: Values, data: Values) -> np.ndarray:
+    def given_others(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
 
     @abstractmethod
-    def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
+    def rows_in(self, params: Params, data: Arrays, states: np.ndarray) -> RowLaw:
         """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
 
-    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return entropies (...) a step in the long run, in nats, by what they are of; none by default."""
         return {}
 
-    def rows_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
+    def rows_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the law of the rows after each sequence: their states are those `ahead`."""
         return self.rows_in(params, data, self.ahead(params, data, steps))
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the distribution of rows at ``places``, each given all other rows: those before and those after."""
         return self.rows_in(params, seen, self.given_others(params, seen)[..., places, :])
 
@@ -122,30 +123,30 @@ class LevelsInTime(Sequential, family=True):
         return super().views() | {View.LEVELS}
 
     @abstractmethod
-    def smoothed(self, params: Values, data: Values) -> RowLaw:
+    def smoothed(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each level given all rows, (..., T)."""
 
     @abstractmethod
-    def filtered(self, params: Values, data: Values) -> RowLaw:
+    def filtered(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each level given the rows so far, (..., T)."""
 
     @abstractmethod
-    def levels_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+    def levels_ahead(self, params: Params, data: Arrays, steps: int) -> RowLaw:
         """Return the distribution of the levels after each sequence, (..., sequences * steps), steps side by side."""
 
-    def parts(self, data: Values) -> tuple[str, ...]:
+    def parts(self, data: Arrays) -> tuple[str, ...]:
         """Name what is known of each row: first the level, last its mean where that is another, the signal."""
         return ("level",)
 
-    def smoothed_parts(self, params: Values, data: Values) -> RowLaw:
+    def smoothed_parts(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each part given all rows, (..., parts * T), the rows of a part side by side."""
         return self.smoothed(params, data)
 
-    def parts_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
+    def parts_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the distribution of each part after each sequence, (..., parts * sequences * steps)."""
         return self.levels_ahead(params, data, steps)
 
-    def part(self, law: RowLaw, name: str, data: Values) -> RowLaw:
+    def part(self, law: RowLaw, name: str, data: Arrays) -> RowLaw:
         """Return the distribution of one part of all, (..., rows)."""
         parts = self.parts(data)
         if len(parts) == 1:
@@ -155,14 +156,14 @@ class LevelsInTime(Sequential, family=True):
         return law.entries(size * parts.index(name) + np.arange(size))
 
     @abstractmethod
-    def rows_about(self, params: Values, means: RowLaw) -> RowLaw:
+    def rows_about(self, params: Params, means: RowLaw) -> RowLaw:
         """Return the distribution of rows by that of their means, (..., rows)."""
 
-    def rows_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
+    def rows_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the law of the rows after each sequence, about their means."""
         ahead = self.parts_ahead(params, data, steps, new)
         return self.rows_about(params, self.part(ahead, self.parts(data)[-1], data))
 
-    def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
+    def known_parameters(self, data: Arrays) -> dict[str, np.ndarray]:
         """Refuse to decode without a fit: the parameters are unknown."""
         raise InputError(f"the parameters of {self.name} are unknown", "unknown_field", hint="fit it first")

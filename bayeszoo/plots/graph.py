@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    from bayeszoo.model.base import Model, Values
+    from bayeszoo.foundation.named import Arrays
+    from bayeszoo.model.base import Model
 
 _DOWN, _GAP, _HEIGHT, _LETTER = 1.15, 0.45, 0.62, 0.075
 """Inches from layer to layer, between nodes of a layer, of a node, and of a letter in it."""
 _INK, _SHADE, _PLATE = "#30343b", "#d5dae1", "#8a8f98"
 
 
-def declared(model: Model, data: Values | None = None) -> pm.Model:
+def declared(model: Model, data: Arrays | None = None) -> pm.Model:
     """Declare a model as the textbook does: for the data, or a few simulated rows, or else its first example."""
     if data is None:
         data = model.simulate(np.random.default_rng(0), 3)[1] if simulates(type(model)) else example(model)
     return model.declare(data)
 
 
-def model_svg(model: Model, data: Values | None = None) -> bytes:
+def model_svg(model: Model, data: Arrays | None = None) -> bytes:
     """Return the graph of a model as SVG; the sizes of the data, by default a few simulated rows, are on the plates."""
     pymc_model = declared(model, data)
     return style.svg(lambda: draw(pymc_model))

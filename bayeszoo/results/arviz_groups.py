@@ -15,9 +15,10 @@ import numpy as np
 from bayeszoo.distributions.bases import OfIndicators
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import EM, ClosedForm, Observable
 from bayeszoo.model.density import log_density, prior
 from bayeszoo.results.stored import Fit, dumps
@@ -157,7 +158,7 @@ def _draws(fit: Fit) -> dict[str, np.ndarray]:
     return draws
 
 
-def _in_blocks(draws: Values, numbers: int, compute: Callable[[Values], np.ndarray]) -> np.ndarray:
+def _in_blocks(draws: Params, numbers: int, compute: Callable[[Params], np.ndarray]) -> np.ndarray:
     """Compute N numbers a draw, of some draws of a chain at a time, and store them in one array of all."""
     chains, count = np.shape(next(iter(draws.values())))[:2]
     some, values = max(1, BLOCK // max(1, numbers)), None
@@ -182,7 +183,7 @@ def _of_rows(fit: Fit, values: np.ndarray) -> xr.Dataset:
 def _log_likelihood(fit: Fit) -> xr.Dataset:
     model, outcome = _observable(fit), _outcome(fit)
 
-    def of_draws(params: Values) -> np.ndarray:
+    def of_draws(params: Params) -> np.ndarray:
         return log_density(model.held_out(params, fit.data, np.arange(model.inputs.size(fit.data))), outcome)
 
     values = _in_blocks(_draws(fit), outcome.size, of_draws)
@@ -196,14 +197,14 @@ def _predictive(fit: Fit, group: str) -> xr.Dataset:
         extend(fit.tree, ["prior"])
     draws = fit.draws("prior") if group == "prior_predictive" else _draws(fit)
 
-    def of_draws(params: Values) -> np.ndarray:
+    def of_draws(params: Params) -> np.ndarray:
         return replicates(model, params, fit.data, outcome, rng)
 
     return _of_rows(fit, _in_blocks(draws, outcome.size, of_draws))
 
 
 def replicates(
-    model: Observable, params: Values, data: Values, outcome: np.ndarray, rng: np.random.Generator
+    model: Observable, params: Params, data: Arrays, outcome: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw the outcome of each row once for each draw of the parameters, shape (draws, *outcome.shape)."""
     likelihood = model.likelihood(params, data)
@@ -226,7 +227,7 @@ def _prior(fit: Fit) -> xr.Dataset:
     return xr.Dataset(variables, coords={**labels, "chain": [0], "draw": np.arange(PRIOR_DRAWS)})
 
 
-def prior_draws(model: Model, data: Values, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def prior_draws(model: Model, data: Arrays, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Draw (draws, ...) from the prior, in closed form or by its declaration; raise `NoGroup` when it is improper."""
     try:
         with np.errstate(all="ignore"):  # of an improper prior, which is refused below
@@ -241,7 +242,7 @@ def prior_draws(model: Model, data: Values, draws: int, rng: np.random.Generator
     return drawn
 
 
-def _declared(model: Model, data: Values, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _declared(model: Model, data: Arrays, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     import pymc as pm
 
     declared = model.declare(data)

@@ -17,7 +17,8 @@ from bayeszoo.answers.classes.scores import loss_or_wrong, scored
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.others import equal_rows
 from bayeszoo.results.caveats import require_shown
@@ -286,7 +287,7 @@ def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data:
     return fit.data
 
 
-def _counts(model: Classifies, data: Values, classes: int) -> np.ndarray:
+def _counts(model: Classifies, data: Arrays, classes: int) -> np.ndarray:
     """Return how many trials of each row were of each class, shape (rows, K)."""
     outcome = np.asarray(model.inputs.outcome(data))
     if "trials" in data:

@@ -8,8 +8,9 @@ import numpy as np
 
 from bayeszoo.answers.classes.probabilities import class_probabilities
 from bayeszoo.data.read import Data
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.results.stored import Fit
 
@@ -30,7 +31,7 @@ def share_as_low(fit: Fit, data: Data, log_features: np.ndarray) -> np.ndarray:
     return np.where(_has_holes(model, data), np.nan, share)
 
 
-def _has_holes(model: Model, data: Values) -> np.ndarray:
+def _has_holes(model: Model, data: Arrays) -> np.ndarray:
     """Mark the rows with a missing cell."""
     places = model.inputs.coded  # codes, which are -1 where a cell is missing
     holes = np.zeros(model.inputs.size(data), dtype=bool)

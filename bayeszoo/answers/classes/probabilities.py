@@ -17,8 +17,8 @@ from bayeszoo.answers.averages import CLOSED_FORM, Average, LeftOut, averaging
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.threads import one_thread
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Classifies, Predictive
 from bayeszoo.model.others import all_but_one, equal_rows
 from bayeszoo.results.stored import Fit
@@ -82,7 +82,7 @@ def _parts(model: Classifies, draws: Mapping[str, np.ndarray], data: Data) -> li
     return np.split(np.arange(total), range(step, total, step))
 
 
-def _given_features(fit: Fit, draws: Values, rows: Values, some: np.ndarray, average: Average) -> Part:
+def _given_features(fit: Fit, draws: Params, rows: Arrays, some: np.ndarray, average: Average) -> Part:
     """Return the probabilities of a model of classes given features."""
     model = cast(Classifies, fit.model)
     log_p = model.log_class_probabilities(draws, rows, fit.like)

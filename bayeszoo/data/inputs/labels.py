@@ -16,8 +16,7 @@ from bayeszoo.data.table.cells import MISSING, number
 from bayeszoo.data.table.read import to_column
 from bayeszoo.data.table.table import DATES, Column, escaped, quoted, shown, to_counts
 from bayeszoo.errors import InputError
-
-Arrays = Mapping[str, np.ndarray]
+from bayeszoo.foundation.named import Arrays
 
 _MOST_SHOWN = 20
 

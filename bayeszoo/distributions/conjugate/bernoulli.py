@@ -12,10 +12,11 @@ import scipy
 from bayeszoo.distributions import frozen, information
 from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.distributions.conjugate.categorical import normalized_length
-from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import log_beta_ratio
 from bayeszoo.distributions.statistics.counts import Trials
+from bayeszoo.foundation.named import Arrays, Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +36,15 @@ class Chance[S: Trials](Block[S]):
         return self._grows(np.minimum(self.a, self.b) < 1, "a or b", f"{self.names[0]} goes to 0 or 1")
 
     @abstractmethod
-    def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, rows: Arrays, ndim: int) -> tuple[np.ndarray, np.ndarray]:
         """Return successes and failures of each row, with N axes."""
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log probability of the trials of each row, (..., n, *axes)."""
         (p,), (successes, failures) = self._at_rows(params), self._trials(rows, 1 + len(self.axes))
         return scipy.special.xlogy(successes, p) + scipy.special.xlog1py(failures, -p)
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return its mean over the chances, (n, *axes)."""
         successes, failures = self._trials(rows, 1 + len(self.axes))
         total = scipy.special.digamma(self.a + self.b)
@@ -74,7 +75,7 @@ class Chance[S: Trials](Block[S]):
         self._require_observed(total)
         return {self.names[0]: stats.successes / total}
 
-    def log_each(self, params: Values) -> np.ndarray:
+    def log_each(self, params: Params) -> np.ndarray:
         """Log Beta density, (..., *axes)."""
         return np.asarray(frozen.beta(self.a, self.b).logpdf(params[self.names[0]]))
 
@@ -105,7 +106,7 @@ class Bernoulli(Chance[Trials]):
         """Return the code length of the ordered trials by normalized maximum likelihood, of one chance alone."""
         return None if np.ndim(self.a) else normalized_length(np.array([stats.successes, stats.failures]))
 
-    def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, rows: Arrays, ndim: int) -> tuple[np.ndarray, np.ndarray]:
         """Return successes and failures of each row, with N axes."""
         y = np.asarray(rows[self.column], dtype=np.float64)
         seen = y >= 0
@@ -113,19 +114,19 @@ class Bernoulli(Chance[Trials]):
         shape = (len(y), *(1,) * (ndim - 1))
         return np.where(seen, y, 0.0).reshape(shape), np.where(seen, trials - y, 0.0).reshape(shape)
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Trials:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Trials:
         """Count successes and failures."""
         return Trials(*(np.sum(weights * counts, axis=0) for counts in self._trials(rows, weights.ndim)))
 
-    def each(self, rows: Values) -> Trials:
+    def each(self, rows: Arrays) -> Trials:
         """Return the successes and failures of each row."""
         return Trials(*self._trials(rows, 1 + len(self.axes)))
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the chances."""
         return np.asarray(params[self.names[0]])
 
-    def entropy(self, params: Values) -> np.ndarray:
+    def entropy(self, params: Params) -> np.ndarray:
         """Return the entropy of a trial, (..., *axes)."""
         return information.entropy(_both(params[self.names[0]]))
 
@@ -134,7 +135,7 @@ class Bernoulli(Chance[Trials]):
         alpha = np.stack([self.a, self.b], axis=-1)
         return information.mean_entropy(alpha), information.sd_entropy(alpha)
 
-    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+    def row_divergence(self, params: Params, other: Self, others: Params) -> np.ndarray:
         """Return KL of a trial, (..., *axes)."""
         return information.divergence(_both(params[self.names[0]]), _both(others[other.names[0]]))
 

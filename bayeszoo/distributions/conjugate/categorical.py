@@ -13,10 +13,11 @@ import scipy
 
 from bayeszoo.distributions import complexity, frozen, information
 from bayeszoo.distributions.conjugate import dirichlet
-from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.foundation.named import Arrays, Params
 
 WEAK = 1e5
 """Sum of concentrations below which the textbook's formulas, which take a third of the time, keep ten digits."""
@@ -65,7 +66,7 @@ class Categorical(Block[Counts]):
     def _is_weak(self) -> bool:
         return bool(self.alpha.sum(axis=-1).max(initial=0.0) < WEAK)
 
-    def _of(self, rows: Values) -> Any:
+    def _of(self, rows: Arrays) -> Any:
         """Return the codes, or the counts, which may be a sparse array."""
         column = rows[self.column]
         return column if scipy.sparse.issparse(column) else np.asarray(column)
@@ -90,14 +91,14 @@ class Categorical(Block[Counts]):
         """Return the code length of the ordered rows by normalized maximum likelihood, of one table alone."""
         return normalized_length(stats.counts) if self.alpha.ndim == 1 else None
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Counts:
         """Count each category."""
         column, V, axes = self._of(rows), self.alpha.shape[-1], weights.shape[1:]
         flat = weights.reshape(len(weights), math.prod(axes)).T
         counts = flat @ column if column.ndim == 2 else [np.bincount(column + 1, own, V + 1)[1:] for own in flat]
         return Counts(np.reshape(counts, (*axes, V)))
 
-    def statistics_by(self, codes: np.ndarray, rows: Values) -> Counts:
+    def statistics_by(self, codes: np.ndarray, rows: Arrays) -> Counts:
         """Count each category in each place along the one axis, -1 where none: of codes (n,) faster than by weights."""
         column = self._of(rows)
         if column.ndim == 2:
@@ -107,14 +108,14 @@ class Categorical(Block[Counts]):
             return Counts(np.asarray(sums.toarray() if scipy.sparse.issparse(sums) else sums, dtype=np.float64))
         return Counts(counts_by(codes, column, *self.alpha.shape))
 
-    def each(self, rows: Values) -> Counts:
+    def each(self, rows: Arrays) -> Counts:
         """Return a count of 1 of each row's category, or a row's counts."""
         column, V = self._of(rows), self.alpha.shape[-1]
         counts = np.eye(V + 1)[column + 1][:, 1:] if column.ndim == 1 else column
         counts = counts.toarray() if scipy.sparse.issparse(counts) else counts
         return Counts(counts.reshape(len(counts), *(1,) * len(self.axes), V))
 
-    def _of_rows(self, log_p: np.ndarray, rows: Values) -> np.ndarray:
+    def _of_rows(self, log_p: np.ndarray, rows: Arrays) -> np.ndarray:
         """Return the sums of log probabilities (..., *axes, V) over the observations of each row, (..., n, *axes)."""
         column = self._of(rows)
         if column.ndim == 2:
@@ -123,12 +124,12 @@ class Categorical(Block[Counts]):
             return np.moveaxis(np.where(seen > dirichlet.LEAST_LOG / 2, seen, -np.inf), -1, -1 - len(self.axes))
         return np.moveaxis(log_of_codes(log_p, column), -1, -1 - len(self.axes))
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log probability of the observations of each row, (..., n, *axes)."""
         with np.errstate(divide="ignore", invalid="ignore"):  # no probabilities: NaN, and refused
             return self._of_rows(np.log(np.asarray(params[self.names[0]], dtype=np.float64)), rows)
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return the sum of expected log probabilities of each row, (n, *axes)."""
         return self._of_rows(self.expected_log, rows)
 
@@ -140,7 +141,7 @@ class Categorical(Block[Counts]):
         """Return log B(alpha + counts) - log B(alpha), (..., *axes)."""
         return dirichlet.log_dirichlet_ratio(self.alpha, stats.counts)
 
-    def log_predictive(self, rows: Values) -> np.ndarray:
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
         """Log probability of each row by itself, (n, *axes): of a code that of the mean probabilities."""
         column = self._of(rows)
         if column.ndim == 2:
@@ -148,7 +149,7 @@ class Categorical(Block[Counts]):
             return each.reshape(-1, *self.axes)
         return self._of_rows(np.log(self.alpha) - np.log(self.alpha.sum(axis=-1, keepdims=True)), rows)
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the probabilities, (..., *axes, V)."""
         return np.asarray(params[self.names[0]])
 
@@ -173,7 +174,7 @@ class Categorical(Block[Counts]):
         self._require_observed(total)
         return {self.names[0]: stats.counts / total}
 
-    def entropy(self, params: Values) -> np.ndarray:
+    def entropy(self, params: Params) -> np.ndarray:
         """Return -sum p log p, (..., *axes)."""
         return information.entropy(np.asarray(params[self.names[0]]))
 
@@ -181,25 +182,25 @@ class Categorical(Block[Counts]):
         """Return mean and sd of the entropy, (*axes)."""
         return information.mean_entropy(self.alpha), information.sd_entropy(self.alpha)
 
-    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+    def row_divergence(self, params: Params, other: Self, others: Params) -> np.ndarray:
         """Return sum p log(p / q), (..., *axes)."""
         return information.divergence(np.asarray(params[self.names[0]]), np.asarray(others[other.names[0]]))
 
-    def log_each(self, params: Values) -> np.ndarray:
+    def log_each(self, params: Params) -> np.ndarray:
         """Log Dirichlet density, (..., *axes)."""
         p = np.asarray(params[self.names[0]], dtype=np.float64)
         if not (self._is_weak and (p > 0).all()):
             return dirichlet.log_density(p, self.alpha)
         return np.asarray(((self.alpha - 1) * np.log(p)).sum(axis=-1) + self._log_constant)
 
-    def log_of_several(self, alphas: np.ndarray, params: Values) -> np.ndarray:
+    def log_of_several(self, alphas: np.ndarray, params: Params) -> np.ndarray:
         """Log density of all parameters under each of several priors (M, *axes, V), (..., M), by one product."""
         logs = self._logs(params)
         logs = logs.reshape(*logs.shape[: logs.ndim - self.alpha.ndim], -1)
         constants = dirichlet.log_constant(alphas)
         return logs @ (alphas - 1).reshape(len(alphas), -1).T + constants.reshape(len(alphas), -1).sum(axis=1)
 
-    def log_entries(self, params: Values) -> np.ndarray:
+    def log_entries(self, params: Params) -> np.ndarray:
         """Log density of entries k of all distributions under the concentrations of entries j, (..., j, k).
 
         Summed over k at j = s(k) it is the joint log density of the prior with its entries permuted by s.
@@ -208,7 +209,7 @@ class Categorical(Block[Counts]):
         logs = logs.reshape(*logs.shape[: logs.ndim - self.alpha.ndim], *powers.shape)
         return powers.T @ logs + self._log_constant.sum() / self.alpha.shape[-1]
 
-    def _logs(self, params: Values) -> np.ndarray:
+    def _logs(self, params: Params) -> np.ndarray:
         """Return the logarithms of probabilities, of one that has underflowed that of the least number."""
         return np.log(np.maximum(np.asarray(params[self.names[0]], dtype=np.float64), np.finfo(np.float64).tiny))
 
@@ -241,22 +242,22 @@ class Categoricals(Categorical):
 
     own: ClassVar[Any] = (2,)
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Counts:
         """Count each category of each variable."""
         axes, shape = weights.shape[1:], self.alpha.shape[-2:]
         counts = np.asarray(rows[self.column]).reshape(-1, math.prod(shape))
         return Counts((weights.reshape(len(weights), math.prod(axes)).T @ counts).reshape(*axes, *shape))
 
-    def statistics_by(self, codes: np.ndarray, rows: Values) -> Counts:
+    def statistics_by(self, codes: np.ndarray, rows: Arrays) -> Counts:
         """Count each category of the rows in each place along the one axis, -1 where none."""
         return Block.statistics_by(self, codes, rows)
 
-    def each(self, rows: Values) -> Counts:
+    def each(self, rows: Arrays) -> Counts:
         """Return the counts of each row."""
         counts = np.asarray(rows[self.column])
         return Counts(counts.reshape(len(counts), *(1,) * len(self.axes), *counts.shape[1:]))
 
-    def _of_rows(self, log_p: np.ndarray, rows: Values) -> np.ndarray:
+    def _of_rows(self, log_p: np.ndarray, rows: Arrays) -> np.ndarray:
         """Return the sums of log probabilities (..., *axes, J, V) over the observations of each row."""
         flat = np.asarray(rows[self.column]).reshape(-1, math.prod(self.alpha.shape[-2:]))
         return super()._of_rows(log_p.reshape(*log_p.shape[:-2], -1), {self.column: flat})
@@ -265,10 +266,10 @@ class Categoricals(Categorical):
         """Return the sum over variables of log B(alpha + counts) - log B(alpha), (..., *axes)."""
         return np.asarray(super().log_evidence(stats).sum(axis=-1))
 
-    def log_predictive(self, rows: Values) -> np.ndarray:
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
         """Log probability of each row by itself, (n, *axes)."""
         return Block.log_predictive(self, rows)
 
-    def log_each(self, params: Values) -> np.ndarray:
+    def log_each(self, params: Params) -> np.ndarray:
         """Log density of the probabilities of all variables, (..., *axes)."""
         return np.asarray(super().log_each(params).sum(axis=-1))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import pairwise
@@ -25,8 +25,7 @@ from bayeszoo.distributions.posterior import Marginal, Posterior
 from bayeszoo.distributions.statistics.base import Stats
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE
-
-Values = Mapping[str, Any]
+from bayeszoo.foundation.named import Arrays, Params
 
 
 class Law[S: Stats](ABC):
@@ -43,23 +42,23 @@ class Law[S: Stats](ABC):
         """The priors of its parameters; none of a known law."""
 
     @abstractmethod
-    def at(self, params: Values) -> Values:
+    def at(self, params: Params) -> Params:
         """Return the values of its own parameters: those given, or the known ones."""
 
     @abstractmethod
-    def statistics(self, rows: Values, weights: np.ndarray) -> S:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> S:
         """Return the sufficient statistics of rows that count as often as weights (n, *axes) say."""
 
     @abstractmethod
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log density of each row, (..., n, *axes)."""
 
     @abstractmethod
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return the mean of `log_density` over the parameters, (n, *axes)."""
 
     @abstractmethod
-    def log_predictive(self, rows: Values) -> np.ndarray:
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
         """Log density of each row by itself, parameters integrated out, (n, *axes)."""
 
     @abstractmethod
@@ -74,16 +73,16 @@ class Law[S: Stats](ABC):
     def mle(self, stats: S) -> dict[str, np.ndarray]:
         """Return the parameters that maximize the likelihood; `NumericalError` where there is no maximum."""
 
-    def apart(self, rows: Values) -> Iterator[tuple[Law[Any], Values]]:
+    def apart(self, rows: Arrays) -> Iterator[tuple[Law[Any], Arrays]]:
         """Yield a law of each column that is independent of the others, with its rows; by default there is one."""
         yield self, rows
 
-    def statistics_by(self, codes: np.ndarray, rows: Values) -> S:
+    def statistics_by(self, codes: np.ndarray, rows: Arrays) -> S:
         """Return the statistics of rows of known places (n,) along the one axis, -1 where a row counts for nothing."""
         return self.statistics(rows, np.eye(self.axes[0] + 1)[codes + 1][:, 1:])
 
     @abstractmethod
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the mean of a row, (..., *axes) or (..., *axes, D); of a category the probabilities."""
 
 
@@ -99,7 +98,7 @@ class Known[S: Stats](Law[LogLikelihood]):
     """A law of known parameters, which has no prior and is no `Block`."""
 
     law: Law[S]
-    params: Values
+    params: Params
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -111,25 +110,25 @@ class Known[S: Stats](Law[LogLikelihood]):
         """None: nothing has a prior."""
         return ()
 
-    def at(self, params: Values) -> Values:
+    def at(self, params: Params) -> Params:
         """Return the known parameters."""
         return self.params
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> LogLikelihood:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> LogLikelihood:
         """Return the weighted sum of the log densities."""
         each = self.expected_log_density(rows)
         each = each.reshape(len(each), *(1,) * (weights.ndim - each.ndim), *each.shape[1:])
         return LogLikelihood(np.sum(weights * np.where(weights > 0, each, 0.0), axis=0))  # 0 * -inf is 0 here
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log density of each row, at the known parameters."""
         return self.law.log_density(self.params, rows)
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return the same: nothing is random."""
         return self.law.log_density(self.params, rows)
 
-    def log_predictive(self, rows: Values) -> np.ndarray:
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
         """Return the same."""
         return self.law.log_density(self.params, rows)
 
@@ -145,7 +144,7 @@ class Known[S: Stats](Law[LogLikelihood]):
         """Return no parameters."""
         return {}
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the mean of a row at the known parameters."""
         return self.law.row_mean(self.params)
 
@@ -198,10 +197,10 @@ class Block[S: Stats](Law[S]):
         return math.inf
 
     @abstractmethod
-    def each(self, rows: Values) -> S:
+    def each(self, rows: Arrays) -> S:
         """Return the statistics of each row by itself, (n, 1..., *own)."""
 
-    def statistics_by(self, codes: np.ndarray, rows: Values) -> S:
+    def statistics_by(self, codes: np.ndarray, rows: Arrays) -> S:
         """Return the statistics of rows of known places (n,): where these are many, of the rows of each by themselves.
 
         A weight for each row and place would take gigabytes.
@@ -218,7 +217,7 @@ class Block[S: Stats](Law[S]):
         arrays: dict[str, Any] = {name: np.concatenate([getattr(own, name) for own in each]) for name in names}
         return type(each[0])(**arrays)
 
-    def entropy(self, params: Values) -> np.ndarray | None:
+    def entropy(self, params: Params) -> np.ndarray | None:
         """Return the entropy of a row (..., *axes) in nats, of numbers the differential one; None where not known."""
         return None
 
@@ -233,7 +232,7 @@ class Block[S: Stats](Law[S]):
         """Return mean and sd of `entropy` under this distribution, (*axes); None where they have no closed form."""
         return None
 
-    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray | None:
+    def row_divergence(self, params: Params, other: Self, others: Params) -> np.ndarray | None:
         """Return KL(row || row of another block at other parameters) in nats, (..., *axes); None where not known."""
         return None
 
@@ -246,7 +245,7 @@ class Block[S: Stats](Law[S]):
         """Return means of the parameters, of variances the inverses of the mean precisions: never on an edge."""
 
     @abstractmethod
-    def log_each(self, params: Values) -> np.ndarray:
+    def log_each(self, params: Params) -> np.ndarray:
         """Log density of the parameters of each of the laws, (..., *axes)."""
 
     @abstractmethod
@@ -265,7 +264,7 @@ class Block[S: Stats](Law[S]):
         """Return the covariance matrices of parameters whose entries are correlated; parameters are not with others."""
         return {}
 
-    def at(self, params: Values) -> Values:
+    def at(self, params: Params) -> Params:
         """Return its parameters among those given."""
         return {name: np.asarray(params[name], dtype=np.float64) for name in self.names}
 
@@ -277,15 +276,15 @@ class Block[S: Stats](Law[S]):
         """Return it as the distributions of numbers at points, which are the axes."""
         return Posterior(self.marginals(), self.rvs, self.log_each, {})
 
-    def logpdf(self, params: Values) -> Any:
+    def logpdf(self, params: Params) -> Any:
         """Joint log density of all parameters, (...)."""
         return self.log_each(params).sum(axis=tuple(range(-len(self.axes), 0)))[()]
 
-    def log_predictive(self, rows: Values) -> np.ndarray:
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
         """Log density of each row by itself, parameters integrated out, (n, *axes)."""
         return self.log_evidence(self.each(rows))
 
-    def log_pairs(self, params: Values) -> np.ndarray:
+    def log_pairs(self, params: Params) -> np.ndarray:
         """Log density of the parameters in place k of the last axis under the prior in place j, (..., j, k).
 
         Summed over k at j = s(k) it is the joint log density of the prior with its places permuted by s. What all
@@ -315,12 +314,12 @@ class Block[S: Stats](Law[S]):
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: np.asarray(own) for name, own in values.items() if isinstance(own, np.ndarray | np.floating)}
 
-    def _at_rows(self, params: Values) -> list[np.ndarray]:
+    def _at_rows(self, params: Params) -> list[np.ndarray]:
         """Return the parameters with an axis of rows before ``axes``."""
         values = ((np.asarray(params[name], dtype=np.float64), own) for name, own in self._shapes())
         return [np.expand_dims(each, -1 - own - len(self.axes)) for each, own in values]
 
-    def _column(self, rows: Values) -> np.ndarray:
+    def _column(self, rows: Arrays) -> np.ndarray:
         """Return the column with an axis of length 1 for each of ``axes``, (n, 1...)."""
         values = np.asarray(rows[self.column])
         return values.reshape(len(values), *(1,) * len(self.axes))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.distributions.conjugate.categorical import Categorical
-from bayeszoo.distributions.conjugate.law import Values
 from bayeszoo.distributions.conjugate.product import Expected, Product, Several
 from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.foundation.named import Arrays, Params
 
 
 class MixturePrior(Product):
@@ -27,17 +27,17 @@ class MixturePrior(Product):
         """Prior of the components, one for each of K."""
         return self.laws[1]
 
-    def log_terms(self, params: Values, rows: Values) -> np.ndarray:
+    def log_terms(self, params: Params, rows: Arrays) -> np.ndarray:
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
         with np.errstate(divide="ignore"):  # of a weight of 0
             log_weights = np.log(np.asarray(params[self.weights.names[0]], dtype=np.float64))
         return np.asarray(log_weights[..., None, :] + self.law.log_density(params, rows))
 
-    def expected_log_terms(self, rows: Values) -> np.ndarray:
+    def expected_log_terms(self, rows: Arrays) -> np.ndarray:
         """Return the expectation of `log_terms` under this distribution, of shape (rows, K)."""
         return np.asarray(self.weights.expected_log + self.law.expected_log_density(rows))
 
-    def log_predictive_terms(self, rows: Values) -> np.ndarray:
+    def log_predictive_terms(self, rows: Arrays) -> np.ndarray:
         """Return the log of mean weight times predictive density of a row by itself, of shape (rows, K)."""
         mean = self.weights.typical()[self.weights.names[0]]
         return np.asarray(np.log(mean) + self.law.log_predictive(rows))
@@ -47,6 +47,6 @@ class MixturePrior(Product):
         of_weights, of_law = stats.parts
         return np.asarray(self.weights.log_evidence(of_weights) + self.law.log_evidence(of_law).sum(axis=-1))
 
-    def moments(self, each: np.ndarray, rows: Values) -> Expected[MixturePrior]:
+    def moments(self, each: np.ndarray, rows: Arrays) -> Expected[MixturePrior]:
         """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
         return Expected(Several((Counts(each.sum(axis=0)), self.law.statistics(rows, each))), self)

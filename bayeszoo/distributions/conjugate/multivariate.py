@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions import frozen, information
-from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.covariance import covariance_of_entries
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.statistics.base import along
@@ -20,6 +20,7 @@ from bayeszoo.distributions.statistics.moments import Moments, squared
 from bayeszoo.distributions.structures import Structure
 from bayeszoo.distributions.wishart import MultivariateT
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.named import Arrays, Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,23 +95,23 @@ class MultivariateNormal(Block[Moments]):
         """Return the Cholesky factors of covariances, with all axes."""
         return self.structure.factor(self.spread_out(covariance))
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Moments:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Moments:
         """Return counts, means and scatters."""
         return Moments.weighted(rows[self.column], weights, self.structure)
 
-    def each(self, rows: Values) -> Moments:
+    def each(self, rows: Arrays) -> Moments:
         """Return each row as a mean."""
         Y = np.asarray(rows[self.column], dtype=np.float64)
         Y = Y.reshape(len(Y), *(1,) * len(self.axes), self.columns)
         nothing = np.zeros(Y.shape)
         return Moments(np.ones(Y.shape[:-1]), Y, self.structure.outer(nothing), nothing)
 
-    def _at(self, rows: Values, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    def _at(self, rows: Arrays, mean: np.ndarray, factor: np.ndarray) -> np.ndarray:
         squares = self.structure.scaled(factor, rows[self.column] - mean[..., None, :])  # (..., *axes, n)
         constant = self.columns * math.log(2 * math.pi) + self.structure.repeat * self.structure.log_det(factor)
         return np.moveaxis(-(constant[..., None] + squares) / 2, -1, -1 - len(self.axes))
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log Gaussian density of each row, (..., n, *axes)."""
         mean, covariance = (params[name] for name in self.names)
         return self._at(rows, np.asarray(mean, dtype=np.float64), self.factors(covariance))
@@ -120,7 +121,7 @@ class MultivariateNormal(Block[Moments]):
         gap = self.structure.repeat * self.structure.expected_log_det_gap(self.nu_each)
         return np.asarray(-(gap + self.columns / self.kappa) / 2)
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return the mean of the log density over the parameters, (n, *axes); Bishop, PRML, equation 10.64."""
         return self.log_density(self.typical(), rows) + self.expected_gap()
 
@@ -147,23 +148,23 @@ class MultivariateNormal(Block[Moments]):
         ratio = self.structure.log_ratio(self.nu, self.psi, n, growth)
         return np.asarray(of_means + (ratio[..., None] / self.axes[-1] if self.tied else ratio))
 
-    def log_predictive(self, rows: Values) -> np.ndarray:
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
         """Log density of each row by itself under each law, (n, *axes): Student t, of diagonal covariances several."""
         of_mean = -self.columns / 2 * (math.log(math.pi) + np.log1p(1 / self.kappa))
         Y, share = np.asarray(rows[self.column], dtype=np.float64), self.kappa / (1 + self.kappa)
         ratio = self.structure.log_ratio_of_rows(self.nu_each, self.psi_each, Y, self.m, share)
         return np.moveaxis(of_mean[..., None] + ratio, -1, -1 - len(self.axes))
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the means, (..., *axes, D)."""
         return np.asarray(params[self.names[0]])
 
-    def entropy(self, params: Values) -> np.ndarray:
+    def entropy(self, params: Params) -> np.ndarray:
         """Return the differential entropy of a row, (..., *axes)."""
         log_det = self.structure.repeat * self.structure.log_det(self.factors(params[self.names[1]]))
         return information.entropy_of_normals(log_det, self.columns)
 
-    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+    def row_divergence(self, params: Params, other: Self, others: Params) -> np.ndarray:
         """Return KL of a row, (..., *axes)."""
         (mean, covariance), (m, v) = (
             (values[block.names[0]], block.structure.matrix(block.spread_out(values[block.names[1]])))
@@ -200,7 +201,7 @@ class MultivariateNormal(Block[Moments]):
             raise NumericalError(f"no maximum-likelihood estimate: {line}", "no_maximum")
         return dict(zip(self.names, (stats.mean, covariance), strict=True))
 
-    def log_each(self, params: Values) -> np.ndarray:
+    def log_each(self, params: Params) -> np.ndarray:
         """Log density of means and covariances, (..., *axes); of a tied covariance it is spread evenly."""
         mean, covariance = (np.asarray(params[name], dtype=np.float64) for name in self.names)
         factor = self.factors(covariance)
@@ -210,7 +211,7 @@ class MultivariateNormal(Block[Moments]):
         of_covariance = self.structure.log_inverse_wishart(factor, self.nu_each, self.psi_each)
         return np.asarray(of_mean + of_covariance / (mean.shape[-2] if self.tied else 1))
 
-    def log_pairs_of(self, several: Sequence[Self], params: Values) -> np.ndarray:
+    def log_pairs_of(self, several: Sequence[Self], params: Params) -> np.ndarray:
         """Return `log_pairs` of each of several priors of K laws, (Q, draws, K, K), at draws with one leading axis.
 
         One product of matrices: numbers are rounded to the size of its terms, nu and distances from the common centre.
@@ -227,7 +228,7 @@ class MultivariateNormal(Block[Moments]):
         of_means = self.structure.natural_of_means(self.kappa, self.m - centre)
         return np.asarray(of_means + of_covariances / (self.axes[-1] if self.tied else 1))
 
-    def logpdf(self, params: Values) -> Any:
+    def logpdf(self, params: Params) -> Any:
         """Joint log density of all means and covariances; -inf where a covariance is not positive definite."""
         try:
             return super().logpdf(params)

@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions.conjugate.bernoulli import Chance
-from bayeszoo.distributions.conjugate.law import Values
 from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.counts import Failures
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Arrays, Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class NegativeBinomial(Chance[Failures]):
     size: Any = 1.0
     exposure: str = ""
 
-    def _trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, rows: Arrays, ndim: int) -> tuple[np.ndarray, np.ndarray]:
         """Return size times exposure, and the count, of each row, with N axes."""
         y = np.asarray(rows[self.column], dtype=np.float64)
         seen = y >= 0
@@ -38,25 +38,25 @@ class NegativeBinomial(Chance[Failures]):
         shape = (len(y), *(1,) * (ndim - 1))
         return np.where(seen, exposure, 0.0).reshape(shape) * self.size, np.where(seen, y, 0.0).reshape(shape)
 
-    def _of_trials(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _of_trials(self, rows: Arrays, ndim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return these, and the log of in how many orders the failures may come, each with N axes."""
         size, counts = self._trials(rows, ndim)
         orders = log_rising(np.where(counts > 0, size, 1.0), counts) - scipy.special.gammaln(counts + 1)
         return size, counts, orders
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Failures:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Failures:
         """Add up sizes, counts and the logs of their orders."""
         return Failures(*(np.sum(weights * each, axis=0) for each in self._of_trials(rows, weights.ndim)))
 
-    def each(self, rows: Values) -> Failures:
+    def each(self, rows: Arrays) -> Failures:
         """Return the size, the count and the log of its orders of each row."""
         return Failures(*np.broadcast_arrays(*self._of_trials(rows, 1 + len(self.axes))))
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log negative binomial mass, (..., n, *axes)."""
         return super().log_density(params, rows) + self._of_trials(rows, 1 + len(self.axes))[2]
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return its mean over the chances, (n, *axes)."""
         return super().expected_log_density(rows) + self._of_trials(rows, 1 + len(self.axes))[2]
 
@@ -64,7 +64,7 @@ class NegativeBinomial(Chance[Failures]):
         """Log mass of the ordered counts, the chance integrated out, (..., *axes)."""
         return super().log_evidence(stats) + stats.log_orders
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the mean of a count of exposure 1."""
         p = np.asarray(params[self.names[0]])
         return np.asarray(self.size * (1 - p) / p)

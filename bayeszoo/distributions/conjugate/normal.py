@@ -12,12 +12,13 @@ import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions import frozen, information
-from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import digamma_less_log, gamma_divergence, log_gamma, log_normal, log_rising
 from bayeszoo.distributions.statistics.base import positive_or
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.named import Arrays, Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class Normal(Block[Moments]):
         """Whether the means are no parameters."""
         return bool(np.isinf(self.kappa).all())
 
-    def means_and_variances(self, params: Values) -> tuple[Any, Any]:
+    def means_and_variances(self, params: Params) -> tuple[Any, Any]:
         """Return both from the parameters, and where they are none the known ones, which have no axes of draws."""
         values = [np.asarray(params[name], dtype=np.float64) for name in self.names]
         return self._both(values)
@@ -87,35 +88,35 @@ class Normal(Block[Moments]):
         """Twice the least a: a new row is Student t with 2 a degrees of freedom where its variance is not known."""
         return math.inf if self.variance is not None else float(2 * np.min(self.a))
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Moments:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Moments:
         """Return counts, means and scatters."""
         y = rows[self.column]
         missing = np.isnan(y)
         return Moments.weighted(y[~missing], weights[~missing]) if missing.any() else Moments.weighted(y, weights)
 
-    def each(self, rows: Values) -> Moments:
+    def each(self, rows: Arrays) -> Moments:
         """Return each row as a mean."""
         y = self._column(rows)
         seen = ~np.isnan(y)
         nothing = np.zeros(y.shape)
         return Moments(seen.astype(np.float64), np.where(seen, y, 0.0), nothing, nothing)
 
-    def _at(self, rows: Values, mean: npt.ArrayLike, variance: npt.ArrayLike, gap: object = 0.0) -> np.ndarray:
+    def _at(self, rows: Arrays, mean: npt.ArrayLike, variance: npt.ArrayLike, gap: object = 0.0) -> np.ndarray:
         y = self._column(rows)
         densities = log_normal(y, mean, variance) + gap
         missing = np.isnan(y)
         return np.where(missing, 0.0, densities) if missing.any() else densities
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log normal density, (..., n, *axes)."""
         return self._at(rows, *self._both(self._at_rows(params)))
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return its mean over the parameters, (n, *axes)."""
         gap = -1 / self.kappa + (digamma_less_log(self.a) if self.variance is None else 0.0)
         return self._at(rows, self.m, self._typical_variance, gap / 2)
 
-    def expected_squares(self, rows: Values) -> np.ndarray:
+    def expected_squares(self, rows: Arrays) -> np.ndarray:
         """Return the mean of the squared distance of each row from the mean in units of the variance, (n, *axes)."""
         return np.asarray(np.square(self._column(rows) - self.m) / self._typical_variance + 1 / self.kappa)
 
@@ -142,11 +143,11 @@ class Normal(Block[Moments]):
         constant = log_rising(self.a, half) - half * np.log(2 * math.pi * self.b)
         return np.asarray(of_mean + constant - (self.a + half) * np.log1p(growth / (2 * self.b)))
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the means."""
         return np.asarray(self.means_and_variances(params)[0])
 
-    def entropy(self, params: Values) -> np.ndarray:
+    def entropy(self, params: Params) -> np.ndarray:
         """Return the differential entropy of a number, (..., *axes)."""
         _, variance = self.means_and_variances(params)
         shape = np.shape(params[self.names[0]])
@@ -158,7 +159,7 @@ class Normal(Block[Moments]):
         sd = np.sqrt(scipy.special.polygamma(1, self.a)) / 2 if self.variance is None else 0.0
         return mean + np.zeros(self.axes), sd + np.zeros(self.axes)
 
-    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+    def row_divergence(self, params: Params, other: Self, others: Params) -> np.ndarray:
         """Return KL of a number, (..., *axes)."""
         (mean, variance), (m, v) = self.means_and_variances(params), other.means_and_variances(others)
         return np.asarray((variance / v - 1 - np.log(variance / v) + np.square(mean - m) / v) / 2)
@@ -186,7 +187,7 @@ class Normal(Block[Moments]):
             raise NumericalError(f"no maximum-likelihood estimate: {what}", "no_maximum")
         return self._named(stats.mean, about / stats.n)
 
-    def log_each(self, params: Values) -> np.ndarray:
+    def log_each(self, params: Params) -> np.ndarray:
         """Log density of means and variances, (..., *axes)."""
         mean, variance = self.means_and_variances(params)
         of_mean = 0.0 if self.mean_known else log_normal(mean, self.m, variance / self.kappa)

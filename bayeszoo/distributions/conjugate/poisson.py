@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayeszoo.distributions import frozen, information
-from bayeszoo.distributions.conjugate.law import Block, Values
+from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import (
     deviance,
@@ -19,6 +19,7 @@ from bayeszoo.distributions.special import (
     log_peak,
 )
 from bayeszoo.distributions.statistics.events import Events
+from bayeszoo.foundation.named import Arrays, Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,32 +41,32 @@ class Poisson(Block[Events]):
         """Say so where a is below 1."""
         return self._grows(self.a < 1, "a", f"{self.names[0]} goes to 0")
 
-    def _counts(self, rows: Values, ndim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _counts(self, rows: Arrays, ndim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return counts, exposures and which rows are not missing, each with N axes."""
         y = np.asarray(rows[self.column])
         y = y.reshape(len(y), *(1,) * (ndim - 1))
         exposure, seen = np.asarray(rows[self.exposure]).reshape(y.shape) if self.exposure else 1.0, y >= 0
         return np.where(seen, y, 0.0), np.where(seen, exposure, 0.0), seen
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Events:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Events:
         """Add up events and exposure."""
         y, exposure, _ = self._counts(rows, weights.ndim)
         return Events.weighted(y, exposure, weights)
 
-    def each(self, rows: Values) -> Events:
+    def each(self, rows: Arrays) -> Events:
         """Return the events and the exposure of each row."""
         y, exposure, _ = self._counts(rows, 1 + len(self.axes))
         return Events(y, exposure, log_peak(y), np.zeros(y.shape))
 
-    def _at(self, rates: object, rows: Values, gap: object = 0.0) -> np.ndarray:
+    def _at(self, rates: object, rows: Arrays, gap: object = 0.0) -> np.ndarray:
         y, exposure, seen = self._counts(rows, 1 + len(self.axes))
         return np.where(seen, log_peak(y) - deviance(y, exposure * rates) + y * gap, 0.0)
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log Poisson mass, (..., n, *axes)."""
         return self._at(self._at_rows(params)[0], rows)
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return its mean over the rates, (n, *axes)."""
         return self._at(self.a / self.b, rows, digamma_less_log(self.a))
 
@@ -78,15 +79,15 @@ class Poisson(Block[Events]):
         pooled = log_negative_binomial(stats.events, self.a, self.b, stats.exposure)
         return pooled - log_peak(stats.events) + stats.peaks - stats.deviance
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the rates: the mean of a count of exposure 1."""
         return np.asarray(params[self.names[0]])
 
-    def entropy(self, params: Values) -> np.ndarray:
+    def entropy(self, params: Params) -> np.ndarray:
         """Return the entropy of a count of exposure 1, (..., *axes)."""
         return information.entropy_of_rates(np.asarray(params[self.names[0]]))
 
-    def row_divergence(self, params: Values, other: Self, others: Values) -> np.ndarray:
+    def row_divergence(self, params: Params, other: Self, others: Params) -> np.ndarray:
         """Return KL of a count of exposure 1, (..., *axes): the deviance."""
         return deviance(params[self.names[0]], others[other.names[0]])
 
@@ -105,7 +106,7 @@ class Poisson(Block[Events]):
         self._require_observed(exposure)
         return {self.names[0]: stats.events / exposure}
 
-    def log_each(self, params: Values) -> np.ndarray:
+    def log_each(self, params: Params) -> np.ndarray:
         """Log Gamma density, (..., *axes)."""
         return log_gamma(params[self.names[0]], self.a, self.b)
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bayeszoo.distributions.conjugate.law import Block, Law, Values
+from bayeszoo.distributions.conjugate.law import Block, Law
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.base import Stats
+from bayeszoo.foundation.named import Arrays, Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Several(Stats):
 class LabelledStats(Several):
     """Those of a model whose prior has entries by the labels along the data's axes, which it keeps."""
 
-    labels: Values = field(default_factory=lambda: MappingProxyType({}))
+    labels: Arrays = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ class Product:
         """Return a point in the middle, never on an edge."""
         return {name: value for block in self.blocks for name, value in block.typical().items()}
 
-    def logpdf(self, params: Values) -> Any:
+    def logpdf(self, params: Params) -> Any:
         """Joint log density of all parameters, (...)."""
         return reduce(add, (block.logpdf(params) for block in self.blocks), 0.0)
 
@@ -147,31 +148,31 @@ class Features(Product, Law[Several]):
         """The shape of the laws that stand side by side."""
         return self.laws[0].axes
 
-    def at(self, params: Values) -> Values:
+    def at(self, params: Params) -> Params:
         """Return the values of all parameters, known ones among them."""
         return {name: value for law in self.laws for name, value in law.at(params).items()}
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Several:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Several:
         """Return the statistics of each column."""
         return Several(tuple(law.statistics(rows, weights) for law in self.laws))
 
-    def statistics_by(self, codes: np.ndarray, rows: Values) -> Several:
+    def statistics_by(self, codes: np.ndarray, rows: Arrays) -> Several:
         """Return the statistics of each column, of rows of known places (n,) along the one axis."""
         return Several(tuple(law.statistics_by(codes, rows) for law in self.laws))
 
-    def apart(self, rows: Values) -> Iterator[tuple[Law[Any], Values]]:
+    def apart(self, rows: Arrays) -> Iterator[tuple[Law[Any], Arrays]]:
         """Yield a law of each column, with its rows."""
         return chain.from_iterable(law.apart(rows) for law in self.laws)
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log density of each row, (..., n, *axes)."""
         return np.asarray(reduce(add, (law.log_density(params, rows) for law in self.laws)))
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return its mean over the parameters, (n, *axes)."""
         return np.asarray(reduce(add, (law.expected_log_density(rows) for law in self.laws)))
 
-    def log_predictive(self, rows: Values) -> np.ndarray:
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
         """Log density of each row by itself, parameters integrated out, (n, *axes)."""
         return np.asarray(reduce(add, (law.log_predictive(rows) for law in self.laws)))
 
@@ -180,6 +181,6 @@ class Features(Product, Law[Several]):
         pairs = zip(self.laws, stats.parts, strict=True)
         return np.asarray(reduce(add, (law.log_evidence(own) for law, own in pairs)))
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the mean of each column, (..., *axes, columns)."""
         return np.stack([law.row_mean(params) for law in self.laws], axis=-1)

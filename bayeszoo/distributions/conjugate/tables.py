@@ -13,10 +13,11 @@ import numpy as np
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate import dirichlet
 from bayeszoo.distributions.conjugate.categorical import Categorical, counts_by, log_of_codes
-from bayeszoo.distributions.conjugate.law import Block, Law, Values
+from bayeszoo.distributions.conjugate.law import Block, Law
 from bayeszoo.distributions.posterior import Marginal
 from bayeszoo.distributions.special import sum_of_others
 from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.foundation.named import Arrays, Params
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +46,12 @@ class Tables(Block[Counts]):
             together[..., at] = own
         return together
 
-    def _split(self, params: Values) -> Iterator[tuple[Categorical, Values]]:
+    def _split(self, params: Params) -> Iterator[tuple[Categorical, Params]]:
         """Yield the prior of each table, and its probabilities."""
         p = np.asarray(params[self.names[0]], dtype=np.float64)
         return ((part, {self.names[0]: p[..., at]}) for at, part in self._parts)
 
-    def apart(self, rows: Values) -> Iterator[tuple[Law[Any], Values]]:
+    def apart(self, rows: Arrays) -> Iterator[tuple[Law[Any], Arrays]]:
         """Yield the law of each feature, with its codes within its own table."""
         for (at, part), places in zip(self._parts, np.asarray(rows[self.column]).T, strict=True):
             own = np.full(self.alpha.shape[-1] + 1, -1)  # the last entry is that of a missing code, -1
@@ -67,26 +68,26 @@ class Tables(Block[Counts]):
         """Say so where a concentration is below 1."""
         return next((part.unbounded for _, part in self._parts if part.unbounded), "")
 
-    def statistics(self, rows: Values, weights: np.ndarray) -> Counts:
+    def statistics(self, rows: Arrays, weights: np.ndarray) -> Counts:
         """Count each level."""
         levels, L, axes = np.asarray(rows[self.column]), self.alpha.shape[-1], weights.shape[1:]
         flat = weights.reshape(len(weights), math.prod(axes)).T
         counts = [np.sum([np.bincount(codes + 1, own, L + 1)[1:] for codes in levels.T], axis=0) for own in flat]
         return Counts(np.reshape(counts, (*axes, L)))
 
-    def statistics_by(self, codes: np.ndarray, rows: Values) -> Counts:
+    def statistics_by(self, codes: np.ndarray, rows: Arrays) -> Counts:
         """Count each level in each place along the one axis, -1 where a row counts for nothing."""
         levels = np.asarray(rows[self.column])
         return Counts(np.sum([counts_by(codes, own, *self.alpha.shape) for own in levels.T], axis=0))
 
-    def each(self, rows: Values) -> Counts:
+    def each(self, rows: Arrays) -> Counts:
         """Return a count of 1 of each level of a row."""
         levels, L = np.asarray(rows[self.column]), self.alpha.shape[-1]
         counts = np.zeros((len(levels), L + 1))
         np.put_along_axis(counts, levels + 1, 1.0, axis=1)
         return Counts(counts[:, 1:].reshape(len(levels), *(1,) * len(self.axes), L))
 
-    def _of_rows(self, log_p: np.ndarray, rows: Values) -> np.ndarray:
+    def _of_rows(self, log_p: np.ndarray, rows: Arrays) -> np.ndarray:
         """Return the sums of log probabilities (..., *axes, L) over the levels of each row, (..., n, *axes)."""
         levels = np.asarray(rows[self.column])
         total = np.zeros((*log_p.shape[:-1], len(levels)))
@@ -94,12 +95,12 @@ class Tables(Block[Counts]):
             total += log_of_codes(log_p, codes)
         return np.moveaxis(total, -1, -1 - len(self.axes))
 
-    def log_density(self, params: Values, rows: Values) -> np.ndarray:
+    def log_density(self, params: Params, rows: Arrays) -> np.ndarray:
         """Log probability of the levels of each row, (..., n, *axes)."""
         with np.errstate(divide="ignore", invalid="ignore"):  # no probabilities: NaN, and refused
             return self._of_rows(np.log(np.asarray(params[self.names[0]], dtype=np.float64)), rows)
 
-    def expected_log_density(self, rows: Values) -> np.ndarray:
+    def expected_log_density(self, rows: Arrays) -> np.ndarray:
         """Return the sum of expected log probabilities of each row, (n, *axes)."""
         return self._of_rows(self._of_tables(lambda part: part.expected_log), rows)
 
@@ -112,11 +113,11 @@ class Tables(Block[Counts]):
         terms = (part.log_evidence(Counts(stats.counts[..., at])) for at, part in self._parts)
         return np.sum(list(terms), axis=0)
 
-    def log_predictive(self, rows: Values) -> np.ndarray:
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
         """Log probability of each row by itself, (n, *axes): that of the mean probabilities, one for each table."""
         return self._of_rows(np.log(self.typical()[self.names[0]]), rows)
 
-    def row_mean(self, params: Values) -> np.ndarray:
+    def row_mean(self, params: Params) -> np.ndarray:
         """Return the probabilities, (..., *axes, L)."""
         return np.asarray(params[self.names[0]])
 
@@ -135,7 +136,7 @@ class Tables(Block[Counts]):
             together[..., at] = part.mle(Counts(stats.counts[..., at]))[self.names[0]]
         return {self.names[0]: together}
 
-    def log_each(self, params: Values) -> np.ndarray:
+    def log_each(self, params: Params) -> np.ndarray:
         """Log density of all tables, (..., *axes)."""
         return np.sum([part.log_each(own) for part, own in self._split(params)], axis=0)
 

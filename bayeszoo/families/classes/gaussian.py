@@ -11,7 +11,8 @@ from bayeszoo.distributions.information import information_of_normals
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
-from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.fields import covariance as scale_matrix
 from bayeszoo.model.fields import plain, positive, real
 from bayeszoo.model.views import View
@@ -51,19 +52,19 @@ class GaussianFeatures(Model, family=True):
         """Return those of all models, and the plane of the discriminant coordinates."""
         return super().views() | {View.DISCRIMINANTS}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of classes and features, the latter for both axes of a matrix, and of discriminants."""
         coordinates = np.arange(1, min(len(data["real"]), len(data["class"]) - 1) + 1)
         return {**super().coords(data), "real_2": data["real"], "coordinate": coordinates}
 
     @staticmethod
-    def weak_features(data: Values) -> dict[str, Any]:
+    def weak_features(data: Arrays) -> dict[str, Any]:
         """Return fields by the columns: a mean worth a hundredth of a row, covariances of their scales and D + 2."""
         stats = Moments.of(data["reals"])
         freedom, psi = len(stats.mean) + 2.0, plain(np.diag(stats.sd**2))
         return {"m0": plain(stats.mean), "kappa0": 0.01, "nu0": freedom, "Psi0": psi}
 
-    def features_law(self, labels: Values) -> GaussianComponents:
+    def features_law(self, labels: Arrays) -> GaussianComponents:
         """Return the prior of means and covariances, which the fields must suit."""
         K, D = len(labels["class"]), len(labels["real"])
         psi = np.asarray(self.Psi0, dtype=np.float64) if np.ndim(self.Psi0) else self.Psi0 * np.eye(D)
@@ -82,7 +83,7 @@ class GaussianFeatures(Model, family=True):
         psi = law.structure.matrix(law.psi)
         return {"m0": plain(law.m), "kappa0": plain(law.kappa), "nu0": plain(law.nu), "Psi0": plain(psi)}
 
-    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the mutual information (...) of the class and each feature by itself."""
         variances = self.features_law(data).variances(params["covariances"])
         columns = zip(np.moveaxis(params["means"], -1, 0), np.moveaxis(variances, -1, 0), strict=True)
@@ -90,7 +91,7 @@ class GaussianFeatures(Model, family=True):
         return dict(zip(map(str, data["real"]), each, strict=True))
 
     @staticmethod
-    def draw_features(params: Values, classes: np.ndarray, law: Any, rng: np.random.Generator) -> np.ndarray:
+    def draw_features(params: Params, classes: np.ndarray, law: Any, rng: np.random.Generator) -> np.ndarray:
         """Draw the rows (n, D) of known classes (n,)."""
         factors = np.linalg.cholesky(law.matrices(params["covariances"]))[classes]
         noise = rng.standard_normal((len(classes), law.columns, 1))

@@ -18,7 +18,8 @@ from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.product import Features, LabelledStats
 from bayeszoo.distributions.conjugate.tables import Tables
-from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.fields import plain, positive, real
 
 FIELDS: dict[type, dict[str, str]] = {
@@ -50,7 +51,7 @@ class MixedFeatures(Model, family=True):
     }
 
     @staticmethod
-    def weak_features(data: Values) -> dict[str, Any]:
+    def weak_features(data: Arrays) -> dict[str, Any]:
         """Return fields by the columns: a rate worth one event, a mean a hundredth of a row, a variance three rows."""
         values = dict[str, Any]()
         if len(data["count"]):
@@ -62,15 +63,15 @@ class MixedFeatures(Model, family=True):
             values |= {"mu0": plain(centre), "kappa0": 0.01, "a0": 1.5, "b0": scale}
         return values
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the lengths of the axes of the kinds of features that there are."""
         return {name: size for name, size in super().sizes(data).items() if size}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the labels along the axes of the kinds of features that there are."""
         return {name: labels for name, labels in super().coords(data).items() if len(labels)}
 
-    def laws(self, labels: Values) -> dict[str, Law[Any]]:
+    def laws(self, labels: Arrays) -> dict[str, Law[Any]]:
         """Return the law of each kind of features that there is, in each of K classes, by the labels of the axes."""
         laws = dict[str, Law[Any]]()
         levels, counts, reals = (partial(self._entries, labels, axis) for axis in ("level", "count", "real"))
@@ -83,11 +84,11 @@ class MixedFeatures(Model, family=True):
             laws["reals"] = Columns(Normal(("means", "variances"), "reals", m, kappa, a, b))
         return laws
 
-    def _entries(self, labels: Values, axis: str, name: str) -> np.ndarray:
+    def _entries(self, labels: Arrays, axis: str, name: str) -> np.ndarray:
         """Return a field with an entry for each class and label of another axis."""
         return self.entries(name, (len(labels["class"]), len(labels[axis])))
 
-    def features_law(self, labels: Values) -> Features:
+    def features_law(self, labels: Arrays) -> Features:
         """Return the features side by side."""
         return Features(tuple(self.laws(labels).values()))
 
@@ -96,11 +97,11 @@ class MixedFeatures(Model, family=True):
         pairs = ((block, name, array) for block in law.blocks for name, array in FIELDS[type(block)].items())
         return {name: plain(getattr(block, array)) for block, name, array in pairs}
 
-    def feature_names(self, labels: Values) -> list[str]:
+    def feature_names(self, labels: Arrays) -> list[str]:
         """Return the names of the features, kind by kind."""
         return [str(name) for axis in ("feature", "count", "real") for name in labels[axis]]
 
-    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the mutual information (...) of the class and each feature."""
         shares = params["shares"]
         levels = (of_class.information_of_levels(shares, params["theta"][..., list(at)]) for at in tables_of(data))
@@ -117,7 +118,7 @@ class MixedFeatures(Model, family=True):
 
     @staticmethod
     def draw_features(
-        params: Values, classes: np.ndarray, labels: Values, rng: np.random.Generator
+        params: Params, classes: np.ndarray, labels: Arrays, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """Draw the features of rows of known classes (n,)."""
         N = len(classes)
@@ -131,7 +132,7 @@ class MixedFeatures(Model, family=True):
         return {"levels": levels, "counts": rng.poisson(rates) * 1.0, "reals": rng.normal(means, np.sqrt(variances))}
 
 
-def _columns(params: Values, name: str) -> Iterator[np.ndarray]:
+def _columns(params: Params, name: str) -> Iterator[np.ndarray]:
     """Yield the parameters (..., K) of each column of a kind that there is."""
     return iter(np.moveaxis(params[name], -1, 0)) if name in params else iter(())
 

@@ -14,7 +14,7 @@ from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import plain
@@ -30,14 +30,14 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
     alpha: Any
 
     @abstractmethod
-    def features_law(self, labels: Values) -> Law[Any]:
+    def features_law(self, labels: Arrays) -> Law[Any]:
         """Return the law of the features of a row in each of K classes, with its prior, by the labels of the axes."""
 
     @abstractmethod
     def fields_of_features(self, law: Any) -> dict[str, Any]:
         """Return the fields that stand for a law of the features."""
 
-    def prior(self, labels: Values) -> MixturePrior:
+    def prior(self, labels: Arrays) -> MixturePrior:
         """Return the prior of all parameters."""
         alpha = self.entries("alpha", len(labels["class"]))
         return MixturePrior((Categorical(("shares",), self.inputs.name, alpha), self.features_law(labels)))
@@ -50,11 +50,11 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         """Return the model whose prior is a block."""
         return self.replaced(alpha=plain(block.weights.alpha), **self.fields_of_features(block.law))
 
-    def rows_of(self, data: Values) -> Values:
+    def rows_of(self, data: Arrays) -> Arrays:
         """Return the rows as the laws of class and features take them: by default as they are."""
         return data
 
-    def statistics(self, data: Values) -> LabelledStats:
+    def statistics(self, data: Arrays) -> LabelledStats:
         """Return the counts of the classes, and the statistics of the features in each."""
         shares, features = self.prior(data).laws
         codes = np.asarray(data[self.inputs.name])
@@ -62,11 +62,11 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         labels = {name: data[name] for name in self.inputs.coords}
         return LabelledStats((counts, features.statistics_by(codes, self.rows_of(data))), labels=labels)
 
-    def feature_names(self, labels: Values) -> list[str]:
+    def feature_names(self, labels: Arrays) -> list[str]:
         """Return the names of the features that are independent given the class, in the order of their laws."""
         return ["features"]
 
-    def log_terms_of_rows(self, stats: LabelledStats, data: Values) -> dict[str, np.ndarray]:
+    def log_terms_of_rows(self, stats: LabelledStats, data: Arrays) -> dict[str, np.ndarray]:
         """Return terms (rows, K) by name, whose sum is the log density of class and features.
 
         Parameters are integrated out. The first is of the shares; then there is one for each feature, or for all that
@@ -86,18 +86,18 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
             )
         return super().mle(stats)
 
-    def moments_below(self, data: Values) -> float:
+    def moments_below(self, data: Arrays) -> float:
         """Return infinity: the outcome is one of K classes."""
         return math.inf
 
-    def log_joint_classes(self, params: Values, data: Values) -> np.ndarray:
+    def log_joint_classes(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log joint density of each class and the row's features, (..., rows, K)."""
         return self.prior(data).log_terms(params, self.rows_of(data))
 
-    def likelihood(self, params: Values, data: Values) -> ClassWithFeatures:
+    def likelihood(self, params: Params, data: Arrays) -> ClassWithFeatures:
         """Return the law of each row's class and features; parameters may carry leading axes of draws."""
         return ClassWithFeatures(self.log_joint_classes(params, data))
 
-    def predictive(self, stats: LabelledStats, data: Values) -> ClassWithFeatures:
+    def predictive(self, stats: LabelledStats, data: Arrays) -> ClassWithFeatures:
         """Return the law of each row's class and features, parameters integrated out."""
         return ClassWithFeatures(self.block(stats).updated(stats).log_predictive_terms(self.rows_of(data)))

@@ -16,7 +16,8 @@ from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.information import information_of_rates, information_of_words
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Axes, Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.fields import plain, positive
 
 PARAMETERS = {"multinomial": "theta", "poisson": "rates", "negative_binomial": "p"}
@@ -53,18 +54,18 @@ class WordCounts(Model, family=True):
         """What a density is of: one of words in their order does not compare with one of their counts."""
         return "words in their order" if self.counts == "multinomial" else "counts of words"
 
-    def possible(self, data: Values) -> Iterator[Values] | None:
+    def possible(self, data: Arrays) -> Iterator[Arrays] | None:
         """Go through documents of one word, whose number is known; None where it is not."""
         return super().possible(data) if self.counts == "multinomial" else None
 
-    def rows_of(self, data: Values) -> Values:
+    def rows_of(self, data: Arrays) -> Arrays:
         """Return the counts as a sparse table of documents and words."""
         shape = len(data["length"]), len(data["word"])
         ends = np.searchsorted(data["doc"], np.arange(shape[0] + 1))
         cells = (np.asarray(data["counts"], dtype=np.float64), data["term"], ends)
         return {**data, "counts": scipy.sparse.csr_array(cells, shape=shape)}
 
-    def features_law(self, labels: Values) -> Law[Any]:
+    def features_law(self, labels: Arrays) -> Law[Any]:
         """Return the law of the words of a document in each class, with its prior."""
         shape = len(labels["class"]), len(labels["word"])
         if self.counts == "multinomial":
@@ -83,11 +84,11 @@ class WordCounts(Model, family=True):
             return {"a": plain(block.b), "b": plain(block.a / self.size)}
         return {"a": plain(law.block.a), "b": plain(law.block.b)}
 
-    def feature_names(self, labels: Values) -> list[str]:
+    def feature_names(self, labels: Arrays) -> list[str]:
         """Return the words, which are independent given the class but for multinomial counts."""
         return ["words"] if self.counts == "multinomial" else list(map(str, labels["word"]))
 
-    def information(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the mutual information (...) of the class and each word, where it is known.
 
         It is of whether a word that is drawn is the one named, or of its Poisson count in a document of length 1.
@@ -99,7 +100,7 @@ class WordCounts(Model, family=True):
             each = [information_of_rates(shares, rates) for rates in np.moveaxis(params["rates"], -1, 0)]
         return dict(zip(map(str, data["word"]), each, strict=True)) if each else {}
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return of negative binomial counts their rates, the means of a document of length 1."""
         if self.counts != "negative_binomial":
             return {}
@@ -107,7 +108,7 @@ class WordCounts(Model, family=True):
         with np.errstate(divide="ignore"):
             return {"rates": self.size * (1 - p) / p}
 
-    def draw_counts(self, params: Values, classes: np.ndarray, length: np.ndarray, rng: np.random.Generator) -> Any:
+    def draw_counts(self, params: Params, classes: np.ndarray, length: np.ndarray, rng: np.random.Generator) -> Any:
         """Draw how often each word occurs (n, V) in documents of known classes and lengths (n,)."""
         own = params[PARAMETERS[self.counts]][classes]
         if self.counts == "multinomial":

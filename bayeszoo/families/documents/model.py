@@ -12,7 +12,7 @@ from bayeszoo.distributions.bases import ByVariance
 from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.dirichlet import log_multinomial
 from bayeszoo.families.mixtures.base import MixtureModel
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import Observable
 
 
@@ -24,24 +24,24 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
 
     eta: Any
 
-    def component_law(self, data: Values) -> Categorical:
+    def component_law(self, data: Arrays) -> Categorical:
         """Return the law of the words of a document in each topic, with a Dirichlet prior."""
         return Categorical(("topics",), "counts", self.entries("eta", (self.K, len(data["word"]))))
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the words, and the numbers of the topics."""
         return {"word": data["word"], "component": np.arange(1, self.K + 1)}
 
-    def unbounded(self, data: Values) -> str:
+    def unbounded(self, data: Arrays) -> str:
         """Say why the posterior density has no maximum; nothing where it has one."""
         of_words = "eta < 1: it grows without bound as the probability of a word goes to 0"
         return of_words if (why := super().unbounded(data)) and np.min(self.eta) < 1 <= self.alpha else why
 
-    def log_coefficient(self, data: Values) -> float:
+    def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many ordered documents the counts stand for."""
         return float(np.sum(log_multinomial(data["counts"])))
 
-    def likelihood(self, params: Values, data: Values) -> DocumentMixture:
+    def likelihood(self, params: Params, data: Arrays) -> DocumentMixture:
         """Return the distribution of each document's counts; its log mass is that of the ordered words."""
         return DocumentMixture(data["counts"].sum(axis=1), params["weights"], params["topics"])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import lazy_loader
@@ -20,6 +20,7 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import k_hat_limit, pareto_k
+from bayeszoo.foundation.named import Arrays
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.left_to_right", suppress_warning=True)
 
@@ -31,8 +32,6 @@ MOST_ERROR = 0.5
 """Relative error of a probability above which it is withheld: hardly four draws carry its mean."""
 LEAST_TAIL = 25
 """Draws from which on there is a tail to look at."""
-
-Arrays = Mapping[str, np.ndarray]
 
 
 class DocumentScores(NamedTuple):

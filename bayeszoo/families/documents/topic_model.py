@@ -21,7 +21,7 @@ from bayeszoo.distributions.special import log_rising
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.base import spread_out, symmetrized
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.fields import plain
 from bayeszoo.model.steps import Expectation
 
@@ -122,17 +122,17 @@ class TopicFactors:
         return model
 
 
-def cells_of(data: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def cells_of(data: Arrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return counts, codes of documents and codes of words as compiled code wants them."""
     return np.asarray(data["counts"], dtype=np.float64), np.asarray(data["doc"]), np.asarray(data["term"])
 
 
-def lengths_of(data: Values) -> np.ndarray:
+def lengths_of(data: Arrays) -> np.ndarray:
     """Return the number of words of each document, of shape (D,)."""
     return np.bincount(data["doc"], data["counts"], minlength=len(data["document"]))
 
 
-def expectation(params: Values, data: Values) -> Expectation:
+def expectation(params: Params, data: Arrays) -> Expectation:
     """Return expected counts and the log likelihood at the parameters."""
     proportions, words = np.asarray(params["proportions"]), np.asarray(params["topics"]).T.copy()
     value, of_documents, of_words = loops.cell_sums(proportions, words, *cells_of(data))
@@ -140,7 +140,7 @@ def expectation(params: Values, data: Values) -> Expectation:
 
 
 def variational_expectation(
-    q: TopicFactors, data: Values, passes: int = PASSES, settled: float = SETTLED
+    q: TopicFactors, data: Arrays, passes: int = PASSES, settled: float = SETTLED
 ) -> Expectation:
     """Return expected counts, and the sum of the log normalizers of q(z) at q.
 
@@ -151,7 +151,7 @@ def variational_expectation(
     return Expectation(TopicCounts(*expectation[1:]), float(expectation[0]))
 
 
-def with_documents(q: TopicFactors, data: Values) -> TopicFactors:
+def with_documents(q: TopicFactors, data: Arrays) -> TopicFactors:
     """Return q with the best proportions of these documents, its topics held; each begins with all topics alike."""
     K = len(q.alpha)
     start = q.of_documents(q.alpha + lengths_of(data)[:, None] / K)
@@ -159,7 +159,7 @@ def with_documents(q: TopicFactors, data: Values) -> TopicFactors:
     return q.of_documents(q.alpha + expectation.stats.documents)
 
 
-def log_documents(params: Values, data: Values) -> np.ndarray:
+def log_documents(params: Params, data: Arrays) -> np.ndarray:
     """Return the log density of the ordered words of each document, of shape (..., D)."""
     arrays = [np.asarray(params[name], dtype=np.float64) for name in ("proportions", "topics")]
     flat = [np.ascontiguousarray(values.reshape(-1, *values.shape[-2:])) for values in arrays]
@@ -167,21 +167,21 @@ def log_documents(params: Values, data: Values) -> np.ndarray:
     return np.asarray(loops.log_documents(*flat, *cells_of(data))).reshape(arrays[0].shape[:-1])
 
 
-def require_documents(params: Values, data: Values) -> None:
+def require_documents(params: Params, data: Arrays) -> None:
     """Refuse documents that the proportions are not of."""
     own, documents = np.shape(params["proportions"])[-2], len(data["document"])
     if own != documents:
         raise InputError(f"the proportions are of {own} documents, the data have {documents}", "wrong_shape")
 
 
-def log_density(q: TopicFactors, params: Values, exchangeable: bool) -> np.ndarray:
+def log_density(q: TopicFactors, params: Params, exchangeable: bool) -> np.ndarray:
     """Log density of q(theta), averaged over the orders of the labels where these mean nothing and topics are few."""
     if not exchangeable or len(q.alpha) > MOST_ORDERS:
         return np.asarray(q.dirichlets.logpdf(params))
     return symmetrized(q.dirichlets.proportions, params, q.dirichlets.topics.log_pairs(params))
 
 
-def label_free(params: Values, data: Values) -> dict[str, Any]:
+def label_free(params: Params, data: Arrays) -> dict[str, Any]:
     """Return quantities that do not depend on the labels: likelihoods, likeness of documents, and sizes of topics."""
     theta, each, lengths = np.asarray(params["proportions"]), log_documents(params, data), lengths_of(data)
     D = len(lengths)
@@ -195,7 +195,7 @@ def label_free(params: Values, data: Values) -> dict[str, Any]:
     }
 
 
-def log_coefficient(data: Values) -> float:
+def log_coefficient(data: Arrays) -> float:
     """Return the log of how many orders of their words the documents stand for."""
     return float(np.sum(log_rising(1.0, lengths_of(data))) - np.sum(log_rising(1.0, data["counts"])))
 
@@ -209,7 +209,7 @@ class TopicChain:
     posterior than topics at random; the order of the documents is random, so that chains start far apart.
     """
 
-    def __init__(self, data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> None:
+    def __init__(self, data: Arrays, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> None:
         D, V, K = len(data["document"]), len(data["word"]), len(alpha)
         self._alpha, self._eta, self._rng = np.array(alpha, dtype=np.float64), np.array(eta, dtype=np.float64), rng
         self._prior = Dirichlets.of(self._alpha[None], self._eta[None])
@@ -259,7 +259,7 @@ class TopicChain:
         return sum(dirichlet.log_ratio_where_seen(*pair) for pair in pairs)
 
 
-def counts_to_start(data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> TopicCounts:
+def counts_to_start(data: Arrays, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> TopicCounts:
     """Return counts to climb from: those of a short chain; of a large corpus one whose words stand for many alike."""
     each = max(1, int(data["counts"].sum()) // MOST_TO_START)
     each = each if each >= 10 else 1
@@ -271,12 +271,12 @@ def counts_to_start(data: Values, alpha: np.ndarray, eta: np.ndarray, rng: np.ra
 # every topic of every word of a tiny corpus
 
 
-def tokens(data: Values) -> tuple[np.ndarray, np.ndarray]:
+def tokens(data: Arrays) -> tuple[np.ndarray, np.ndarray]:
     """Return the document and the word of each word that was written, each of shape (N,)."""
     return np.repeat(data["doc"], data["counts"]), np.repeat(data["term"], data["counts"])
 
 
-def shortened(data: Values, words: int) -> dict[str, Any]:
+def shortened(data: Arrays, words: int) -> dict[str, Any]:
     """Return the first documents, cut to at most five words each and any word twice, and N words in all."""
     twice = {**data, "counts": np.minimum(data["counts"], 2)}
     documents, _ = tokens(twice)
@@ -288,7 +288,7 @@ def shortened(data: Values, words: int) -> dict[str, Any]:
     return {**arrays, "document": data["document"][: doc.max(initial=0) + 1], "word": data["word"]}
 
 
-def excerpt(data: Values, documents: int = 10, words: int = 8) -> dict[str, Any]:
+def excerpt(data: Arrays, documents: int = 10, words: int = 8) -> dict[str, Any]:
     """Return documents, evenly spread, and of their words those that are most frequent in all."""
     rows = spread_out(len(data["document"]), documents)
     often = np.bincount(data["term"], data["counts"], minlength=len(data["word"]))
@@ -305,7 +305,7 @@ def _tables(assignments: np.ndarray, labels: np.ndarray, K: int) -> np.ndarray:
     return np.bincount(at.ravel(), minlength=M * size * K).reshape(M, size, K)
 
 
-def log_joint(assignments: np.ndarray, data: Values, alpha: np.ndarray, eta: np.ndarray) -> np.ndarray:
+def log_joint(assignments: np.ndarray, data: Arrays, alpha: np.ndarray, eta: np.ndarray) -> np.ndarray:
     """Return log p(w, z), parameters integrated out, of shape (M,) (Griffiths and Steyvers 2004, equations 2 and 3)."""
     (documents, words), K = tokens(data), len(alpha)
     used, words = np.unique(words, return_inverse=True)
@@ -318,7 +318,7 @@ def log_joint(assignments: np.ndarray, data: Values, alpha: np.ndarray, eta: np.
     return np.asarray(sum(block.log_evidence(Counts(own)).sum(axis=-1) for block, own in pairs))
 
 
-def log_complete(params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
+def log_complete(params: Params, assignments: np.ndarray, data: Arrays) -> np.ndarray:
     """Return log p(w, z | theta) of assignments of shape (M, N), at one point; shape (M,)."""
     documents, words = tokens(data)
     p = params["proportions"][documents, assignments] * params["topics"][assignments, words]
@@ -326,7 +326,7 @@ def log_complete(params: Values, assignments: np.ndarray, data: Values) -> np.nd
         return np.asarray(np.log(p).sum(axis=-1))
 
 
-def counts_of(assignment: np.ndarray, data: Values, K: int) -> TopicCounts:
+def counts_of(assignment: np.ndarray, data: Arrays, K: int) -> TopicCounts:
     """Return the counts of one assignment of the words to topics, of shape (N,)."""
     pairs = zip(tokens(data), (data["document"], data["word"]), strict=True)
     flat = [(codes * K + assignment, len(labels) * K) for codes, labels in pairs]

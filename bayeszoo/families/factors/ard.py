@@ -25,8 +25,8 @@ from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.base import FactorModel
 from bayeszoo.families.factors.steps import LOG_2_PI, Coefficients, Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.accumulated import Accumulated
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Symmetric, Variational
 from bayeszoo.model.steps import Expectation
 
@@ -299,7 +299,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         """Return q(theta): each column's coefficients Gaussian, alpha Gamma, the variance inverse gamma."""
         return factored_posterior(q)
 
-    def vb_log_density(self, q: Factored, params: Values) -> np.ndarray:
+    def vb_log_density(self, q: Factored, params: Params) -> np.ndarray:
         """Log density of q(theta), of up to 4 factors averaged over their orders and signs; leading axes are draws."""
         turns = signed_permutations(self.q) if self.q <= MOST_COPIES else [np.eye(self.q)]
         return turned_log_density(q, params, turns)
@@ -313,7 +313,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         """Return the axis whose labels mean nothing; the signs of the loadings mean nothing either."""
         return "factor"
 
-    def invariants(self, params: Values, data: Any) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Any) -> dict[str, Any]:
         """Return quantities that depend neither on the order of the factors nor on their signs; leading axes are draws.
 
         The cosines are of the principal angles between the loadings and the q leading eigenvectors of the rows'
@@ -333,7 +333,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
             "cosines": np.linalg.svd(basis.mT @ steps.leading_axes(stats, self.q), compute_uv=False),
         }
 
-    def remarks(self, stats: Patterns, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: Patterns, data: Arrays) -> tuple[str, ...]:
         """Say so where there is one row, or a column is constant."""
         variances = stats.column_variances()
         still = [str(name) for name, variance in zip(data["column"], variances, strict=True) if np.isnan(variance)]

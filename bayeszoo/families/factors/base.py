@@ -19,7 +19,8 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.bases import ByMarginals
 from bayeszoo.families.factors import loadings_shape, steps
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
-from bayeszoo.model.base import Axes, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import EM, Observable, Sufficient
 from bayeszoo.model.steps import Expectation
 from bayeszoo.model.views import View
@@ -40,7 +41,7 @@ class Factors(NamedTuple):
     covariance: np.ndarray
 
 
-def latent_posterior(params: Values, Y: npt.ArrayLike) -> Factors:
+def latent_posterior(params: Params, Y: npt.ArrayLike) -> Factors:
     """Return mean and covariance of the factors of rows (rows, D): M^-1 W'(y - mean) and variance M^-1.
 
     A row with no number at all has those of the prior, 0 and I.
@@ -54,7 +55,7 @@ def latent_posterior(params: Values, Y: npt.ArrayLike) -> Factors:
     return Factors(mean, covariance)
 
 
-def row_log_likelihood(params: Values, Y: npt.ArrayLike) -> np.ndarray:
+def row_log_likelihood(params: Params, Y: npt.ArrayLike) -> np.ndarray:
     """Return the log density of the observed numbers of each row, shape (..., rows); of none it is 0.
 
     Of rows N(mean, C): y' C^-1 y is |y - W z|^2 / variance + |z|^2 at the mean z of the factors, and nothing cancels.
@@ -70,7 +71,7 @@ def row_log_likelihood(params: Values, Y: npt.ArrayLike) -> np.ndarray:
     return out
 
 
-def reconstruction(params: Values, Y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def reconstruction(params: Params, Y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each number of rows (rows, D) given the observed numbers of its row.
 
     Both have shape (..., rows, D). Where a number was observed they are of mean + W z, which is the row without its
@@ -89,7 +90,7 @@ def _patterns(Y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(seen, np.flatnonzero(np.ravel(which) == p)) for p, seen in enumerate(observed)]
 
 
-def _given(params: Values, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, ...]:
+def _given(params: Params, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return mean factors of rows of one pattern, the inverse of M = W'W + variance I, residuals, and log |M|."""
     W = np.asarray(params["loadings"], dtype=np.float64)[..., seen, :]
     M = W.mT @ W + _column(params["variance"], 2) * np.eye(W.shape[-1])
@@ -134,7 +135,7 @@ class FactorRows(ByMarginals):
         return self.mean() + z @ W.mT + np.sqrt(_column(variance, 2)) * rng.standard_normal(size)
 
 
-def one_axis_of_draws(params: Values) -> dict[str, np.ndarray]:
+def one_axis_of_draws(params: Params) -> dict[str, np.ndarray]:
     """Make the leading axes of parameters one; ``variance`` has no other axis."""
     leading = np.ndim(params["variance"])
     return {name: np.reshape(v, (-1, *np.shape(v)[leading:])) for name, v in params.items()}
@@ -185,7 +186,7 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
     def parameters(self, columns: int, dims: Axes) -> tuple[Any, Any, Any]:
         """Declare the prior within a PyMC model, and return mean, loadings and variance."""
 
-    def e_step(self, params: Values, data: Any) -> Expectation:
+    def e_step(self, params: Params, data: Any) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters, of statistics as well as rows."""
         return steps.e_step(steps.Coefficients.known(params), as_patterns(data))
 
@@ -199,21 +200,21 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
             pm.Potential("Y", likelihoods.ppca_log_likelihood(*parameters, *shared))
         return model
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of the columns, and the numbers of the factors."""
         return {"column": data["column"], "factor": np.arange(1, self.q + 1)}
 
-    def statistics(self, data: Values) -> Patterns:
+    def statistics(self, data: Arrays) -> Patterns:
         """Return count, mean and scatter of the rows of each pattern of missing numbers; q columns are too few."""
         self.prior(data["Y"].shape[1])
         return Patterns.of(data["Y"])
 
-    def log_prior(self, params: Values, data: Any) -> np.ndarray:
+    def log_prior(self, params: Params, data: Any) -> np.ndarray:
         """Log density of the prior; leading axes are draws."""
         density: np.ndarray = self.prior(np.shape(params["mean"])[-1]).log_density(params)
         return density
 
-    def log_likelihood(self, stats: Patterns, params: Values) -> np.ndarray:
+    def log_likelihood(self, stats: Patterns, params: Params) -> np.ndarray:
         """Return the log density of the rows; leading axes of the parameters are draws."""
         flat = one_axis_of_draws({name: params[name] for name in ("mean", "loadings", "variance")})
         draws = (dict(zip(flat, draw, strict=True)) for draw in zip(*flat.values(), strict=True))
@@ -223,11 +224,11 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
         """Return D means, D q - q (q - 1) / 2 loadings up to their rotation, and one variance."""
         return stats.size + loadings_shape.count(stats.size, self.q) + 1
 
-    def likelihood(self, params: Values, data: Values) -> FactorRows:
+    def likelihood(self, params: Params, data: Arrays) -> FactorRows:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
         return FactorRows(params["mean"], params["loadings"], params["variance"], len(data["Y"]))
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return the q largest eigenvalues of the covariance of a row, and the share of its variance in the factors."""
         W, variance = np.asarray(params["loadings"]), np.asarray(params["variance"])
         squares = np.linalg.svd(W, compute_uv=False) ** 2

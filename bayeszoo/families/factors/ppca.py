@@ -18,8 +18,8 @@ from bayeszoo.families.factors.base import FactorModel
 from bayeszoo.families.factors.steps import Complete
 from bayeszoo.families.statistics.patterns import Patterns, as_patterns
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
-from bayeszoo.model.base import Values
 from bayeszoo.model.steps import Coordinates
 
 VANISHED = 1e-12
@@ -65,7 +65,7 @@ class PpcaModel(FactorModel, family=True):
         self.prior(stats.size)
         return closed_form(stats, self.q) if stats.is_complete else None
 
-    def mle_certificate(self, stats: Patterns, params: Values) -> list[Check]:
+    def mle_certificate(self, stats: Patterns, params: Params) -> list[Check]:
         """Check that the likelihood is stationary there and curved downwards in all free entries.
 
         The gradient is of the density that samplers use, and shares no code with the closed form.
@@ -128,7 +128,7 @@ class FactorPrior:
         variance = (self.b0 + stats.squared_error(coefficients) / 2) / (self.a0 + 1 + stats.cells.sum() / 2)
         return _params(stats, loadings_shape.turned(coefficients[:, 1:]), coefficients[:, 0], variance)
 
-    def log_density(self, params: Values) -> np.ndarray:
+    def log_density(self, params: Params) -> np.ndarray:
         """Return the log density of the parameters; leading axes are draws."""
         mean, variance = (np.asarray(params[name], dtype=np.float64) for name in ("mean", "variance"))
         of_mean = -np.sum(np.square((mean - self.m0) / self.s0), axis=-1) / 2
@@ -172,7 +172,7 @@ def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
     return {"mean": np.asarray(moments.mean), "loadings": loadings, "variance": np.float64(variance)}
 
 
-def to_vector(params: Values) -> np.ndarray:
+def to_vector(params: Params) -> np.ndarray:
     """Return the mean, the free loadings row by row, and the log of the variance, shape (free parameters,)."""
     loadings = np.asarray(params["loadings"])
     free = loadings[loadings_shape.entries(*loadings.shape)]

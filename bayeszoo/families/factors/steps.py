@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Params
 from bayeszoo.model.steps import Expectation
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.factors", suppress_warning=True)
@@ -121,7 +121,7 @@ def _e_step(at: Coefficients, patterns: Patterns) -> Expectation:
     return Expectation(stats, float(value) / 2)
 
 
-def value_and_gradient(stats: Patterns, params: Values) -> tuple[float, np.ndarray, np.ndarray, float]:
+def value_and_gradient(stats: Patterns, params: Params) -> tuple[float, np.ndarray, np.ndarray, float]:
     """Return the log likelihood and its derivatives in mean (D,), loadings (D, q) and variance."""
     mean, loadings = (np.ascontiguousarray(params[name], dtype=np.float64) for name in ("mean", "loadings"))
     parts = stats.observed.astype(np.float64), stats.n, stats.mean, stats.scatter

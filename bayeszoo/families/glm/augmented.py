@@ -26,7 +26,7 @@ from bayeszoo.families.glm.model import GeneralizedLinear
 from bayeszoo.families.glm.probit import hazard
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import gaussian
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import EM, Gibbs, LogConcave, Variational
 from bayeszoo.model.steps import Coordinates, Expectation
 
@@ -228,25 +228,25 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
     augmentation: ClassVar[Augmentation]
 
     @abstractmethod
-    def concave(self, data: Values, **given: float) -> LinkedRows:
+    def concave(self, data: Arrays, **given: float) -> LinkedRows:
         """Return the log likelihood of the rows in units of the prior."""
 
     def _expected(self, rows: LinkedRows, u: np.ndarray, variance: np.ndarray | float) -> tuple[Parabola, np.ndarray]:
         return self.augmentation.expected(rows.eta(u), variance, rows.outcome, rows.sizes)
 
-    def _dispersed(self, data: Values) -> GaussianWeights:
+    def _dispersed(self, data: Arrays) -> GaussianWeights:
         """Return a wide Gaussian near the posterior: that given the expected latent variables at weights of 0."""
         rows = self.concave(data)
         return GaussianWeights.conditional(rows, self._expected(rows, np.zeros(rows.size), 0.0)[0])
 
     # EM
 
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
         """Draw weights from a wide Gaussian."""
         start = self._dispersed(data)
         return start.rows.params(start.draw(rng))
 
-    def e_step(self, params: Values, data: Values) -> Expectation:
+    def e_step(self, params: Params, data: Arrays) -> Expectation:
         """Return the expected parabola of each row and the log likelihood."""
         rows = self.concave(data)
         parabola, value = self._expected(rows, rows.place(params), 0.0)
@@ -256,27 +256,27 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
         """Return the mode of the weights given the parabolas: a regression with weighted rows."""
         return stats[0].params(GaussianWeights.conditional(*stats, flat).mean)
 
-    def log_prior(self, params: Values, data: Values) -> Any:
+    def log_prior(self, params: Params, data: Arrays) -> Any:
         """Return the log density of the Gaussian prior; leading axes of the weights are draws."""
         return self.concave(data).log_prior(params)
 
-    def free_parameters(self, stats: Values) -> int:
+    def free_parameters(self, stats: Arrays) -> int:
         """Return how many weights there are."""
         return self.concave(stats).size
 
-    def coordinates(self, data: Values) -> Coordinates:
+    def coordinates(self, data: Arrays) -> Coordinates:
         """Return weights in units of the prior."""
         rows = self.concave(data)
         return Coordinates(rows.place, rows.params)
 
     # Variational Bayes
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> GaussianWeights:
+    def vb_start(self, data: Arrays, rng: np.random.Generator) -> GaussianWeights:
         """Return q(weights) given the latent variables that weights drawn at random let expect."""
         start = self._dispersed(data)
         return GaussianWeights.conditional(start.rows, self._expected(start.rows, start.draw(rng), 0.0)[0])
 
-    def vb_e_step(self, q: GaussianWeights, data: Values) -> Expectation:
+    def vb_e_step(self, q: GaussianWeights, data: Arrays) -> Expectation:
         """Return the expected parabola of each row, and the sum of the log normalizers."""
         parabola, value = self._expected(q.rows, q.mean, q.variance)
         return Expectation((q.rows, parabola), math.fsum(value))
@@ -285,7 +285,7 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
         """Return the Gaussian of the weights given the parabolas."""
         return GaussianWeights.conditional(*stats)
 
-    def vb_row_terms(self, q: GaussianWeights, data: Values) -> np.ndarray:
+    def vb_row_terms(self, q: GaussianWeights, data: Arrays) -> np.ndarray:
         """Return the log normalizer of each row's latent variables."""
         return self._expected(q.rows, q.mean, q.variance)[1]
 
@@ -301,14 +301,14 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
         """Return its log density; leading axes of the weights are draws."""
         return self.vb_posterior(q).logpdf(params)
 
-    def vb_coordinates(self, data: Values) -> Coordinates:
+    def vb_coordinates(self, data: Arrays) -> Coordinates:
         """Return the mean of the weights, and the logs of the precisions that rows add."""
         rows = self.concave(data)
         return Coordinates(lambda q: q.vector, partial(GaussianWeights.at, rows))
 
     # Gibbs sampling
 
-    def gibbs(self, data: Values, rng: np.random.Generator) -> WeightsChain:
+    def gibbs(self, data: Arrays, rng: np.random.Generator) -> WeightsChain:
         """Return a chain over the weights, started at random from a wide Gaussian."""
         return WeightsChain(self._dispersed(data), self.augmentation, rng)
 

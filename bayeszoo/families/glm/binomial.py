@@ -12,7 +12,7 @@ from bayeszoo.data.inputs import BinaryRegression
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.special import log_binomial
 from bayeszoo.families.glm.augmented import AugmentedLinear
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.observable import Classifies
 
 pm = lazy_loader.load("pymc")
@@ -34,15 +34,15 @@ class BinomialRegression(AugmentedLinear, Classifies, family=True):
 
     inputs = BinaryRegression("y")
 
-    def sizes_of(self, data: Values) -> np.ndarray:
+    def sizes_of(self, data: Arrays) -> np.ndarray:
         """Return the trials of each row."""
         return np.asarray(data.get("trials", np.ones(self.inputs.size(data))))
 
-    def log_coefficient(self, data: Values) -> float:
+    def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many orders the trials of all rows may have been made in."""
         return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
 
-    def declared_rows(self, data: Values) -> tuple[Any, Any, Any]:
+    def declared_rows(self, data: Arrays) -> tuple[Any, Any, Any]:
         """Declare the weights; return the linear predictor of each row, its trials and its outcome."""
         w = self.declared_weights(data)
         terms = pm.Data("terms", self.design(data), dims=("row", "term"))

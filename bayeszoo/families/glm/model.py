@@ -14,7 +14,7 @@ from bayeszoo.families.glm.links import Link
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.families.linear.least_squares import Solution
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import positive
 
@@ -41,21 +41,21 @@ class LinkedTerms(LinearTerms, family=True):
     tau: float = positive(10.0, "prior sd of the weights tau", axes=("slope",), kw_only=True)
     s0: float = positive(10.0, "prior sd of the intercept s0", kw_only=True)
 
-    def sizes_of(self, data: Values) -> np.ndarray:
+    def sizes_of(self, data: Arrays) -> np.ndarray:
         """Return the trials of each row, or its exposure: 1 where the data do not say."""
         return np.ones(self.inputs.size(data))
 
     @abstractmethod
-    def weak_intercept(self, data: Values) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
         """Return the fields of the prior of the intercept, scaled to the data."""
 
     @classmethod
-    def weak(cls, data: Values) -> Any:
+    def weak(cls, data: Arrays) -> Any:
         """Standardize; a standard deviation of a feature moves the linear predictor by about 2.5 (Gelman 2008)."""
         base = cls(**cls.standardized(data), tau=2.5)
         return replace(base, **base.weak_intercept(data)).labelled(data)
 
-    def ratios(self, params: Values) -> np.ndarray:
+    def ratios(self, params: Params) -> np.ndarray:
         """Return exp of the weights but for the intercept's, shape (..., K): what one more of a feature multiplies by.
 
         Raises `NumericalError` where one is larger than numbers go.
@@ -66,14 +66,14 @@ class LinkedTerms(LinearTerms, family=True):
             raise NumericalError("a ratio, exp of a weight, is larger than numbers go: read the weight", "too_large")
         return ratios
 
-    def crossing(self, params: Values) -> np.ndarray | None:
+    def crossing(self, params: Params) -> np.ndarray | None:
         """Return where the linear predictor is 0, shape (...,): of one feature alone; None of more or of powers."""
         w, center = np.asarray(params["w"]), np.ravel(self.center)
         if not (self.intercept and self.degree == 1 and w.shape[-1] == 2 and len(center) == 1):
             return None
         return np.asarray(center[0] - w[..., 0] / w[..., 1])
 
-    def prior(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+    def prior(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return prior means and standard deviations of the weights in the user's units."""
         units = self.units(self.nothing({**data, "X": data["X"][:0]}))
         sd = self.term_scales(len(units), self.s0, "tau")
@@ -84,7 +84,7 @@ class LinkedTerms(LinearTerms, family=True):
         data = self.simulate_design(rng, size, np.shape(self.tau))
         return rng.normal(*self.prior(data)), data
 
-    def linked(self, link: Link, data: Values) -> LinkedRows:
+    def linked(self, link: Link, data: Arrays) -> LinkedRows:
         """Return the log likelihood of the rows in units of the prior."""
         (terms, units), (origin, sd) = self.slopes(data), self.prior(data)
         scale = np.concatenate([np.ones(int(self.intercept)), units])
@@ -101,10 +101,10 @@ class LinkedTerms(LinearTerms, family=True):
         )
 
     @abstractmethod
-    def laplace_solution(self, data: Values) -> Solution:
+    def laplace_solution(self, data: Arrays) -> Solution:
         """Return a Gaussian about as the posterior of the weights, in the user's units."""
 
-    def declared_weights(self, data: Values) -> Any:
+    def declared_weights(self, data: Arrays) -> Any:
         """Declare the weights in a ``pm.Model``, in coordinates in which their posterior is about standard normal."""
         mean, sd = self.prior(data)
         return pm.Normal("w", mean, sd, dims="term", transform=ours.Whitened(self.laplace_solution(data)))
@@ -121,20 +121,20 @@ class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
 
     link: ClassVar[Link]
 
-    def mean(self, params: Values, data: Values) -> np.ndarray:
+    def mean(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
         return self.link.mean(self.predictor(params, data))
 
-    def concave(self, data: Values, **given: float) -> LinkedRows:
+    def concave(self, data: Arrays, **given: float) -> LinkedRows:
         """Return the log likelihood of the rows in units of the prior."""
         return self.linked(self.link, data)
 
-    def laplace_solution(self, data: Values) -> Solution:
+    def laplace_solution(self, data: Arrays) -> Solution:
         """Return the Gaussian at the mode with the curvature there, of weights in the user's units."""
         rows = self.concave(data)
         return rows.gaussian_about(rows.highest().x)
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on the compiled likelihood of all links, whose gradient is linear in the rows."""
         mean, sd = self.prior(data)
         with pm.Model(coords=self.coords(data)) as model:

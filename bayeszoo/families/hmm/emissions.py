@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.distributions.conjugate.categorical import Categorical
-from bayeszoo.distributions.conjugate.law import Known, Law, Values
+from bayeszoo.distributions.conjugate.law import Known, Law
 from bayeszoo.distributions.conjugate.normal import Normal, spread
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.statistics.moments import Moments
@@ -21,13 +21,14 @@ from bayeszoo.families.hmm import passes
 from bayeszoo.families.hmm.passes import Sums
 from bayeszoo.families.hmm.tables import Pair
 from bayeszoo.families.mixtures.base import clusters
+from bayeszoo.foundation.named import Arrays, Params
 
 SMALLEST = 1e-12
 """Variance of a state, in units of that of all rows, below which the likelihood is taken to have no maximum."""
 COLLAPSED = 1e-5
 """The same, below which a maximum is taken to be degenerate."""
 
-OfRows = Callable[[Values], np.ndarray]
+OfRows = Callable[[Arrays], np.ndarray]
 """Rows ``{"y": (n,)}`` to the log density of each in each state, (n, K)."""
 
 
@@ -88,7 +89,7 @@ def _(block: Categorical, y: np.ndarray, rng: np.random.Generator) -> np.ndarray
     return np.asarray(rng.integers(0, *block.alpha.shape))[y]
 
 
-def next_mean(law: Law[Any], params: Values, states: np.ndarray) -> np.ndarray:
+def next_mean(law: Law[Any], params: Params, states: np.ndarray) -> np.ndarray:
     """Return the mean of a row, or the probabilities of its symbols, whose state has probabilities (..., K)."""
     mean = law.row_mean(law.at(params))
     if isinstance(kind_of(law), Categorical):
@@ -96,7 +97,7 @@ def next_mean(law: Law[Any], params: Values, states: np.ndarray) -> np.ndarray:
     return np.sum(states * mean, axis=-1)
 
 
-def ordered(law: Law[Any], params: Values) -> dict[str, np.ndarray]:
+def ordered(law: Law[Any], params: Params) -> dict[str, np.ndarray]:
     """Return each parameter in order of size over the states, which labels of the states do not change."""
     at = -2 if isinstance(law, Categorical) else -1
     names = () if isinstance(law, Known) else law.at(params)
@@ -119,7 +120,7 @@ def require_spread(law: Law[Any], stats: Any) -> None:
         raise NumericalError(f"a state has no rows, or only equal ones: {line}", "no_data")
 
 
-def collapsed(law: Law[Any], params: Values, stats: Moments) -> str:
+def collapsed(law: Law[Any], params: Params, stats: Moments) -> str:
     """Say so where the variance of a state is below 1e-5 of that of all rows; nothing where none is."""
     if not isinstance(law, Normal) or law.variance is not None:
         return ""

@@ -37,7 +37,7 @@ from bayeszoo.families.hmm.tables import (
 )
 from bayeszoo.families.mixtures.base import spread_out
 from bayeszoo.families.statistics.assignments import log_evidence_of
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import Enumerable, Symmetric
 from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
@@ -85,17 +85,17 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
             object.__setattr__(self, name, numbers)
 
     @classmethod
-    def weak(cls, data: Values) -> Self:
+    def weak(cls, data: Arrays) -> Self:
         """Return weakly informative priors, scaled to the data where they have a scale."""
         return cls.weak_given(data, {})
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Self:
+    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Self:
         """Return a model with some fields given, and the others weakly informative for that K."""
         model = cls(**given)
         return model.replaced(**{**model.weak_fields(data), **given})
 
-    def weak_fields(self, data: Values) -> dict[str, Any]:
+    def weak_fields(self, data: Arrays) -> dict[str, Any]:
         """Return the weakly informative fields that are not those of the textbook."""
         return {}
 
@@ -115,7 +115,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         """The fields of the prior that may have an entry for each state."""
         return {name: field for name, field in hyperparameters(self).items() if "state" in field.axes}
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the lengths of the axes that fields may have entries along."""
         return {**super().sizes(data), "state": self.K}
 
@@ -125,11 +125,11 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         initial = table("initial", np.full(self.K, self.alpha), self.initial)
         return initial, table("transition", self.beta + self.sticky * np.eye(self.K), self.transition)
 
-    def new_prior(self, data: Values) -> HiddenChain:
+    def new_prior(self, data: Arrays) -> HiddenChain:
         """Return the prior of all parameters."""
         return HiddenChain((*self.tables, self.emission_law(data)))
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the numbers of the states, for both axes of transitions, and the labels of the data."""
         states = np.arange(1, self.K + 1)
         return {**super().coords(data), "state": states, "state_2": states}
@@ -149,7 +149,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
             path[t] = rng.choice(self.K, p=transition[path[t - 1]] if t else initial)
         return drawn, path
 
-    def require_rows(self, data: Values) -> None:
+    def require_rows(self, data: Arrays) -> None:
         """Refuse more states than observations, and a model without parameters."""
         if not self.prior(data).blocks:
             hint = "bayeszoo.answers.decode.decode finds the states"
@@ -160,11 +160,11 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
                 f"K={self.K} states but only {rows} observation{'s' * (rows != 1)}", "too_few_rows", hint=hint
             )
 
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
         return self.vb_m_step(self.path_statistics(self.seeds(data, rng), data)).q.typical()
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> Factors[HiddenChain]:
+    def vb_start(self, data: Arrays, rng: np.random.Generator) -> Factors[HiddenChain]:
         """Return q(theta) to climb from, at random; every other one leaves states empty, whose q is the prior."""
         path = self.seeds(data, rng)
         for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
@@ -172,7 +172,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
             path = np.where(path == emptied, filled, path)
         return self.vb_m_step(self.path_statistics(path, data))
 
-    def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
+    def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Return a path of states to start from: by the values of the rows, or runs of random lengths."""
         self.require_rows(data)
         law, rows = emissions.kind_of(self.emission_law(data)), len(data["y"])
@@ -184,7 +184,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         leaves[0] = True
         return path[np.maximum.accumulate(np.where(leaves, np.arange(rows), 0))]
 
-    def path_statistics(self, path: np.ndarray, data: Values, count: float = 1.0) -> ExpectedStates:
+    def path_statistics(self, path: np.ndarray, data: Arrays, count: float = 1.0) -> ExpectedStates:
         """Return the statistics of one path of states, (T,); a state and a transition count ``count`` times."""
         prior = self.prior(data)
         initial, transition = (count * each[0] for each in path_counts(path[None], starts(data["sequence"]), self.K))
@@ -193,14 +193,14 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     # EM
 
-    def e_step(self, params: Values, data: Values) -> Expectation:
+    def e_step(self, params: Params, data: Arrays) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
         prior = self.prior(data)
         log_density = partial(prior.emission.log_density, params)
         return self._expectation(prior, prior.emission, prior.tables_at(params), log_density, data)
 
     def _expectation(
-        self, prior: HiddenChain, law: Law[Any], tables: Pair, log_density: emissions.OfRows, data: Values
+        self, prior: HiddenChain, law: Law[Any], tables: Pair, log_density: emissions.OfRows, data: Arrays
     ) -> Expectation:
         sums = emissions.smoothed(law, tables, log_density, data["y"], starts(data["sequence"]))
         return Expectation(expected_states(prior, *sums[:3]), sums.value)
@@ -214,20 +214,20 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
             emissions.require_spread(stats.prior.emission, stats.stats.parts[2])
         return super().m_step(stats, flat)
 
-    def unbounded(self, data: Values) -> str:
+    def unbounded(self, data: Arrays) -> str:
         """Say why the posterior density has no maximum; nothing where it has one. Of one state nothing is hidden."""
         alone = self.alone(data)
         return self.prior(data).unbounded if alone is None else alone.posterior().unbounded
 
-    def alone(self, data: Values) -> ExpectedStates | None:
+    def alone(self, data: Arrays) -> ExpectedStates | None:
         """Return the statistics of all rows where there is one state."""
         return self.path_statistics(np.zeros(len(data["y"]), dtype=np.int64), data) if self.K == 1 else None
 
-    def degenerate(self, params: Values, stats: ExpectedStates) -> str:
+    def degenerate(self, params: Params, stats: ExpectedStates) -> str:
         """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
         return emissions.collapsed(stats.prior.emission, params, stats.stats.parts[2])
 
-    def undetermined(self, params: Values, data: Values, stats: ExpectedStates, flat: bool) -> str:
+    def undetermined(self, params: Params, data: Arrays, stats: ExpectedStates, flat: bool) -> str:
         """Say why a fitted point is one of many that are as high; nothing where it is not.
 
         Where the prior of a table is flat, or left out, its rows may be anything if no state can be told from another
@@ -246,12 +246,12 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     # Variational Bayes
 
-    def vb_e_step(self, q: Factors[HiddenChain], data: Values) -> Expectation:
+    def vb_e_step(self, q: Factors[HiddenChain], data: Arrays) -> Expectation:
         """Return expected statistics under the best q(z), and its log normalizer."""
         law = q.q.emission
         return self._expectation(q.prior, law, q.q.typical_tables(), law.expected_log_density, data)
 
-    def vb_log_density(self, q: Factors[HiddenChain], params: Values) -> np.ndarray:
+    def vb_log_density(self, q: Factors[HiddenChain], params: Params) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.
 
         Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
@@ -261,12 +261,12 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         orders = list(itertools.permutations(range(self.K))) if every else [tuple(range(self.K))]
         return averaged_log_density(q.q, params, np.array(orders))
 
-    def vb_row_terms(self, q: Factors[HiddenChain], data: Values) -> np.ndarray:
+    def vb_row_terms(self, q: Factors[HiddenChain], data: Arrays) -> np.ndarray:
         """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
         log_b = q.q.emission.expected_log_density(data)
         return passes.log_rows(*q.q.typical_tables(), log_b, starts(data["sequence"]))
 
-    def log_rows(self, params: Values, data: Values) -> np.ndarray:
+    def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of each row given those before, (..., T); leading axes of the parameters are draws."""
         prior = self.prior(data)
         log_b = prior.emission.log_density(params, data)
@@ -279,19 +279,19 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         """Whether the average is short: over all K! orders, as each pair of states has a parameter."""
         return self.K <= MOST_AVERAGED or self.exchangeable_axis() is None
 
-    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[HiddenChain]:
+    def resampled(self, params: Params, data: Arrays, count: float, rng: np.random.Generator) -> Factors[HiddenChain]:
         """Draw a path at one point; return the posterior given it; its states and transitions count ``count`` times."""
         return self.vb_m_step(self.path_statistics(self.sampled_path(params, data, rng), data, count))
 
     # Sums over paths
 
-    def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
+    def log_joint(self, assignments: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, of shape (M,) for paths of states of shape (M, T)."""
         prior = self.prior(data)
         of_states = prior.log_evidence_of_paths(assignments, starts(data["sequence"]))
         return of_states + log_evidence_of(prior.emission, {"y": data["y"]}, assignments)
 
-    def log_complete(self, params: Values, assignments: np.ndarray, data: Values) -> np.ndarray:
+    def log_complete(self, params: Params, assignments: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(y, z | theta) at one point, of shape (M,) for paths of states of shape (M, T)."""
         prior, first = self.prior(data), starts(data["sequence"])
         log_b = prior.emission.log_density(params, data)
@@ -302,7 +302,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         inside = np.setdiff1d(np.arange(1, len(log_b)), first)
         return terms.sum(axis=1) + log_initial[assignments[:, first]].sum(axis=1) + steps[:, inside - 1].sum(axis=1)
 
-    def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
+    def posterior_given(self, assignment: np.ndarray, data: Arrays) -> Posterior:
         """Return the posterior of the parameters given the state of each row."""
         return self.vb_posterior(self.vb_m_step(self.path_statistics(assignment, data)))
 
@@ -318,7 +318,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         told_apart = is_known or any(np.any(np.ptp(values, axis=0) > 0) for values in map(np.atleast_1d, by_state))
         return None if told_apart or self.K == 1 else "state"
 
-    def invariants(self, params: Values, data: Values) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Arrays) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws.
 
         ``together`` says of up to 20 pairs of rows how alike the probabilities of their states are; ``next`` is the

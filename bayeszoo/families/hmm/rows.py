@@ -10,13 +10,14 @@ import scipy
 from bayeszoo.distributions import discrete, frozen
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.conjugate.categorical import Categorical
-from bayeszoo.distributions.conjugate.law import Law, Values
+from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.foundation.levels import reached
+from bayeszoo.foundation.named import Params
 
 
-def rows_of(block: Law[Any], params: Values, states: np.ndarray) -> RowLaw:
+def rows_of(block: Law[Any], params: Params, states: np.ndarray) -> RowLaw:
     """Return the distribution of rows by probabilities of their states, (..., rows, K), at the block's parameters."""
     if isinstance(block, Categorical):
         return discrete.Categorical(states @ block.row_mean(params))

@@ -20,7 +20,7 @@ from bayeszoo.families.hmm.entropy_rate import rate_bounds
 from bayeszoo.families.hmm.rows import rows_of
 from bayeszoo.families.hmm.tables import HiddenChain, Pair
 from bayeszoo.families.markov.stationary import stationary
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.sequential import StatesInTime
 
 state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
@@ -32,33 +32,33 @@ class HiddenStates(StatesInTime, family=True):
     K: int
 
     @abstractmethod
-    def prior(self, data: Values) -> HiddenChain:
+    def prior(self, data: Arrays) -> HiddenChain:
         """Return the prior of all parameters."""
 
     @abstractmethod
-    def emission_law(self, data: Values) -> Law[Any]:
+    def emission_law(self, data: Arrays) -> Law[Any]:
         """Return the law of a row ``y`` in each of K states, with a conjugate prior or known."""
 
-    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+    def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log likelihood at each draw."""
         first = starts(data["sequence"])
         return self._of_draws(lambda tables, log_b: passes.log_likelihood(*tables, log_b, first), params, data)
 
-    def component_probabilities(self, params: Values, data: Values) -> np.ndarray:
+    def component_probabilities(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state in each row given all rows, (..., T, K); leading axes are draws."""
         return self._smoothed(params, data)[1]
 
-    def filtered(self, params: Values, data: Values) -> np.ndarray:
+    def filtered(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state given the rows so far, (..., T, K)."""
         first = starts(data["sequence"])
         return self._of_draws(lambda tables, log_b: passes.forward(*tables, log_b, first).filtered, params, data)
 
-    def given_others(self, params: Values, data: Values) -> np.ndarray:
+    def given_others(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
         first = starts(data["sequence"])
         return self._of_draws(lambda tables, log_b: passes.given_the_others(*tables, log_b, first), params, data)
 
-    def entropies(self, params: Values, data: Values) -> dict[str, np.ndarray]:
+    def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the entropy rate of the states, and where rows are symbols two bounds of that of the rows."""
         transition = np.asarray(self.prior(data).tables_at(params)[1])
         often = stationary(transition)
@@ -69,26 +69,26 @@ class HiddenStates(StatesInTime, family=True):
         bounds = rate_bounds(often, transition, np.asarray(law.at(params)["emission"]))
         return told | dict(zip(("entropy rate, at least", "entropy rate, at most"), bounds, strict=True))
 
-    def rows_in(self, params: Values, data: Values, states: np.ndarray) -> RowLaw:
+    def rows_in(self, params: Params, data: Arrays, states: np.ndarray) -> RowLaw:
         """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
         law = self.emission_law(data)
         return rows_of(emissions.kind_of(law), law.at(params), states)
 
-    def best_path(self, params: Values, data: Values) -> tuple[np.ndarray, float]:
+    def best_path(self, params: Params, data: Arrays) -> tuple[np.ndarray, float]:
         """Return the most probable path at one point (Viterbi), (T,), and its log joint density with the rows."""
         return state_paths.viterbi(*self._chain(params, data))
 
-    def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
+    def sampled_path(self, params: Params, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw a path given all rows at one point, (T,)."""
         (path,) = state_paths.sample_paths(*self._chain(params, data), rng=rng)
         return np.asarray(path)
 
-    def _chain(self, params: Values, data: Values) -> tuple[np.ndarray, ...]:
+    def _chain(self, params: Params, data: Arrays) -> tuple[np.ndarray, ...]:
         """Return the first arguments of `passes` at one point: both tables, log densities (T, K), starts."""
         prior = self.prior(data)
         return *prior.tables_at(params), prior.emission.log_density(params, data), starts(data["sequence"])
 
-    def ahead(self, params: Values, data: Values, steps: int) -> np.ndarray:
+    def ahead(self, params: Params, data: Arrays, steps: int) -> np.ndarray:
         """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
         last = np.append(starts(data["sequence"])[1:], len(data["y"])) - 1
         each, transition = (
@@ -99,7 +99,7 @@ class HiddenStates(StatesInTime, family=True):
             each.append(each[-1] @ transition)
         return np.stack(each[1:], axis=-2).reshape(*each[0].shape[:-2], -1, self.K)
 
-    def known_parameters(self, data: Values) -> dict[str, np.ndarray]:
+    def known_parameters(self, data: Arrays) -> dict[str, np.ndarray]:
         """Return both tables, where nothing is a parameter."""
         prior = self.prior(data)
         if unknown := prior.names:
@@ -112,7 +112,7 @@ class HiddenStates(StatesInTime, family=True):
         initial, transition = prior.tables_at({})
         return {"initial": initial, "transition": transition}
 
-    def _smoothed(self, params: Values, data: Values) -> tuple[np.ndarray, np.ndarray]:
+    def _smoothed(self, params: Params, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the log likelihood (...,), and probabilities of the states (..., T, K)."""
         first = starts(data["sequence"])
 
@@ -123,7 +123,7 @@ class HiddenStates(StatesInTime, family=True):
         smoothed = self._of_draws(packed, params, data)
         return smoothed[..., -1], smoothed[..., :-1].reshape(*smoothed.shape[:-1], len(data["y"]), self.K)
 
-    def _of_draws(self, function: Callable[[Pair, np.ndarray], Any], params: Values, data: Values) -> np.ndarray:
+    def _of_draws(self, function: Callable[[Pair, np.ndarray], Any], params: Params, data: Arrays) -> np.ndarray:
         """Call a function of tables and log densities (T, K) at each draw."""
         prior = self.prior(data)
         own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.distributions.conjugate.categorical import Categorical
-from bayeszoo.distributions.conjugate.law import Block, Known, Law, Values
+from bayeszoo.distributions.conjugate.law import Block, Known, Law
 from bayeszoo.distributions.conjugate.product import Expected, Product, Several
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Params
 
 Pair = tuple[np.ndarray, np.ndarray]
 """Initial (K,) and transition (K, K)."""
@@ -59,7 +60,7 @@ def _tuples(table: np.ndarray) -> Any:
     return tuple(_tuples(row) if row.ndim else np.float64(row) for row in table)
 
 
-def known_numbers(values: Values, K: int) -> dict[str, tuple[np.float64, ...]]:
+def known_numbers(values: Params, K: int) -> dict[str, tuple[np.float64, ...]]:
     """Check numbers that are known of each state; those of no name but ``means`` are > 0."""
     checked = {}
     for name, value in values.items():
@@ -121,7 +122,7 @@ class HiddenChain(Product):
         """Prior of the emissions, one for each of K states."""
         return self.laws[2]
 
-    def tables_at(self, params: Values) -> Pair:
+    def tables_at(self, params: Params) -> Pair:
         """Return both tables at one point, or at draws; known ones have no leading axes."""
         return self.initial.at(params)["initial"], self.transition.at(params)["transition"]
 
@@ -151,7 +152,7 @@ def times_left(stats: ExpectedStates) -> np.ndarray:
     return counts.counts.sum(axis=-1) if isinstance(counts, Counts) else np.zeros(stats.prior.transition.axes)
 
 
-def averaged_log_density(q: HiddenChain, params: Values, orders: np.ndarray) -> np.ndarray:
+def averaged_log_density(q: HiddenChain, params: Params, orders: np.ndarray) -> np.ndarray:
     """Log density of q(theta), averaged over orders (M, K) of the labels; leading axes of the parameters are draws."""
     initial, transition, law = q.laws
     K, total = orders.shape[1], np.float64(-np.inf)

@@ -20,7 +20,7 @@ from bayeszoo.families.linear.least_squares import above_zero, solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.foundation.gate import Check, at_most
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import PointEstimates
 from bayeszoo.model.views import View
 
@@ -55,7 +55,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
     def prior_scales(self, terms: int) -> np.ndarray:
         """Return the scales of the priors of standardized weights, shape (T,)."""
 
-    def variance(self, params: Values) -> Any:
+    def variance(self, params: Params) -> Any:
         """Return the noise variance: known, or among the parameters."""
         return np.asarray(params["sigma2"] if self.learn_sigma else self.sigma**2)
 
@@ -71,7 +71,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         solution = solve(design / sigma, outcome / sigma, 0 * b, math.sqrt(2) * np.diag(b))
         return cast("Whitened", ours.Whitened(self.in_units(stats, solution)))
 
-    def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: FactoredMoments | None, data: Arrays) -> tuple[str, ...]:
         """Say which sums of weights the data identify, and that the mode is then not the only one."""
         notes = super().remarks(stats, data)
         alike = any("only the sum" in note for note in notes)
@@ -84,7 +84,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
             return weights
         return Posterior.product(weights, Posterior({"sigma2": frozen.invgamma(self.a0, scale=self.b0)}))
 
-    def log_prior(self, params: Values, data: Values) -> np.ndarray:
+    def log_prior(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of the prior, with every constant, at draws of shape (..., own shape): shape (...)."""
         origin, b = self.laplace_prior(self.nothing(data))
         w = np.asarray(params["w"])
@@ -166,7 +166,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
     def _from(self, theta: np.ndarray, units: np.ndarray) -> np.ndarray:
         return self.origin(len(units)) + theta / units
 
-    def certificate(self, stats: FactoredMoments, params: Values) -> list[Check]:
+    def certificate(self, stats: FactoredMoments, params: Params) -> list[Check]:
         """Check that a point meets the conditions of a mode (Karush, Kuhn, Tucker), relative to the penalty."""
         (design, outcome), units = self.equations(stats), self.units(stats)
         theta, sigma2 = (np.asarray(params["w"]) - self.origin(len(units))) * units, float(self.variance(params))
@@ -193,7 +193,7 @@ def mixture_prior(origin: np.ndarray, b: np.ndarray) -> Posterior:
         tau2 = variances.rvs(size=(*size, len(b)), random_state=rng)
         return {"w": rng.normal(origin, np.sqrt(tau2)), "tau2": tau2}
 
-    def log_density(params: Values) -> Any:
+    def log_density(params: Params) -> Any:
         tau2 = np.asarray(params["tau2"])
         return np.sum(variances.logpdf(tau2) + frozen.norm(origin, np.sqrt(tau2)).logpdf(params["w"]), axis=-1)
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.errors import InputError
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays
 
 MOST_NODES = 3000
 """Nodes of a graph whose Laplacian is decomposed: 72 MB, and some seconds."""
@@ -25,7 +25,7 @@ class Graph:
     weight: tuple[float, ...]
 
     @classmethod
-    def of(cls, data: Values) -> Graph:
+    def of(cls, data: Arrays) -> Graph:
         """Take the graph of data; refuse one that is too large to be decomposed."""
         if (count := len(data["node"])) > MOST_NODES:
             problem = f"{count:,} nodes need a matrix of {8e-6 * count * count:,.0f} MB and {count:,}^3 operations"

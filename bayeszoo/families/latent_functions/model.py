@@ -26,7 +26,8 @@ from bayeszoo.families.glm.links import Logit
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.families.processes.root import Root
-from bayeszoo.model.base import Axes, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes
 from bayeszoo.model.fields import positive, real
 from bayeszoo.model.function import OfFunction
 from bayeszoo.model.observable import Classifies
@@ -81,14 +82,14 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
         object.__setattr__(self, "_kept", {})
 
     @abstractmethod
-    def covariance(self, first: Values, second: Values) -> np.ndarray:
+    def covariance(self, first: Arrays, second: Arrays) -> np.ndarray:
         """Return the prior correlations (n, m) of the function at rows of two data sets, in units of amplitude^2."""
 
     @abstractmethod
-    def variances(self, data: Values) -> np.ndarray:
+    def variances(self, data: Arrays) -> np.ndarray:
         """Return the prior variances (n,) of the function at rows, in units of amplitude^2."""
 
-    def root(self, data: Values) -> Root:
+    def root(self, data: Arrays) -> Root:
         """Return the factor of the covariance at the rows, without the amplitude; refuse more rows than can be."""
         if self._kept.get("data") is not data:
             if (n := self.inputs.size(data)) > MOST_ROWS:
@@ -100,23 +101,23 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
         root: Root = self._kept["root"]
         return root
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the numbers of the rows that the others follow from."""
         return {"place": (self.root(data).taken + 1).astype(str)}
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the lengths of the axes that fields may have entries along."""
         return {"feature": len(data["feature"])} if "feature" in data else {}
 
-    def sizes_of(self, data: Values) -> np.ndarray:
+    def sizes_of(self, data: Arrays) -> np.ndarray:
         """Return the trials of each row."""
         return np.asarray(data.get("trials", np.ones(self.inputs.size(data))), dtype=np.float64)
 
-    def log_coefficient(self, data: Values) -> float:
+    def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many orders the trials of all rows may have been made in."""
         return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
 
-    def concave(self, data: Values, **given: float) -> FunctionRows:
+    def concave(self, data: Arrays, **given: float) -> FunctionRows:
         """Return the log likelihood of the rows in units of the prior."""
         design = self.amplitude * self.root(data).factor
         count = design.shape[1]
@@ -133,18 +134,18 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
             name="z",
         )
 
-    def laplace_solution(self, data: Values) -> Solution:
+    def laplace_solution(self, data: Arrays) -> Solution:
         """Return the Gaussian at the mode with the curvature there."""
         rows = self.concave(data)
         return rows.gaussian_about(rows.highest().x)
 
-    def _declared_design(self, rows: LinkedRows, data: Values) -> tuple[Any, Any]:
+    def _declared_design(self, rows: LinkedRows, data: Arrays) -> tuple[Any, Any]:
         """Declare the parameters in good coordinates; return (1, z), and the design whose product is the log odds."""
         z = pm.Normal("z", rows.origin, rows.sd, dims="place", transform=ours.Whitened(self.laplace_solution(data)))
         design = np.hstack([np.full((len(rows.design), 1), rows.offset), rows.design])
         return pm.math.concatenate([np.ones(1), z]), pm.Data("factor", design)
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the successes of each row."""
         rows = self.concave(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -154,7 +155,7 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
             ours.BinomialByLogOdds(self.inputs.name, trials, pm.math.dot(design, z), outcome)
         return model
 
-    def compiled(self, data: Values) -> Any:
+    def compiled(self, data: Arrays) -> Any:
         """Declare the same density on the compiled likelihood of all links."""
         rows = self.concave(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -165,24 +166,24 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
 
     # The function and the rows about it
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
         eta = self.m0 + self.amplitude * np.asarray(params["z"]) @ self.root(data).factor.T
         return LogitBinomial(self.sizes_of(data), eta)
 
-    def function_at(self, params: Values, seen: Values, new: Values) -> tuple[np.ndarray, np.ndarray]:
+    def function_at(self, params: Params, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (..., rows) and standard deviation (rows,) of the function at new rows given that at the rows."""
         design, left = self._elsewhere(seen, new)
         return self.m0 + self.amplitude * np.asarray(params["z"]) @ design.T, self.amplitude * np.sqrt(left)
 
-    def _elsewhere(self, seen: Values, new: Values) -> tuple[np.ndarray, np.ndarray]:
+    def _elsewhere(self, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
         root = self.root(seen)
         if new is seen:
             return root.factor, np.zeros(len(root.factor))
         cross = self.covariance(self.inputs.reordered(seen, root.taken), new)
         return root.elsewhere(cross, self.variances(new))
 
-    def function(self, params: Values, seen: Values, new: Values) -> RowLaw:
+    def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
         """Return the normal distribution of the log odds at each new row given the function at the rows seen."""
         mean, sd = self.function_at(params, seen, new)
         law: RowLaw = frozen.norm(mean, np.broadcast_to(np.maximum(sd, TINY), mean.shape))
@@ -192,13 +193,13 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
         """Return the probabilities of values of the function."""
         return np.asarray(scipy.special.expit(function))
 
-    def share_of_prior(self, draws: Values, seen: Values, new: Values) -> np.ndarray:
+    def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
         """Return the share of the function's variance at new rows that is left; by an estimate that given the rows'."""
         mean, sd = self.function_at(draws, seen, new)
         own = self.amplitude**2 * self.variances(new)
         return np.asarray((mean.var(axis=0) + np.square(sd)) / np.maximum(own, TINY))
 
-    def drawn_function(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+    def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw functions at all new rows."""
         design, _ = self._elsewhere(seen, new)
         left = self.covariance(new, new) - design @ design.T
@@ -207,12 +208,12 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
         mean = self.m0 + self.amplitude * np.asarray(params["z"]) @ design.T
         return np.asarray(mean + rng.standard_normal(mean.shape) @ root.T)
 
-    def drawn_rows(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+    def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw new rows about functions drawn."""
         eta = self.drawn_function(params, seen, new, rng)
         return LogitBinomial(self.sizes_of(new), eta).rvs(eta.shape, rng)
 
-    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows, the function there integrated out; of several trials it is drawn."""
         mean, sd = self.function_at(params, seen, new)
         sizes = self.sizes_of(new)
@@ -222,7 +223,7 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
             raise InputError(SEVERAL_TRIALS, "no_row_law", hint="fit by nuts, laplace or gibbs, or give a row a trial")
         return LogitBinomial(sizes, mean + sd * rng.standard_normal(mean.shape))
 
-    def simulated(self, rng: np.random.Generator, places: Values) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulated(self, rng: np.random.Generator, places: Arrays) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw the function from its prior at places, and an outcome at each."""
         root = Root.of(self.covariance(places, places))
         z = rng.standard_normal(root.factor.shape[1])

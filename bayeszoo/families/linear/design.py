@@ -16,7 +16,8 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.linear.least_squares import Solution, clearly_independent, identify
 from bayeszoo.families.linear.levels import separate
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model.base import Axes, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes
 from bayeszoo.model.fields import plain, positive, real, relabelled
 from bayeszoo.model.linear_predictor import Feature, LinearPredictor
 
@@ -78,7 +79,7 @@ class LinearTerms(LinearPredictor, family=True):
             raise InputError("a model without intercept and without features has no parameters", "no_features")
 
     @classmethod
-    def standardized(cls, data: Values) -> dict[str, Any]:
+    def standardized(cls, data: Arrays) -> dict[str, Any]:
         """Return the fields that measure features from their means in standard deviations.
 
         The column of a level has the unit 1/2, the standard deviation of an even split: the prior of a level's
@@ -91,7 +92,7 @@ class LinearTerms(LinearPredictor, family=True):
         return {"center": plain(center), "scale": plain(scale)}
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Any:
+    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
         """Return a model with some fields given, and the others weakly informative.
 
         Without an intercept, what is measured is measured from 0: as of data that hold every row with the other sign
@@ -102,12 +103,12 @@ class LinearTerms(LinearPredictor, family=True):
         return super().weak_given(cls.mirrored(data), given)
 
     @classmethod
-    def mirrored(cls, data: Values) -> Values:
+    def mirrored(cls, data: Arrays) -> Arrays:
         """Return every row of the data, and again with the other sign of its features."""
         twice = cls.inputs.reordered(data, np.tile(np.arange(cls.inputs.size(data)), 2))
         return {**twice, "X": np.vstack([data["X"], -data["X"]])}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of the terms, and of those but for the intercept."""
         used = data["feature"][self.used(data)]
         powers = [f"{name}^{k}" if k > 1 else str(name) for k in range(1, self.degree + 1) for name in used]
@@ -119,7 +120,7 @@ class LinearTerms(LinearPredictor, family=True):
             )
         return {"term": np.array(terms, dtype=str), "slope": np.array(terms[int(self.intercept) :], dtype=str)}
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the lengths of the axes that fields may have entries along."""
         terms = len(self.coords(data)["term"])
         return {"feature": len(data["feature"]), "term": terms, "slope": terms - self.intercept}
@@ -132,7 +133,7 @@ class LinearTerms(LinearPredictor, family=True):
         model = relabelled(self, axis, permutation)
         return relabelled(relabelled(model, "slope", slopes), "term", terms)
 
-    def used(self, data: Values) -> np.ndarray:
+    def used(self, data: Arrays) -> np.ndarray:
         """Return the columns of X that the model uses."""
         if self.features is None:
             return np.arange(len(data["feature"]))
@@ -143,14 +144,14 @@ class LinearTerms(LinearPredictor, family=True):
             raise InputError(f"there is no feature {shown(lacking)}", "missing_column", hint=f"the data have {known}")
         return np.array([i for name in self.features for i in place[name]], dtype=int)
 
-    def separate_features(self, data: Values) -> dict[str, Feature]:
+    def separate_features(self, data: Arrays) -> dict[str, Feature]:
         """Return the features that the model uses, alone or in an interaction, and that can vary alone.
 
         Of a formula those are left out that cannot, as ``x`` next to ``log(x)``.
         """
         return separate(self.used(data), data)
 
-    def _powers(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+    def _powers(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""
         size, used = len(data["feature"]), self.used(data)
         centred = data["X"] - self.entries("center", size)
@@ -159,7 +160,7 @@ class LinearTerms(LinearPredictor, family=True):
         is_all = np.array_equal(used, np.arange(size))  # then nothing is copied
         return centred if is_all else centred[:, used], self.entries("scale", size)[used]
 
-    def slopes(self, data: Values) -> tuple[np.ndarray, np.ndarray]:
+    def slopes(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
         (features, scale), powers = self._powers(data), range(1, self.degree + 1)
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
@@ -171,7 +172,7 @@ class LinearTerms(LinearPredictor, family=True):
             )
         return terms, units
 
-    def design(self, data: Values) -> np.ndarray:
+    def design(self, data: Arrays) -> np.ndarray:
         """Return the terms in the user's units, shape (n, T)."""
         columns, units = self.slopes(data)
         return self._with_intercept(columns * units)
@@ -179,11 +180,11 @@ class LinearTerms(LinearPredictor, family=True):
     def _with_intercept(self, columns: np.ndarray) -> np.ndarray:
         return np.hstack([np.ones((len(columns), int(self.intercept))), columns])
 
-    def predictor(self, params: Values, data: Values) -> np.ndarray:
+    def predictor(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the linear predictor of each row; weights of shape (..., T) give (..., rows)."""
         return np.asarray(params["w"]) @ self.design(data).T
 
-    def moments(self, data: Values) -> FactoredMoments:
+    def moments(self, data: Arrays) -> FactoredMoments:
         """Return count, means and factored scatter of the standardized terms, and of an outcome: here of 0."""
         columns, units = self.slopes(data)
         return FactoredMoments.of(columns, np.zeros(len(columns)), units)
@@ -216,14 +217,14 @@ class LinearTerms(LinearPredictor, family=True):
         units = self.units(stats)
         return solution.in_units(units, self.origin(len(units)))
 
-    def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: FactoredMoments | None, data: Arrays) -> tuple[str, ...]:
         """Say which sums of weights the data identify, if not each weight, and at which features weights apply."""
         notes = [self._identified(stats, data), self._intercept_at(data)]
         if products(data["feature"][self.used(data)]):
             notes.append("with interactions, each main effect holds at the center of the others, by default their mean")
         return tuple(filter(None, notes))
 
-    def _intercept_at(self, data: Values) -> str:
+    def _intercept_at(self, data: Arrays) -> str:
         """Say in one line what the intercept is of, where that is not a row whose features are 0."""
         if not (self.degree and np.any(self.entries("center", len(data["feature"]))[self.used(data)])):
             return ""
@@ -232,7 +233,7 @@ class LinearTerms(LinearPredictor, family=True):
             return f"features are centred: {quantity}; set center=0 for features at 0"
         return f"without an intercept, the {self.predicted_quantity} is 0 at center; set center=0 for a line through 0"
 
-    def _identified(self, stats: FactoredMoments | None, data: Values) -> str:
+    def _identified(self, stats: FactoredMoments | None, data: Arrays) -> str:
         """Say in one line which sums of weights are identified; nothing where every weight is."""
         if stats is None:  # of a model that is sampled on its rows
             if clearly_independent(self._with_intercept(self.slopes(data)[0])):
@@ -247,7 +248,7 @@ class LinearTerms(LinearPredictor, family=True):
         units = self.units(stats)
         return self.origin(len(units)) + mean / units, root / units[:, None]
 
-    def nothing(self, design: Values) -> FactoredMoments:
+    def nothing(self, design: Arrays) -> FactoredMoments:
         """Return the statistics of no rows of a design, arrays without the outcome."""
         columns, units = self.slopes(design)
         return FactoredMoments.of(columns[:0], np.zeros(0), units)

@@ -8,11 +8,11 @@ import numpy as np
 
 from bayeszoo.data.inputs.formula import coding_of, levels_of
 from bayeszoo.data.inputs.levels import by_feature, products
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.linear_predictor import Feature
 
 
-def separate(columns_used: np.ndarray, data: Values) -> dict[str, Feature]:
+def separate(columns_used: np.ndarray, data: Arrays) -> dict[str, Feature]:
     """Return the features that have some of the columns, alone or in an interaction, and that can vary alone."""
     names, levels = data["feature"].tolist(), levels_of(data)
     of_products, coding = products(names), coding_of(data)

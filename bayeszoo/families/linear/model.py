@@ -16,7 +16,7 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.design import LinearTerms
 from bayeszoo.families.linear.least_squares import Solution, fitted
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.fields import real
 
 DIABETES = Example(
@@ -49,45 +49,45 @@ class LinearModel(LinearTerms, family=True):
         return self.intercept
 
     @classmethod
-    def standardized(cls, data: Values) -> dict[str, Any]:
+    def standardized(cls, data: Arrays) -> dict[str, Any]:
         """Return the fields that measure features from their means in standard deviations, and outcomes from theirs."""
         return {**super().standardized(data), "m0": Moments.of(data["y"]).mean}
 
     @classmethod
-    def mirrored(cls, data: Values) -> Values:
+    def mirrored(cls, data: Arrays) -> Arrays:
         """Return every row of the data, and again with the other sign of its features and its outcome."""
         return {**super().mirrored(data), "y": np.concatenate([data["y"], -data["y"]])}
 
     @staticmethod
-    def outcome_sd(data: Values) -> float:
+    def outcome_sd(data: Arrays) -> float:
         """Return the standard deviation of the outcome; 1 where there is none to go by."""
         return float(Moments.of(data["y"]).sd)
 
-    def mean(self, params: Values, data: Values) -> np.ndarray:
+    def mean(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the mean outcome of each row; weights of shape (..., T) give (..., rows)."""
         return self.predictor(params, data)
 
-    def log_likelihood(self, stats: FactoredMoments, params: Values) -> float:
+    def log_likelihood(self, stats: FactoredMoments, params: Params) -> float:
         """Return the log density of the outcomes at one point, from the statistics."""
         design, outcome = self.rows(stats)
         error = outcome - design @ (np.asarray(params["w"]) - self.origin(design.shape[1]))
         variance = float(self.variance(params))
         return -(stats.n * math.log(2 * math.pi * variance) + float(np.sum(np.square(error))) / variance) / 2
 
-    def likelihood(self, params: Values, data: Values) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> Any:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
         return frozen.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
 
-    def variance(self, params: Values) -> Any:
+    def variance(self, params: Params) -> Any:
         """Return the noise variance: where it is unknown the parameter ``sigma2``, one of each draw."""
         return np.asarray(params["sigma2"])
 
-    def statistics(self, data: Values) -> FactoredMoments:
+    def statistics(self, data: Arrays) -> FactoredMoments:
         """Return count, means and factored scatter of the standardized terms and the outcome."""
         columns, units = self.slopes(data)
         return FactoredMoments.of(columns, data["y"], units)
 
-    def moments(self, data: Values) -> FactoredMoments:
+    def moments(self, data: Arrays) -> FactoredMoments:
         """Return the statistics of the data."""
         return self.statistics(data)
 
@@ -95,7 +95,7 @@ class LinearModel(LinearTerms, family=True):
         """Return the posterior of standardized weights, of rows in units of a known noise; None where it is unknown."""
         return None
 
-    def predicted(self, solution: Solution, data: Values) -> tuple[np.ndarray, np.ndarray]:
+    def predicted(self, solution: Solution, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance of ``x' w`` for each row, (..., n), under a solution for standardized weights."""
         rows = self._with_intercept(self.slopes(data)[0])
         return self.m0 * self.intercept + (rows @ solution.mean[..., None])[..., 0], solution.spread(rows)

@@ -9,7 +9,6 @@ group's own line. No subtraction cancels, and no group is too small.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,10 +17,9 @@ from bayeszoo.data.inputs.labels import joined
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.foundation.named import Arrays, Params
 
 TINY = float(np.finfo(np.float64).tiny)
-
-Values = Mapping[str, Any]
 
 
 class Lines(NamedTuple):
@@ -77,7 +75,7 @@ class _Outer(NamedTuple):
     """Determinant of the covariance of e, over s^4."""
 
     @classmethod
-    def of(cls, outer: Values, lines: Lines) -> Self:
+    def of(cls, outer: Params, lines: Lines) -> Self:
         """Compute them; every term of the determinant is positive."""
         names = ("sd_intercept", "sd_slope", "rho", "sigma", "mean_intercept", "mean_slope")
         a, b, rho, sigma, *line = (np.asarray(outer[name], dtype=np.float64)[..., None] for name in names)
@@ -88,7 +86,7 @@ class _Outer(NamedTuple):
         return cls(a, b, rho, sigma, (line[0], line[1]), off, alone, determinant)
 
 
-def said_of_lines(data: Values, center: float) -> tuple[str, ...]:
+def said_of_lines(data: Arrays, center: float) -> tuple[str, ...]:
     """Say where intercepts are counted from, unless from 0, which groups have no rows, and that rows are few."""
     rows, groups = len(data["x"]), len(data["group"])
     without = data["group"][np.bincount(data["group_code"], minlength=groups) == 0].tolist()
@@ -107,7 +105,7 @@ def guess(u: np.ndarray, y: np.ndarray) -> dict[str, tuple[float, float]]:
     return means | {"sd_intercept": (sd, 1.0), "sd_slope": (per_u, 1.0), "rho": (0.0, 1.0), "sigma": (sd, 1.0)}
 
 
-def drawn_lines(outer: Values, groups: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def drawn_lines(outer: Params, groups: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Draw ``intercept`` and ``slope`` of groups given the outer parameters."""
     a, b = outer["sd_intercept"], outer["sd_slope"]
     between = outer["rho"] * a * b
@@ -116,7 +114,7 @@ def drawn_lines(outer: Values, groups: int, rng: np.random.Generator) -> dict[st
     return {"intercept": lines[:, 0], "slope": lines[:, 1]}
 
 
-def log_marginal(outer: Values, lines: Lines) -> Any:
+def log_marginal(outer: Params, lines: Lines) -> Any:
     """Return the log density of the rows given the outer parameters alone; leading axes are points."""
     of = _Outer.of(outer, lines)
     e_mean, e_slope = (np.sqrt(w) * off / of.sigma for w, off in zip((lines.n, lines.scatter), of.off, strict=True))
@@ -139,7 +137,7 @@ class _Given(NamedTuple):
     rest: np.ndarray
 
     @classmethod
-    def of(cls, outer: Values, lines: Lines) -> Self:
+    def of(cls, outer: Params, lines: Lines) -> Self:
         """Compute (S^-1 + Z'Z / s^2)^-1, written so that S may be singular."""
         of = _Outer.of(outer, lines)
         (off_mean, off_slope), n, scatter = of.off, lines.n / of.sigma**2, lines.scatter / of.sigma**2
@@ -156,7 +154,7 @@ class _Given(NamedTuple):
         return _normal(self.slope + self.ab / self.aa * (intercept - self.intercept), self.rest)
 
 
-def lines_given(outer: Values, lines: Lines) -> Posterior:
+def lines_given(outer: Params, lines: Lines) -> Posterior:
     """Return the distribution of ``intercept`` and ``slope`` of each group given the outer parameters."""
     marginal = _Given.of(outer, lines)
     intercepts = _normal(marginal.intercept, np.sqrt(marginal.aa))
@@ -165,7 +163,7 @@ def lines_given(outer: Values, lines: Lines) -> Posterior:
         intercept = rng.normal(marginal.intercept, np.sqrt(marginal.aa), (*size, *marginal.intercept.shape))
         return {"intercept": intercept, "slope": rng.normal(marginal.slope_at(intercept).mean(), marginal.rest)}
 
-    def log_density(params: Values) -> Any:
+    def log_density(params: Params) -> Any:
         of_slope = marginal.slope_at(params["intercept"]).logpdf(params["slope"])
         return np.sum(intercepts.logpdf(params["intercept"]) + of_slope, axis=-1)
 

@@ -23,7 +23,7 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gibbs import MixtureChain
 from bayeszoo.families.statistics.assignments import log_evidence_of
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import Enumerable, Gibbs, Symmetric
 from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.steps import Expectation
@@ -45,44 +45,44 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
     gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 500, "thin": 2}
 
     @abstractmethod
-    def component_law(self, data: Values) -> Block[Any]:
+    def component_law(self, data: Arrays) -> Block[Any]:
         """Return the law of a row in each of K components, with its conjugate prior."""
 
-    def new_prior(self, data: Values) -> MixturePrior:
+    def new_prior(self, data: Arrays) -> MixturePrior:
         """Return the prior of all parameters."""
         weights = Categorical(("weights",), "component", self.entries("alpha", self.K))
         return MixturePrior((weights, self.component_law(data)))
 
-    def log_terms(self, params: Values, data: Values) -> np.ndarray:
+    def log_terms(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
         return self.prior(data).log_terms(params, data)
 
-    def moments(self, each: np.ndarray, data: Values) -> Expected[MixturePrior]:
+    def moments(self, each: np.ndarray, data: Arrays) -> Expected[MixturePrior]:
         """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
         return self.prior(data).moments(each, data)
 
-    def vb_log_density(self, q: Factors[MixturePrior], params: Values) -> np.ndarray:
+    def vb_log_density(self, q: Factors[MixturePrior], params: Params) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of labels that mean nothing; leading axes are draws."""
         if self.exchangeable_axis() is None:
             return np.asarray(q.q.logpdf(params))
         return symmetrized(q.q.weights, params, q.q.law.log_pairs(params))
 
-    def log_joint(self, assignments: np.ndarray, data: Values) -> np.ndarray:
+    def log_joint(self, assignments: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(y, z), parameters integrated out, of shape (M,) for assignments of shape (M, rows)."""
         prior = self.prior(data)
         counts = np.stack([np.sum(assignments == k, axis=1) for k in range(self.K)], axis=1)
         return prior.weights.log_evidence(Counts(counts)) + log_evidence_of(prior.law, data, assignments)
 
-    def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
+    def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Return responsibilities to start from: each row mostly of one component, at random."""
         return rng.dirichlet(np.full(self.K, 0.5), self.inputs.size(data))
 
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
         self.require_rows(data)
         return self.m_step(self.moments(self.seeds(data, rng), data))
 
-    def vb_start(self, data: Values, rng: np.random.Generator) -> Any:
+    def vb_start(self, data: Arrays, rng: np.random.Generator) -> Any:
         """Return q(theta) to climb from, at random; every other one leaves components empty, whose q is the prior."""
         self.require_rows(data)
         each = self.seeds(data, rng)
@@ -91,15 +91,15 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
             each[:, j], each[:, k] = each[:, j] + each[:, k], 0.0
         return self.vb_m_step(self.moments(each, data))
 
-    def gibbs(self, data: Values, rng: np.random.Generator) -> MixtureChain:
+    def gibbs(self, data: Arrays, rng: np.random.Generator) -> MixtureChain:
         """Return a chain over the components of the rows and the parameters, started as variational Bayes is."""
         return MixtureChain(self.prior(data), data, self.vb_start(data, rng).q, rng)
 
-    def alone(self, data: Values) -> Expected[MixturePrior] | None:
+    def alone(self, data: Arrays) -> Expected[MixturePrior] | None:
         """Return the statistics of all rows where there is one component."""
         return self.moments(np.ones((self.inputs.size(data), 1)), data) if self.K == 1 else None
 
-    def posterior_given(self, assignment: np.ndarray, data: Values) -> Posterior:
+    def posterior_given(self, assignment: np.ndarray, data: Arrays) -> Posterior:
         """Return the posterior of the parameters given the component of each row."""
         return self.vb_posterior(self.vb_m_step(self.moments(np.eye(self.K)[assignment], data)))
 
@@ -108,13 +108,13 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Whether the average over orders of labels, a sum over 2**K sets of them, is short."""
         return self.K <= MOST_AVERAGED or self.exchangeable_axis() is None
 
-    def resampled(self, params: Values, data: Values, count: float, rng: np.random.Generator) -> Factors[MixturePrior]:
+    def resampled(self, params: Params, data: Arrays, count: float, rng: np.random.Generator) -> Factors[MixturePrior]:
         """Draw a component for each row at one point; return the posterior given them, where a row counts so much."""
         ends = np.cumsum(self.component_probabilities(params, data), axis=-1)[:, :-1]
         z = np.sum(rng.random(len(ends))[:, None] > ends, axis=-1)
         return self.vb_m_step(self.moments(count * np.eye(self.K)[z], data))
 
-    def log_likelihoods(self, params: Values, data: Values) -> np.ndarray:
+    def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log likelihood at each draw."""
         return np.asarray(self.log_rows(params, data).sum(axis=-1))
 
@@ -122,33 +122,33 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Return how many components hold a row or more, in expectation under q(z)."""
         return int(np.sum(q.q.weights.alpha - self.alpha >= 1))
 
-    def require_rows(self, data: Values) -> None:
+    def require_rows(self, data: Arrays) -> None:
         """Refuse more components than rows."""
         if (rows := self.inputs.size(data)) < self.K:
             raise InputError(
                 f"K={self.K} components but only {rows} row{'s' * (rows != 1)}", "too_few_rows", hint="use a smaller K"
             )
 
-    def e_step(self, params: Values, data: Values) -> Expectation:
+    def e_step(self, params: Params, data: Arrays) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
         prior = self.prior(data)
         each, log_total = responsibilities(prior.log_terms(params, data))
         return Expectation(prior.moments(each, data), math.fsum(log_total))
 
-    def vb_e_step(self, q: Any, data: Values) -> Expectation:
+    def vb_e_step(self, q: Any, data: Arrays) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
         each, log_normalizer = responsibilities(q.q.expected_log_terms(data))
         return Expectation(q.prior.moments(each, data), math.fsum(log_normalizer))
 
-    def log_rows(self, params: Values, data: Values) -> np.ndarray:
+    def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log likelihood of each row, which does not depend on labels: it tells maxima apart."""
         return responsibilities(self.log_terms(params, data))[1]
 
-    def vb_row_terms(self, q: Any, data: Values) -> np.ndarray:
+    def vb_row_terms(self, q: Any, data: Arrays) -> np.ndarray:
         """Return the log normalizer of each row under q(theta), which tells optima of the ELBO apart."""
         return responsibilities(q.q.expected_log_terms(data))[1]
 
-    def component_probabilities(self, params: Values, data: Values) -> np.ndarray:
+    def component_probabilities(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each component for each row, of shape (..., rows, K); NaN where none can be."""
         each, log_total = responsibilities(self.log_terms(params, data))
         return np.where(np.isneginf(log_total)[..., None], np.nan, each)
@@ -157,11 +157,11 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Return the axis whose labels mean nothing."""
         return "component" if self.K > 1 else None
 
-    def invariants(self, params: Values, data: Values) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Arrays) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws."""
         return label_free(self.log_terms(params, data), np.asarray(params["weights"]))
 
-    def unbounded(self, data: Values) -> str:
+    def unbounded(self, data: Arrays) -> str:
         """Say why the posterior density has no maximum; nothing where it has one."""
         if np.min(self.alpha) < 1 and self.K > 1:
             return "alpha < 1: it grows without bound as a weight goes to 0"
@@ -186,7 +186,7 @@ def log_permanent(log_terms: np.ndarray) -> np.ndarray:
     return np.asarray(loops.log_permanents(flat)).reshape(log_terms.shape[:-2])
 
 
-def symmetrized(weights: Categorical, params: Values, log_pairs: np.ndarray) -> np.ndarray:
+def symmetrized(weights: Categorical, params: Params, log_pairs: np.ndarray) -> np.ndarray:
     """Log density of weights (..., K), or several, and of components, averaged over the orders of the labels.
 
     ``log_pairs[..., j, k]`` is the log density of the parameters in place k under component j.

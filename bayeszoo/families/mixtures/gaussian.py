@@ -19,7 +19,8 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.base import MixtureModel, clusters, symmetrized
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
 from bayeszoo.families.mixtures.local_coordinates import MixtureChart
-from bayeszoo.model.base import Axes, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.steps import Chart, Coordinates, Expectation
 
@@ -56,7 +57,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         means = ("component", "column")
         return {"weights": ("component",), "means": means, "covariances": AXES[self.covariance], **of_rows}
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of the columns, for both axes of a matrix, and the numbers of the components."""
         names = dict.fromkeys(("column", "column_2"), data["column"])
         return {**names, "component": np.arange(1, self.K + 1)}
@@ -65,15 +66,15 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
     def components(self, columns: int) -> GaussianComponents:
         """Return the prior of the components of rows with N columns, which the fields must suit."""
 
-    def component_law(self, data: Values) -> GaussianComponents:
+    def component_law(self, data: Arrays) -> GaussianComponents:
         """Return the prior of the components of the data."""
         return self.components(data["Y"].shape[1])
 
-    def seeds(self, data: Values, rng: np.random.Generator) -> np.ndarray:
+    def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Return responsibilities to start from: each row of the nearest of K rows, chosen by k-means++."""
         return np.eye(self.K)[clusters(data["Y"], self.K, rng)]
 
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random: of many rows a few steps up from the clusters of some."""
         Y = data["Y"]
         if len(Y) <= max(SEEDED, self.K):
@@ -85,13 +86,13 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
             params = self.m_step(self.e_step(params, some).stats)
         return params
 
-    def e_step(self, params: Values, data: Values) -> Expectation:
+    def e_step(self, params: Params, data: Arrays) -> Expectation:
         """Return expected statistics and the log likelihood at the parameters."""
         prior = self.prior(data)
         value, moments = prior.law.sums(params["weights"], params["means"], params["covariances"], data["Y"])
         return Expectation(_expected(moments, prior), value)
 
-    def vb_e_step(self, q: Factors[MixturePrior], data: Values) -> Expectation:
+    def vb_e_step(self, q: Factors[MixturePrior], data: Arrays) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
         law: GaussianComponents = q.q.law
         log_weights = q.q.weights.expected_log + law.expected_gap()
@@ -100,7 +101,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         value, moments = law.sums(np.exp(log_weights - largest), means, covariances, data["Y"])
         return Expectation(_expected(moments, q.prior), value + len(data["Y"]) * float(largest))
 
-    def chart(self, params: Values, stats: Expected[MixturePrior], flat: bool) -> Chart:
+    def chart(self, params: Params, stats: Expected[MixturePrior], flat: bool) -> Chart:
         """Return coordinates about parameters, in units of their standard errors given the components of the rows."""
         law: GaussianComponents = stats.prior.law
 
@@ -111,7 +112,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         chart = MixtureChart(law, params, *target(stats))
         return Chart(chart.size, chart.params, lambda x, there, stats: chart.slope(x, there, *target(stats)))
 
-    def vb_coordinates(self, data: Values) -> Coordinates:
+    def vb_coordinates(self, data: Arrays) -> Coordinates:
         """Return logarithms of the weights and of the counts of q(theta), its means, and factors of its matrices."""
         prior, K = self.prior(data), self.K
         law: GaussianComponents = prior.law
@@ -131,7 +132,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
         return Coordinates(to_vector, from_vector)
 
-    def vb_log_densities(self, qs: Sequence[Factors[MixturePrior]], params: Values) -> np.ndarray:
+    def vb_log_densities(self, qs: Sequence[Factors[MixturePrior]], params: Params) -> np.ndarray:
         """Return `vb_log_density` of each of several q(theta), (Q, draws), at draws with one leading axis."""
         some, parts = max(1, _CELLS // np.size(params["weights"]) // self.K), []
         for first in range(0, len(qs), some):
@@ -140,29 +141,29 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
             parts += [symmetrized(q.weights, params, of_q) for q, of_q in zip(own, pairs, strict=True)]
         return np.array(parts)
 
-    def likelihood(self, params: Values, data: Values) -> MixtureRows:
+    def likelihood(self, params: Params, data: Arrays) -> MixtureRows:
         """Return each row's distribution; parameters of shape (..., own shape) give (..., rows)."""
         return MixtureRows(self.component_law(data), params, len(data["Y"]))
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return mean and standard deviation of a row, and 1 / sum(weights^2), which do not depend on labels."""
         rows = MixtureRows(self.components(np.shape(params["means"])[-1]), params, 1)
         effective = 1 / np.sum(np.square(params["weights"]), axis=-1)
         mean, sd = rows.mean()[..., 0, :], rows.std()[..., 0, :]
         return {"mixture_mean": mean, "mixture_sd": sd, **({"effective_components": effective} if self.K > 1 else {})}
 
-    def invariants(self, params: Values, data: Values) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Arrays) -> dict[str, Any]:
         """Return quantities that do not depend on the labels; leading axes are draws."""
         of_some = super().invariants
         invariants = piecewise(lambda some: of_some(some, data), params, data["Y"].size * self.K)
         return {**invariants, **self.derived(params)}
 
-    def degenerate(self, params: Values, stats: Expected[MixturePrior]) -> str:
+    def degenerate(self, params: Params, stats: Expected[MixturePrior]) -> str:
         """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
         law: GaussianComponents = stats.prior.law
         return law.degenerate(params, stats.stats.parts[1])
 
-    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say so where there are fewer different rows than components."""
         distinct = len(np.unique(data["Y"], axis=0))
         return (f"K={self.K} components but only {distinct} different rows",) if 0 < distinct < self.K else ()
@@ -172,7 +173,7 @@ def _expected(moments: Moments, prior: MixturePrior) -> Expected[MixturePrior]:
     return Expected(Several((Counts(moments.n), moments)), prior)
 
 
-def piecewise(function: Callable[[Values], Mapping[str, object]], params: Values, cells: int) -> dict[str, np.ndarray]:
+def piecewise(function: Callable[[Params], Mapping[str, object]], params: Params, cells: int) -> dict[str, np.ndarray]:
     """Apply a function to a few draws at a time, so that little memory is needed: one draw needs ``cells`` numbers.
 
     The function takes parameters with one leading axis of draws, and returns arrays that have it too; ``params`` may
@@ -194,7 +195,7 @@ class MixtureRows(ByVariance):
     Moments and quantiles, of each entry, have shape (..., rows, D).
     """
 
-    def __init__(self, components: GaussianComponents, params: Values, rows: int) -> None:
+    def __init__(self, components: GaussianComponents, params: Params, rows: int) -> None:
         names = ("weights", "means", "covariances")
         self._components, self._rows = components, rows
         self._params = {name: np.asarray(params[name], dtype=np.float64) for name in names}
@@ -234,7 +235,7 @@ class MixtureRows(ByVariance):
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (..., rows)."""
         rows = np.asarray(Y, dtype=np.float64)
 
-        def log_density(params: Values) -> dict[str, np.ndarray]:
+        def log_density(params: Params) -> dict[str, np.ndarray]:
             with np.errstate(divide="ignore"):  # of a weight of 0
                 log_weights = np.log(params["weights"])[..., None, :]
             terms = log_weights + self._components.log_density(params, {"Y": rows})

@@ -18,7 +18,7 @@ from bayeszoo.distributions.statistics.base import along
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Params
 
 pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.gaussian_mixture", suppress_warning=True)  # numba takes its time
@@ -162,7 +162,7 @@ class GaussianComponents(MultivariateNormal):
         scatter = self.structure.repeat * self.structure.reduced(about_mean)
         return sums.value, Moments(sums.counts, means + shift, scatter, np.zeros_like(shift))
 
-    def degenerate(self, params: Values, stats: Moments) -> str:
+    def degenerate(self, params: Params, stats: Moments) -> str:
         """Say by expected statistics why a fitted point is a degenerate maximum, or nothing.
 
         The smallest eigenvalue of a covariance, in units of the covariance of all rows, is below 1e-5; or a component

@@ -15,7 +15,7 @@ import numpy as np
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Several
 from bayeszoo.distributions.conjugate.tables import Tables
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.tables", suppress_warning=True)
 
@@ -32,7 +32,7 @@ class MixtureChain:
     galaxies' velocities, annealed chains end in a mode with e**-10 of the mass of the largest.
     """
 
-    def __init__(self, prior: MixturePrior, rows: Values, start: MixturePrior, rng: np.random.Generator) -> None:
+    def __init__(self, prior: MixturePrior, rows: Arrays, start: MixturePrior, rng: np.random.Generator) -> None:
         self._prior, self._rows, self._rng = prior, rows, rng
         self._params = self._drawn(start)
         self._turn()
@@ -78,7 +78,7 @@ class MixtureChain:
 class CollapsedChain(MixtureChain):
     """Collapsed Gibbs sampling of a mixture of rows of levels; parameters are drawn when a draw is kept."""
 
-    def __init__(self, prior: MixturePrior, rows: Values, start: MixturePrior, rng: np.random.Generator) -> None:
+    def __init__(self, prior: MixturePrior, rows: Arrays, start: MixturePrior, rng: np.random.Generator) -> None:
         super().__init__(prior, rows, start, rng)
         law: Tables = prior.law
         self._levels = np.ascontiguousarray(rows[law.column], dtype=np.int64)

@@ -14,7 +14,7 @@ from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.families.mixtures.base import MixtureModel
 from bayeszoo.families.mixtures.gibbs import CollapsedChain
 from bayeszoo.families.statistics.indicators import Indicators, draw_levels
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import Collapsed, Observable
 
 
@@ -28,25 +28,25 @@ class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
     gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 500, "thin": 10}  # rows say little of their components
     is_annealed = False
 
-    def component_law(self, data: Values) -> Tables:
+    def component_law(self, data: Arrays) -> Tables:
         """Return the law of the levels of a row in each component, with a Dirichlet prior of each feature."""
         eta = self.entries("eta", (self.K, len(data["level"])))
         return Tables(("theta",), self.inputs.name, eta, tables_of(data))
 
-    def gibbs(self, data: Values, rng: np.random.Generator) -> CollapsedChain:
+    def gibbs(self, data: Arrays, rng: np.random.Generator) -> CollapsedChain:
         """Return a chain over the components of the rows, started as variational Bayes is."""
         return CollapsedChain(self.prior(data), data, self.vb_start(data, rng).q, rng)
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the levels, and the numbers of the components."""
         return {"level": data["level"], "component": np.arange(1, self.K + 1)}
 
-    def unbounded(self, data: Values) -> str:
+    def unbounded(self, data: Arrays) -> str:
         """Say why the posterior density has no maximum; nothing where it has one."""
         of_levels = "eta < 1: it grows without bound as the probability of a level goes to 0"
         return of_levels if (why := super().unbounded(data)) and np.min(self.eta) < 1 <= self.alpha else why
 
-    def undetermined(self, params: Values, data: Any, stats: Any, flat: bool) -> str:
+    def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
         """Say so where the likelihood has more parameters than the table of all features has free cells."""
         cells = math.prod(len(places) for places in tables_of(data)) - 1
         free = self.free_parameters(data)
@@ -54,7 +54,7 @@ class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
             return ""
         return f"the likelihood has {free} free parameters, and the table of the features has {cells} free cells"
 
-    def likelihood(self, params: Values, data: Values) -> LevelRows:
+    def likelihood(self, params: Params, data: Arrays) -> LevelRows:
         """Return the law of the levels of each row; parameters may carry leading axes of draws."""
         return LevelRows(params["weights"], params["theta"], tables_of(data), self.inputs.size(data))
 

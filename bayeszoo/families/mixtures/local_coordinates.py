@@ -11,7 +11,7 @@ import numpy as np
 
 from bayeszoo.distributions.statistics.base import along
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Params
 
 
 class MixtureChart:
@@ -21,7 +21,7 @@ class MixtureChart:
     """
 
     def __init__(
-        self, components: GaussianComponents, params: Values, counts: np.ndarray, target: GaussianComponents
+        self, components: GaussianComponents, params: Params, counts: np.ndarray, target: GaussianComponents
     ) -> None:
         self._components, self._weights, self._means = components, params["weights"], params["means"]
         self._factor, b = components.factors(params["covariances"]), components.structure.block
@@ -53,7 +53,7 @@ class MixtureChart:
             "covariances": covariances[0] if components.tied else covariances,
         }
 
-    def slope(self, x: np.ndarray, params: Values, counts: np.ndarray, target: GaussianComponents) -> np.ndarray:
+    def slope(self, x: np.ndarray, params: Params, counts: np.ndarray, target: GaussianComponents) -> np.ndarray:
         """Return the gradient of the objective at coordinates: that of the M-step's objective there (Fisher)."""
         structure, turn = self._components.structure, self._parts(x)[2]
         back, white = np.linalg.inv(turn), np.linalg.inv(self._factor @ turn)

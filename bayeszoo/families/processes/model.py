@@ -18,7 +18,7 @@ from bayeszoo.families.processes import cholesky
 from bayeszoo.families.processes.noise import highest
 from bayeszoo.families.processes.places import OfPlaces
 from bayeszoo.families.processes.spectrum import LEAST_SHARE, Rows
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import real
 from bayeszoo.model.function import HasLengths
@@ -54,7 +54,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
 
     # Rows and places
 
-    def rows(self, data: Values) -> Rows:
+    def rows(self, data: Arrays) -> Rows:
         """Return the rows, which are decomposed once for a length; refuse more than can be."""
         if self._kept.get("data") is not data:
             if (n := len(data["y"])) > MOST_ROWS:
@@ -68,7 +68,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
 
     # Steps
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the rows by PyMC's own process with noise."""
         import pymc as pm
 
@@ -76,7 +76,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
             ours.declared(self.rows(data), **self.declared_outer())
         return model
 
-    def marginalized(self, data: Values) -> Any:
+    def marginalized(self, data: Arrays) -> Any:
         """Declare the density of the rows, which has its gradient."""
         import pymc as pm
 
@@ -85,23 +85,23 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
             pm.Potential("y", ours.marginal(self.rows(data), **self.declared_outer()))
         return model
 
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Guess by the highest of some points; refuse data that leave no noise."""
         return {name: (value, 1.0) for name, value in self._highest(data).items()}
 
-    def _highest(self, data: Values) -> dict[str, float]:
+    def _highest(self, data: Arrays) -> dict[str, float]:
         return highest(self.rows(data), self.outer_priors["sigma"], self.log_outer_prior)
 
-    def log_marginal(self, outer: Values, data: Values) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log density of the rows; -inf where rounding decides it, as next to no noise."""
         return self.rows(data).log_density(outer)
 
-    def marginal_slopes(self, outer: Values, data: Values) -> dict[str, float]:
+    def marginal_slopes(self, outer: Params, data: Arrays) -> dict[str, float]:
         """Return the derivatives of the log density of the rows at one point."""
         return self.rows(data).slopes(outer)
 
     def log_density_of_lengths(
-        self, amplitude: float, lengths: np.ndarray, sigma: float, data: Values
+        self, amplitude: float, lengths: np.ndarray, sigma: float, data: Arrays
     ) -> tuple[float, np.ndarray]:
         """Return the log density of the rows, and its derivatives in the logs of amplitude, lengths and sigma."""
         if not self.expression.is_of_distances:
@@ -110,7 +110,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
         rows, point = self.rows(data), (amplitude, lengths, sigma)
         return cholesky.with_slopes_of_lengths(rows.kernel, rows.places, rows.y - rows.mean, point, LEAST_SHARE)
 
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return nothing: the function is no parameter, as of a smooth kernel its values have no density."""
         return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
 
@@ -119,41 +119,41 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
         """Say that new rows have a closed form given amplitude, length and noise."""
         return True
 
-    def function(self, params: Values, seen: Values, new: Values) -> RowLaw:
+    def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
         """Return the normal distribution of the function at each new row given the rows seen."""
         mean, variance = self.rows(seen).function(params, self.places(new))
         law: RowLaw = frozen.norm(mean, np.sqrt(np.maximum(variance, TINY)))
         return law
 
-    def share_of_prior(self, draws: Values, seen: Values, new: Values) -> np.ndarray:
+    def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
         """Return the share of the function's variance at new rows that the rows seen leave, at means of the draws."""
         rows, places = self.rows(seen), self.places(new)
         params = {name: np.asarray(values.mean(axis=0)) for name, values in draws.items()}
         own = np.square(params["amplitude"])[..., None] * rows.own(params, places)
         return np.asarray(rows.function(params, places)[1] / np.maximum(own, TINY))
 
-    def drawn_function(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+    def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw functions at all new rows."""
         return self.rows(seen).drawn(params, self.places(new), rng)
 
-    def drawn_rows(self, params: Values, seen: Values, new: Values, rng: np.random.Generator) -> np.ndarray:
+    def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw new rows about functions drawn."""
         return np.asarray(rng.normal(self.drawn_function(params, seen, new, rng), params["sigma"][..., None]))
 
-    def law(self, params: Values, seen: Values, new: Values, rng: np.random.Generator | None = None) -> RowLaw:
+    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the normal distribution of each new row given the rows seen."""
         mean, variance = self.rows(seen).function(params, self.places(new))
         law: RowLaw = frozen.norm(mean, np.sqrt(variance + np.square(params["sigma"])[..., None]))
         return law
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the normal distribution of each row given all others, without a fit of these (5.4.2)."""
         law: RowLaw = self.rows(seen).held_out(params, places)
         return law
 
     # Simulation
 
-    def simulated_function(self, rng: np.random.Generator, outer: Values, data: Values) -> np.ndarray:
+    def simulated_function(self, rng: np.random.Generator, outer: Params, data: Arrays) -> np.ndarray:
         """Draw a function at the places of data."""
         kernel, places = self.expression, self.places(data)
         values, vectors = np.linalg.eigh(kernel.correlations(kernel.tables(places, places), outer["length"]))

@@ -11,7 +11,8 @@ import numpy as np
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.processes.kernels import Expression, Shape
 from bayeszoo.families.processes.noise import extent
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays
+from bayeszoo.model.base import Model
 from bayeszoo.model.fields import plain, positive, real
 
 
@@ -47,25 +48,25 @@ class OfPlaces(Model, family=True):
         return Expression.read(self.kernel, Shape(float(self.period), float(self.alpha)))
 
     @classmethod
-    def standardized(cls, data: Values) -> dict[str, Any]:
+    def standardized(cls, data: Arrays) -> dict[str, Any]:
         """Return the fields that measure several features from their means in standard deviations."""
         features = [Moments.of(column) for column in data["X"].T]
         scale = plain([each.sd for each in features]) if len(features) > 1 else 1.0
         return {"center": plain([each.mean for each in features]), "scale": scale}
 
     @classmethod
-    def weak_given(cls, data: Values, given: Mapping[str, object]) -> Any:
+    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
         """Return a model with some fields given, and the others weakly informative; random walks begin at the least."""
         if "brownian" in str(given.get("kernel", "")) and len(data["X"]):
             given = {"center": plain(np.min(data["X"], axis=0)), **given}
         return super().weak_given(data, given)
 
-    def places(self, data: Values) -> np.ndarray:
+    def places(self, data: Arrays) -> np.ndarray:
         """Return the features about their centres, in their units, (n, F)."""
         size = len(data["feature"])
         return (data["X"] - self.entries("center", size)) / self.entries("scale", size)
 
-    def extent(self, data: Values) -> float:
+    def extent(self, data: Arrays) -> float:
         """Return how far apart places may be, in units of ``scale``."""
         return extent(self.places(data))
 

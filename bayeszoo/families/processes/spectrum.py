@@ -8,7 +8,7 @@ each costs n. Rasmussen and Williams 2006, 2.2 and 5.4.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from bayeszoo.distributions.gaussian import given_all_others
 from bayeszoo.families.processes import cholesky
 from bayeszoo.families.processes.kernels import Expression
+from bayeszoo.foundation.named import Params
 
 NAMES = ("amplitude", "length", "sigma")
 EPSILON = float(np.finfo(np.float64).eps)
@@ -27,7 +28,6 @@ SHORTEST = 1e-140
 MOST_KEPT = 2**25
 """Numbers of eigenvectors that are kept: 256 MB."""
 
-Values = Mapping[str, Any]
 Pair = tuple[np.ndarray, np.ndarray]
 
 
@@ -70,7 +70,7 @@ class Rows:
             self._kept[length] = Spectrum(values, vectors, (self.y - self.mean) @ vectors, flat)
         return self._kept[length]
 
-    def each(self, outer: Values, of: Callable[[Spectrum, np.ndarray, np.ndarray, float], Any]) -> Any:
+    def each(self, outer: Params, of: Callable[[Spectrum, np.ndarray, np.ndarray, float], Any]) -> Any:
         """Compute a function at points of any shape, all of one length together.
 
         It is of the spectrum, amplitudes^2 and noises^2 (P, 1) and the length, and returns an array (P, ...), or a
@@ -93,7 +93,7 @@ class Rows:
             return tuple(joined(each) for each in zip(*parts, strict=True))
         return joined(parts)
 
-    def log_density(self, outer: Values) -> Any:
+    def log_density(self, outer: Params) -> Any:
         """Return the log density of the rows; -inf where the covariance is so near singular that rounding decides."""
         if len(self.y) and all(np.ndim(outer[name]) == 0 for name in NAMES):
             return cholesky.log_density(self.kernel, self.tables, self.y - self.mean, _point(outer), LEAST_SHARE)
@@ -109,13 +109,13 @@ class Rows:
 
         return self.each(outer, of)[()]
 
-    def slopes(self, outer: Values) -> dict[str, float]:
+    def slopes(self, outer: Params) -> dict[str, float]:
         """Return the derivatives of the log density at one point."""
         point = _point(outer)
         _, slopes = cholesky.with_slopes(self.kernel, self.tables, self.y - self.mean, point, LEAST_SHARE)
         return dict(zip(NAMES, (slopes / point).tolist(), strict=True))
 
-    def function(self, outer: Values, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def function(self, outer: Params, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return means and variances (..., m) of the function at places (m, F)."""
 
         def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> Pair:
@@ -127,7 +127,7 @@ class Rows:
         mean, variance = self.each(outer, of)
         return self.mean + mean, variance
 
-    def covariance(self, outer: Values, places: np.ndarray) -> np.ndarray:
+    def covariance(self, outer: Params, places: np.ndarray) -> np.ndarray:
         """Return the covariance (..., m, m) of the function at places (m, F)."""
 
         def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> np.ndarray:
@@ -139,13 +139,13 @@ class Rows:
 
         return np.asarray(self.each(outer, of))
 
-    def own(self, outer: Values, places: np.ndarray) -> np.ndarray:
+    def own(self, outer: Params, places: np.ndarray) -> np.ndarray:
         """Return the kernel of places (m, F) with themselves, (..., m)."""
         return np.asarray(
             self.each(outer, lambda spectrum, a, s, length: np.tile(self.kernel.diagonal(places, length), (len(a), 1)))
         )
 
-    def drawn(self, outer: Values, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def drawn(self, outer: Params, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw the function at all of places (m, F), one draw for each point, (..., m)."""
 
         def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> np.ndarray:
@@ -162,7 +162,7 @@ class Rows:
 
         return self.mean + np.asarray(self.each(outer, of))
 
-    def held_out(self, outer: Values, rows: np.ndarray) -> Any:
+    def held_out(self, outer: Params, rows: np.ndarray) -> Any:
         """Return the normal distribution of some rows, each given all others (5.4.2)."""
 
         def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> Pair:
@@ -176,7 +176,7 @@ class Rows:
         return np.asarray(self.kernel.correlations(self.kernel.tables(self.places, places), length))
 
 
-def _point(outer: Values) -> cholesky.Point:
+def _point(outer: Params) -> cholesky.Point:
     amplitude, length, sigma = (float(outer[name]) for name in NAMES)
     return amplitude, min(max(length, SHORTEST), 1 / SHORTEST), sigma
 

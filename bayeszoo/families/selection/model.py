@@ -13,7 +13,8 @@ from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.selection.chain import SelectionChain
 from bayeszoo.families.selection.subsets import MOST_TERMS, Selection, all_subsets, averaged, log_prior_of_sizes, slab
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model.base import Axes, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Collapsed, PointMasses, Predictive
 
 
@@ -57,7 +58,7 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, PointM
         """The numbers of the Beta prior of ``pi``; None where it is known."""
         return (self.a, self.b) if self.pi is None else None
 
-    def augmented(self, params: Values, data: Values, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
+    def augmented(self, params: Params, data: Arrays, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
         """Return which terms are in, and the slab for the weights; terms that are out are drawn from the slab."""
         units, origin = self.units_and_origin(self.statistics(data))
         return slab(params, np.diag(self.precision(units)), origin, int(self.intercept), rng)
@@ -70,16 +71,16 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, PointM
         """Return the log density of the outcomes, summed over all subsets."""
         return all_subsets(self.selection(stats)).log_evidence
 
-    def predictive(self, stats: FactoredMoments, data: Values) -> Any:
+    def predictive(self, stats: FactoredMoments, data: Arrays) -> Any:
         """Return each row's predictive: a mixture of the Student t distributions of all subsets."""
         return all_subsets(self.selection(stats)).predictive(self._with_intercept(self.slopes(data)[0]), self.m0)
 
-    def gibbs(self, data: Values, rng: np.random.Generator) -> SelectionChain:
+    def gibbs(self, data: Arrays, rng: np.random.Generator) -> SelectionChain:
         """Return a chain over subsets of terms, weights and noise integrated out."""
         stats = self.statistics(data)
         return SelectionChain(self.selection(stats), *self.units_and_origin(stats), self.share, rng)
 
-    def derived(self, params: Values) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, Any]:
         """Return which terms are in, and sigma, the standard deviation of one observation."""
         is_in = np.asarray(params["w"])[..., int(self.intercept) :] != 0
         return {"included": is_in.astype(np.float64), "sigma": np.sqrt(np.asarray(params["sigma2"]))}
@@ -88,7 +89,7 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, PointM
         """Return the probability of each term of being in, and the distribution of sigma."""
         return all_subsets(self.selection(stats)).derived()
 
-    def remarks(self, stats: FactoredMoments | None, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: FactoredMoments | None, data: Arrays) -> tuple[str, ...]:
         """Say which subset is the most probable, where all can be gone through."""
         stats = self.statistics(data) if stats is None else stats
         names = self.coords(data)["slope"]

@@ -18,7 +18,8 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.state_space.em import Squares, best, or_still
 from bayeszoo.families.state_space.levels import Levels
-from bayeszoo.model.base import Axes, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import EM, Conditional
 from bayeszoo.model.sequential import LevelsInTime
 from bayeszoo.model.steps import Coordinates, Expectation
@@ -38,11 +39,11 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
     inputs = RealSeries("y")
 
     @abstractmethod
-    def levels(self, params: Values, data: Values) -> Any:
+    def levels(self, params: Params, data: Arrays) -> Any:
         """Return what the rows say of their levels at standard deviations: `Levels`, or `Components`."""
 
     @abstractmethod
-    def require_spread(self, data: Values) -> None:
+    def require_spread(self, data: Arrays) -> None:
         """Refuse rows from which nothing differs where priors allow that nothing varies: the density has no bound."""
 
     @property
@@ -50,47 +51,47 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         """The standard deviations that may be 0 at a mode."""
         return ("q",)
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the numbers of the rows."""
         return {**super().coords(data), TIME: np.arange(1, len(data["y"]) + 1)}
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the number of rows."""
         return {**super().sizes(data), TIME: len(data["y"])}
 
-    def log_marginal(self, outer: Values, data: Values) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> Any:
         """Return the log density of the rows given the standard deviations, what moves integrated out."""
         return self.levels(outer, data).log_marginal()
 
-    def log_rows(self, params: Values, data: Values) -> np.ndarray:
+    def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of each row given those before."""
         return np.asarray(self.levels(params, data).log_rows())
 
-    def rows_about(self, params: Values, means: RowLaw) -> RowLaw:
+    def rows_about(self, params: Params, means: RowLaw) -> RowLaw:
         """Return the normal distribution of rows about their means: r^2 is added to the variances of these."""
         noise = np.asarray(params.get("r", 0.0))[..., None]
         law: RowLaw = frozen.norm(means.mean(), np.hypot(means.std(), noise))
         return law
 
-    def held_out(self, params: Values, seen: Values, places: np.ndarray) -> RowLaw:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the distribution of rows at ``places``, each given all others (de Jong 1988)."""
         law: RowLaw = self.levels(params, seen).given_others(places)
         return law
 
     # EM, of the standard deviations with what moves hidden
 
-    def start(self, data: Values, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from: the guess, each off by a factor."""
         scales, guess = {name: prior.scale for name, prior in self.outer_priors.items()}, self.outer_guess(data)
         return {name: np.float64(scales[name].inside(v * np.exp(rng.normal()))) for name, (v, _) in guess.items()}
 
-    def e_step(self, params: Values, data: Values) -> Expectation:
+    def e_step(self, params: Params, data: Arrays) -> Expectation:
         """Return the expected squares of steps and of deviations of rows, and the log likelihood."""
         moving = self._single(params, data)
         counts, totals = moving.squares()
         return Expectation(Squares(counts, totals, moving), float(moving.log_marginal()))
 
-    def _single(self, params: Values, data: Values) -> Any:
+    def _single(self, params: Params, data: Arrays) -> Any:
         """Return what the rows say at one point, of many that follow each other."""
         return self.levels(params, data)
 
@@ -100,7 +101,7 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         sds = {name: best(stats, name, prior) for name, prior in priors.items()}
         return or_still(stats, sds, (lambda at: 0.0) if flat else self.log_outer_prior, self.may_be_still)
 
-    def log_prior(self, params: Values, data: Values) -> Any:
+    def log_prior(self, params: Params, data: Arrays) -> Any:
         """Return the log density of the standard deviations."""
         return self.log_outer_prior({name: params[name] for name in self.outer})
 
@@ -108,11 +109,11 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         """Count the standard deviations."""
         return len(self.outer)
 
-    def coordinates(self, data: Values) -> Coordinates:
+    def coordinates(self, data: Arrays) -> Coordinates:
         """Return the logs of the standard deviations, in units of their guesses."""
         unit = np.array([value for value, _ in self.outer_guess(data).values()])
 
-        def to_vector(params: Values) -> np.ndarray:
+        def to_vector(params: Params) -> np.ndarray:
             return np.log(np.maximum([params[name] for name in self.outer], LEAST) / unit)
 
         def from_vector(x: np.ndarray) -> dict[str, Any]:
@@ -129,10 +130,10 @@ class MovingLevel(MovingSeries, family=True):
     nonnegative = ("q", "r")
 
     @abstractmethod
-    def levels(self, params: Values, data: Values) -> Levels:
+    def levels(self, params: Params, data: Arrays) -> Levels:
         """Return what the rows say of their levels at parameters q and r."""
 
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Guess both variances by the moments of steps of the rows; where there is none by the sds of the priors.
 
         A step has the variance q^2 + 2 r^2, and two steps in a row have the covariance -r^2.
@@ -146,7 +147,7 @@ class MovingLevel(MovingSeries, family=True):
         noise = np.clip(-np.nanmean(pairs) if np.isfinite(pairs).any() else square / 3, least, (square - least) / 2)
         return {"q": (float(np.sqrt(square - 2 * noise)), 1.0), "r": (float(np.sqrt(noise)), 1.0)}
 
-    def require_spread(self, data: Values) -> None:
+    def require_spread(self, data: Arrays) -> None:
         """Refuse rows that are all alike where priors allow that nothing varies: the density has no bound there."""
         seen, sequence = ~np.isnan(data["y"]), data["sequence"]
         y, first = data["y"][seen], starts(sequence[seen])
@@ -156,41 +157,41 @@ class MovingLevel(MovingSeries, family=True):
             why = f"all {len(y)} numbers are equal, so that the density has no bound as q and r go to 0"
             raise NumericalError(f"{self.name}: {why}; other priors, as r=InvGamma(2, 1), keep r from 0", "no_spread")
 
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the levels given all rows: Gaussian, each depending on the next."""
         return Posterior.gaussian("level", self.levels(outer, data).smoothed())
 
-    def smoothed(self, params: Values, data: Values) -> RowLaw:
+    def smoothed(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each level given all rows."""
         chain = self.levels(params, data).smoothed()
         law: RowLaw = frozen.norm(chain.mean, chain.sd)
         return law
 
-    def filtered(self, params: Values, data: Values) -> RowLaw:
+    def filtered(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each level given the rows so far."""
         law: RowLaw = self.levels(params, data).filtered()
         return law
 
-    def levels_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+    def levels_ahead(self, params: Params, data: Arrays, steps: int) -> RowLaw:
         """Return the distribution of the levels after each sequence."""
         law: RowLaw = self.levels(params, data).ahead(steps)
         return law
 
-    def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
+    def sampled_path(self, params: Params, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the levels given all rows at one point, from the last row backwards."""
         return self.levels(params, data).smoothed().rvs((), rng)
 
-    def _single(self, params: Values, data: Values) -> Levels:
+    def _single(self, params: Params, data: Arrays) -> Levels:
         """Return what the rows say at one point; of many that follow each other compiled loops are faster."""
         return replace(self.levels(params, data), one_by_one=True)
 
 
-def steps_of(data: Values) -> np.ndarray:
+def steps_of(data: Arrays) -> np.ndarray:
     """Return the steps from each row to the next one, NaN where either is missing or a sequence ends."""
     return np.where(np.diff(data["sequence"]) == 0, np.diff(data["y"]), np.nan)
 
 
-def spread(data: Values) -> float:
+def spread(data: Arrays) -> float:
     """Return the root mean square of the steps, of rows without any the standard deviation; 1 where there is none."""
     steps = steps_of(data)
     square = np.nanmean(np.square(steps)) if np.isfinite(steps).any() else 0.0

@@ -20,7 +20,8 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.state_space.components import Components
 from bayeszoo.families.state_space.model import LEAST_LOG, TINY, MovingSeries, spread
 from bayeszoo.families.state_space.structure import MOST_VARIANCES, PARTS, SDS, Structure, constant, words
-from bayeszoo.model.base import Axes, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Axes
 from bayeszoo.model.fields import plain, positive, real, whole
 
 pm = lazy_loader.load("pymc")
@@ -86,7 +87,7 @@ class StructuralModel(MovingSeries, family=True):
             raise InputError(f"period must be at least 2, got {self.period}", "out_of_range")
 
     @abstractmethod
-    def structure(self, data: Values) -> Structure:
+    def structure(self, data: Arrays) -> Structure:
         """Return the parts of the mean, and the priors of the first of each."""
 
     @property
@@ -94,16 +95,16 @@ class StructuralModel(MovingSeries, family=True):
         """The standard deviations that may be 0 at a mode: any."""
         return tuple(self.outer)
 
-    def levels(self, params: Values, data: Values) -> Components:
+    def levels(self, params: Params, data: Arrays) -> Components:
         """Return what the rows say of the components at standard deviations."""
         of_outer = {name: params[name] for name in self.outer}
         return Components.of(of_outer, self.centred(data), float(self.first_mean), self.structure(data))
 
-    def centred(self, data: Values) -> dict[str, Any]:
+    def centred(self, data: Arrays) -> dict[str, Any]:
         """Return the rows with features measured from their centres."""
         return {**data, "X": data["X"] - self.entries("center", len(data[FEATURE]))}
 
-    def weight_sds(self, data: Values) -> tuple[float, ...]:
+    def weight_sds(self, data: Arrays) -> tuple[float, ...]:
         """Return the prior standard deviations of the weights, in the user's units."""
         size = len(data[FEATURE])
         return tuple((self.entries("tau", size) / self.entries("scale", size)).tolist())
@@ -119,7 +120,7 @@ class StructuralModel(MovingSeries, family=True):
         return FIRST if len(self.outer) == MOST_VARIANCES else 0
 
     @classmethod
-    def measured(cls, data: Values) -> dict[str, Any]:
+    def measured(cls, data: Arrays) -> dict[str, Any]:
         """Return the fields that measure features from their means in standard deviations, where there are any.
 
         A column of 0 and 1 is measured from 0 with the unit 1/2, the standard deviation of an even split: the level is
@@ -134,7 +135,7 @@ class StructuralModel(MovingSeries, family=True):
 
     # What is refused, and guesses
 
-    def require_spread(self, data: Values) -> None:
+    def require_spread(self, data: Arrays) -> None:
         """Refuse fewer rows than seasons, and rows that constant parts fit exactly: variances of 0 have no bound."""
         parts = words(self.components, PARTS, "components")
         longest = int(np.max(np.bincount(data["sequence"])))
@@ -149,7 +150,7 @@ class StructuralModel(MovingSeries, family=True):
             why = f"the numbers {which}: without any variance the density has no bound"
             raise NumericalError(f"{self.name}: {why}; other priors, as r=InvGamma(2, 1), keep r from 0", "no_spread")
 
-    def outer_guess(self, data: Values) -> dict[str, tuple[float, float]]:
+    def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Guess by the highest of some points."""
         self.require_spread(data)
         grid = np.array(list(itertools.product(GUESSES, repeat=len(self.outer)))).T * spread(data)
@@ -161,12 +162,12 @@ class StructuralModel(MovingSeries, family=True):
 
     # Steps
 
-    def marginal_slopes(self, outer: Values, data: Values) -> dict[str, float]:
+    def marginal_slopes(self, outer: Params, data: Arrays) -> dict[str, float]:
         """Return the derivatives of the log density of the rows at one point."""
         slopes = self.levels(outer, data).slopes()
         return {name: slopes[name] for name in self.outer}
 
-    def posterior_given(self, outer: Values, data: Values) -> Posterior:
+    def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the weights of features, jointly Gaussian.
 
         Parts of rows are no parameters, as constant ones have no density; `decode` shows them.
@@ -175,7 +176,7 @@ class StructuralModel(MovingSeries, family=True):
             return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
         return Posterior.gaussian("w", Dense(*self.levels(outer, data).weights()))
 
-    def declare(self, data: Values) -> Any:
+    def declare(self, data: Arrays) -> Any:
         """Declare the rows as one Gaussian vector, whose covariance matrix is a sum over what varies."""
         seen, X = ~np.isnan(data["y"]), self.centred(data)["X"]
         structure, without = replace(self.structure(data), tau=()), {**data, "X": X[:, :0]}
@@ -187,7 +188,7 @@ class StructuralModel(MovingSeries, family=True):
             pm.MvNormal("y", mean, ours.covariance(outer, structure.terms(without, seen)), observed=data["y"][seen])
         return model
 
-    def marginalized(self, data: Values) -> Any:
+    def marginalized(self, data: Arrays) -> Any:
         """Declare the density of the rows, by the Kalman filter."""
         self.require_spread(data)
         with pm.Model() as model:
@@ -197,39 +198,39 @@ class StructuralModel(MovingSeries, family=True):
 
     # Parts over time
 
-    def parts(self, data: Values) -> tuple[str, ...]:
+    def parts(self, data: Arrays) -> tuple[str, ...]:
         """Return the components, the sum of features, and where there are several the signal, the mean of the row."""
         return self.structure(data).shown
 
-    def sequences_share_parameters(self, data: Values) -> bool:
+    def sequences_share_parameters(self, data: Arrays) -> bool:
         """Say whether there are features: their weights hold for all sequences."""
         return len(data[FEATURE]) > 0
 
-    def smoothed_parts(self, params: Values, data: Values) -> RowLaw:
+    def smoothed_parts(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each component given all rows."""
         law: RowLaw = self.levels(params, data).smoothed()
         return law
 
-    def smoothed(self, params: Values, data: Values) -> RowLaw:
+    def smoothed(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each level given all rows."""
         return self.part(self.smoothed_parts(params, data), "level", data)
 
-    def filtered(self, params: Values, data: Values) -> RowLaw:
+    def filtered(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each level given the rows so far."""
         return self.part(self.levels(params, data).filtered(), "level", data)
 
-    def parts_ahead(self, params: Values, data: Values, steps: int, new: Values | None = None) -> RowLaw:
+    def parts_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the distribution of each component after each sequence; refuse rows of unknown features."""
         rows = self.inputs.unseen(data, steps) if new is None else new
         law: RowLaw = self.levels(params, data).ahead(steps, self.centred({**rows, FEATURE: data[FEATURE]})["X"])
         return law
 
-    def levels_ahead(self, params: Values, data: Values, steps: int) -> RowLaw:
+    def levels_ahead(self, params: Params, data: Arrays, steps: int) -> RowLaw:
         """Return the distribution of the levels after each sequence, which do not hang on features to come."""
         none = {"X": np.zeros((steps, len(data[FEATURE]))), FEATURE: data[FEATURE]}
         return self.part(self.parts_ahead(params, data, steps, none), "level", data)
 
-    def sampled_path(self, params: Values, data: Values, rng: np.random.Generator) -> np.ndarray:
+    def sampled_path(self, params: Params, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the levels given all rows at one point, from the last row backwards."""
         return self.levels(params, data).path(rng)
 
@@ -244,7 +245,7 @@ class StructuralModel(MovingSeries, family=True):
         X = self.entries("center", count) + self.entries("scale", count) * rng.standard_normal((size, count))
         return {"X": X, FEATURE: np.array(labels, dtype=str)}
 
-    def simulated(self, rng: np.random.Generator, params: Values, data: Values, structure: Structure) -> np.ndarray:
+    def simulated(self, rng: np.random.Generator, params: Params, data: Arrays, structure: Structure) -> np.ndarray:
         """Draw the rows of one sequence, step by step."""
         sd = {part: params.get(name, 0.0) for name, part in SDS.items()}
         level, slope = rng.normal(self.first_mean, structure.sds[0]), rng.normal(0.0, structure.sds[1])
@@ -260,7 +261,7 @@ class StructuralModel(MovingSeries, family=True):
             past = [*past[1:], rng.normal(-sum(past[1:]), sd["season"])]
         return rows
 
-    def remarks(self, stats: Any, data: Values) -> tuple[str, ...]:
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say at which features the level is."""
         center = self.entries("center", len(data[FEATURE]))
         away = [f"{name} = {at:.4g}" for name, at in zip(data[FEATURE], center, strict=True) if at]
@@ -268,7 +269,7 @@ class StructuralModel(MovingSeries, family=True):
         return (*super().remarks(stats, data), *[line] * bool(away))
 
 
-def left_over(data: Values, parts: tuple[str, ...], period: int) -> tuple[float, int]:
+def left_over(data: Arrays, parts: tuple[str, ...], period: int) -> tuple[float, int]:
     """Return the largest residual about constant parts as a share of the spread, and rows beyond the numbers fitted.
 
     Each sequence has constant parts of its own, and the weights of features are those of all.

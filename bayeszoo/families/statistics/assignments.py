@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.distributions.conjugate.law import Block, Law, Values
+from bayeszoo.distributions.conjugate.law import Block, Law
 from bayeszoo.families.statistics.patterns import distinct
+from bayeszoo.foundation.named import Arrays
 
 
-def log_evidence_of(law: Law[Any], rows: Values, assignments: np.ndarray) -> np.ndarray:
+def log_evidence_of(law: Law[Any], rows: Arrays, assignments: np.ndarray) -> np.ndarray:
     """Log density of rows given assignments (M, n) to the K entries of a law's one axis, (M,).
 
     The statistics of each set of rows that occurs are computed once.

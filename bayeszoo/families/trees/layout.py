@@ -15,7 +15,7 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.trees.spanning import Edges, parts_of
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays
 
 CELLS = "cells"
 
@@ -186,7 +186,7 @@ def even_pairs(total: float, levels: Sequence[Sequence[int]]) -> np.ndarray:
     return pairs
 
 
-def require_complete(data: Values) -> None:
+def require_complete(data: Arrays) -> None:
     """Refuse rows in which a level is missing."""
     if (data["levels"] < 0).any():
         problem = "some cells are missing, and a tree is learnt from complete rows"

@@ -12,7 +12,7 @@ from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.errors import InputError
 from bayeszoo.families.trees.layout import Layout, TreePrior, as_edges, even_pairs, pair_counts, require_complete
 from bayeszoo.families.trees.rows import TreeRows
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import plain
 from bayeszoo.model.observable import Completes
@@ -36,7 +36,7 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
             raise InputError("tree must be pairs of names of features", "wrong_type", hint='such as [["a", "b"]]')
         object.__setattr__(self, "tree", tuple(sorted(tuple(sorted(map(str, pair))) for pair in tree)))
 
-    def prior(self, labels: Values) -> TreePrior:
+    def prior(self, labels: Arrays) -> TreePrior:
         """Return the prior of the tables, by the labels of the data's axes."""
         levels, features = tables_of(labels), list(map(str, labels["feature"]))
         edges, size = as_edges(self.tree, features), sum(map(len, levels))
@@ -46,15 +46,15 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
         pairs = even_pairs(self.alpha, levels) if is_total else self.entries("alpha", (size, size))
         return TreePrior(pairs, Layout(levels, edges, features.index(min(features))))
 
-    def coords(self, data: Values) -> dict[str, Any]:
+    def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the labels of the cells, ``child=level | parent=level``."""
         return {**super().coords(data), "cell": self.prior(data).layout.labels(data["level"])}
 
-    def sizes(self, data: Values) -> dict[str, int]:
+    def sizes(self, data: Arrays) -> dict[str, int]:
         """Return the numbers of features, levels and cells."""
         return {**super().sizes(data), "cell": int(self.prior(data).layout.starts[-1])}
 
-    def statistics(self, data: Values) -> LabelledStats:
+    def statistics(self, data: Arrays) -> LabelledStats:
         """Count each pair of levels; `InputError` where one is missing."""
         require_complete(data)
         counts = pair_counts(data["levels"], len(data["level"]))
@@ -68,11 +68,11 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
         """Return the model whose prior is a block."""
         return self.replaced(alpha=plain(block.pairs))
 
-    def likelihood(self, params: Values, data: Values) -> TreeRows:
+    def likelihood(self, params: Params, data: Arrays) -> TreeRows:
         """Return the law of the levels of each row; parameters may carry leading axes of draws."""
         return TreeRows(params["theta"], self.prior(data).layout, self.inputs.size(data))
 
-    def predictive(self, stats: LabelledStats, data: Values) -> TreeRows:
+    def predictive(self, stats: LabelledStats, data: Arrays) -> TreeRows:
         """Return the law of each row, parameters integrated out: each enters a row once, so their means give it."""
         posterior = self.block(stats).updated(stats)
         return TreeRows(posterior.block.typical()["theta"], posterior.layout, self.inputs.size(data))

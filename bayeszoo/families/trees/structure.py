@@ -14,7 +14,7 @@ from bayeszoo.data.inputs import tables_of
 from bayeszoo.distributions.conjugate.dirichlet import log_dirichlet_ratio
 from bayeszoo.families.trees.layout import even_pairs, pair_counts
 from bayeszoo.families.trees.spanning import Edges, heaviest_tree, log_sum_over_trees
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class AllTrees:
     counts: np.ndarray
 
     @classmethod
-    def of(cls, data: Values, alpha: float = 1.0) -> Self:
+    def of(cls, data: Arrays, alpha: float = 1.0) -> Self:
         """Return the posterior given rows without missing levels."""
         return cls(tables_of(data), alpha, pair_counts(data["levels"], len(data["level"])))
 
@@ -86,7 +86,7 @@ class AllTrees:
         return np.asarray(single.sum(axis=1) + after - before)
 
 
-def most_probable_tree(data: Values) -> tuple[tuple[str, str], ...]:
+def most_probable_tree(data: Arrays) -> tuple[tuple[str, str], ...]:
     """Return the most probable tree of rows without missing levels, at an equivalent sample size of 1, by names."""
     names = data["feature"].tolist()
     return tuple((names[u], names[v]) for u, v in AllTrees.of(data).most_probable)

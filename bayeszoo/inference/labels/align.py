@@ -17,7 +17,8 @@ import scipy
 
 from bayeszoo.data.inputs import Series
 from bayeszoo.errors import InputError, NumericalError
-from bayeszoo.model.base import Model, Values
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent, exchangeable_axis, rows_have_parameters
 
 MAX_ROWS = 1000  # rows that are looked at; of more, as many are chosen
@@ -45,7 +46,7 @@ class Alignment:
     stability: np.ndarray
 
 
-def align(model: Latent, params: Values, data: Values) -> Alignment:
+def align(model: Latent, params: Params, data: Arrays) -> Alignment:
     """Find the permutation of each draw's labels that makes the draws (chain, draw, ...) most alike.
 
     The best permutations given the mean responsibilities (an assignment problem for each draw) and the mean given the
@@ -63,7 +64,7 @@ def align(model: Latent, params: Values, data: Values) -> Alignment:
     return Alignment(permutations.reshape(*shape, K), q.T, _stability(p, permutations, q))
 
 
-def permute(model: Model, params: Values, permutations: np.ndarray) -> dict[str, Any]:
+def permute(model: Model, params: Params, permutations: np.ndarray) -> dict[str, Any]:
     """Relabel each draw by permutations (*leading, K): the same numbers, bit for bit, in another order.
 
     The axis that the model names as exchangeable, and the one with ``_2``, are permuted wherever ``dims`` has them.
@@ -78,12 +79,12 @@ def inverse(permutations: np.ndarray) -> np.ndarray:
     return np.argsort(permutations, axis=-1)
 
 
-def responsibilities_of_some(model: Latent, params: Values, data: Values) -> np.ndarray:
+def responsibilities_of_some(model: Latent, params: Params, data: Arrays) -> np.ndarray:
     """Return the mean responsibilities of the rows that are looked at, the same of all fits to the data: (rows, K)."""
     return np.asarray(_responsibilities(model, params, data).mean(axis=0).T)
 
 
-def match(model: Latent, params: Values, responsibilities: np.ndarray, data: Values) -> np.ndarray:
+def match(model: Latent, params: Params, responsibilities: np.ndarray, data: Arrays) -> np.ndarray:
     """Find the permutation, shape (K,), that brings the labels of aligned draws to those of another fit to the data.
 
     ``responsibilities``, shape (rows, K), are `responsibilities_of_some` of the other fit, which must have as many
@@ -113,7 +114,7 @@ def _permuted(model: Model, name: str, values: object, axis: str, permutations: 
 
 
 def in_chunks(
-    model: Latent, params: Values, data: Values, function: Callable[[Values, Values], object] | None = None
+    model: Latent, params: Params, data: Arrays, function: Callable[[Params, Arrays], object] | None = None
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield blocks of draws with their component probabilities (draws, rows, K); params are (draw, ...).
 
@@ -134,7 +135,7 @@ def in_chunks(
         yield some, values
 
 
-def flat(params: Values) -> dict[str, np.ndarray]:
+def flat(params: Params) -> dict[str, np.ndarray]:
     """Put the draws of all chains one after the other."""
     return {name: np.reshape(values, (-1, *np.shape(values)[2:])) for name, values in params.items()}
 
@@ -142,7 +143,7 @@ def flat(params: Values) -> dict[str, np.ndarray]:
 # Stephens' algorithm, on responsibilities of shape (draws, K, rows)
 
 
-def _responsibilities(model: Latent, params: Values, data: Values) -> np.ndarray:
+def _responsibilities(model: Latent, params: Params, data: Arrays) -> np.ndarray:
     """Return the responsibilities of the rows that are looked at, shape (draws, K, rows)."""
     draws, inputs = flat(params), model.inputs
     rows, total = max(min(MAX_ROWS, _SEEN // model.K), 1), inputs.size(data)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from bayeszoo.foundation.named import Params
 from bayeszoo.inference.labels.align import permute
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Symmetric
 
 _STARTS = 10
@@ -68,7 +68,7 @@ def nearest(loadings: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np
     return permutations, np.where(chosen < 0, -1.0, 1.0)
 
 
-def turned(model: Symmetric, params: Values, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
+def turned(model: Symmetric, params: Params, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
     """Put the factors of each draw in another order, then give them other signs, both (*leading, q)."""
     moved = permute(model, params, permutations)
     return moved | {name: moved[name] * signs[..., None, :] for name in model.signed}

@@ -14,6 +14,7 @@ import numpy as np
 
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.newton import slope_of
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.progress import Reporter
@@ -21,7 +22,6 @@ from bayeszoo.inference.engine.acceleration import QuasiNewton, Steps, squared
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, climb, search
 from bayeszoo.inference.engine.maxima import SAME, Search
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import EM, Conditional, Latent, LogConcave, Symmetric, exchangeable_axis
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_sample, some_of
@@ -61,7 +61,7 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
     return Outcome(draws, "EM", checks, facts, optimization={"objective": search.best.trace})
 
 
-def _slope_checks(model: EM, data: Any, params: Values, flat: bool) -> list[Check]:
+def _slope_checks(model: EM, data: Any, params: Params, flat: bool) -> list[Check]:
     """Check by the gradient, where the model has it, that the climb is at the maximum: its last steps may be tiny."""
     if not isinstance(model, LogConcave):
         return []
@@ -98,7 +98,7 @@ def climbs(
     some = some_of(data)
     steps = _steps(model, data, flat)
 
-    def suspect(params: Values, stats: object) -> str:
+    def suspect(params: Params, stats: object) -> str:
         # a proper prior keeps the density bounded: there a small component is an answer, and no artefact
         return model.degenerate(params, stats) if flat else ""
 
@@ -119,7 +119,7 @@ def _steps(model: EM, data: object, flat: bool) -> Steps:
     """Return the E-step with the height of a place, and the M-step."""
     some = some_of(data)
 
-    def evaluate(params: Values) -> tuple[float, Expectation]:
+    def evaluate(params: Params) -> tuple[float, Expectation]:
         expectation = expected(_e_step, model, params, data)
         return expectation.value + (0.0 if flat else float(model.log_prior(params, some))), expectation
 
@@ -140,7 +140,7 @@ def _elsewhere(problem: Problem, search: Search, flat: bool) -> str:
         return ""
     some = some_of(data)
 
-    def moved(state: Values) -> dict[str, float]:
+    def moved(state: Params) -> dict[str, float]:
         here, there = (_told(model, of_sample(model, params, data), some) for params in (best.state, state))
         return {name: _relative(here[name], there[name]) for name in here}
 
@@ -153,7 +153,7 @@ def _elsewhere(problem: Problem, search: Search, flat: bool) -> str:
     return f"another maximum is as high and fits every row as well, and {what} differ" if names else ""
 
 
-def _told(model: EM, params: Values, data: object) -> Values:
+def _told(model: EM, params: Params, data: object) -> Arrays:
     """Return the quantities of a place that do not depend on labels."""
     if exchangeable_axis(model) is None:
         return params
@@ -167,7 +167,7 @@ def _relative(first: Any, second: Any) -> float:
     return float(np.nanmax(np.abs(np.subtract(first, second)), initial=0.0) / size)
 
 
-def _told_apart(model: EM, params: Values, data: Any) -> np.ndarray | None:
+def _told_apart(model: EM, params: Params, data: Any) -> np.ndarray | None:
     """Return what tells maxima apart: the log density of each row, and its component where labels mean something."""
     rows = log_rows(model, params, data)
     if rows is None or not isinstance(model, Latent) or exchangeable_axis(model) is not None:
@@ -183,7 +183,7 @@ def _longer(model: EM, steps: Steps, data: object, flat: bool) -> Steps:
     return climber.evaluated, climber.longer_step
 
 
-def _e_step(model: EM, params: Values, data: object) -> Expectation:
+def _e_step(model: EM, params: Params, data: object) -> Expectation:
     return model.e_step(params, data)
 
 

@@ -18,9 +18,10 @@ from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import read
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Enumerable, Symmetric
 
 MOST = 2_000_000  # assignments that are summed over
@@ -78,7 +79,7 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
     return Enumeration.of(model, read(model, data, **options))
 
 
-def require_few(model: Model, data: Values) -> Enumerable:
+def require_few(model: Model, data: Arrays) -> Enumerable:
     """Return the model, or raise `InputError` unless every assignment of the rows can be gone through."""
     if not isinstance(model, Enumerable):
         raise InputError(f"{model.name} cannot be enumerated", "not_enumerable", hint="see `bayeszoo list`")
@@ -101,11 +102,11 @@ class Enumeration:
     """The posterior of the assignments of few rows."""
 
     model: Enumerable
-    data: Values
+    data: Arrays
     log_joint: np.ndarray  # shape (K ** rows,): log p(y, z) of each assignment, in the order of `assignments`
 
     @classmethod
-    def of(cls, model: Model, data: Values, reporter: Reporter | None = None) -> Enumeration:
+    def of(cls, model: Model, data: Arrays, reporter: Reporter | None = None) -> Enumeration:
         """Enumerate every assignment of the rows of canonical arrays, which may be empty."""
         enumerable = require_few(model, data)
         log_joint = _log_joint(enumerable, data, reporter or Reporter())
@@ -228,7 +229,7 @@ class Enumeration:
         return longer
 
 
-def _log_joint(model: Enumerable, data: Values, reporter: Reporter) -> np.ndarray:
+def _log_joint(model: Enumerable, data: Arrays, reporter: Reporter) -> np.ndarray:
     """Return log p(y, z) of every assignment; some may be impossible, but none undefined."""
     rows = model.latents(data)
     log_joint = np.empty(model.K**rows)

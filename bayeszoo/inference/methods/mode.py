@@ -16,6 +16,7 @@ import numpy as np
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most, passed
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.optimize import MAX_DISTANCE, Gradient, Mode, describe, distance_checks, maximize, require_few
 from bayeszoo.inference.engine import approximation
 from bayeszoo.inference.engine.maxima import SAME, TIED
@@ -24,7 +25,6 @@ from bayeszoo.inference.methods import em
 from bayeszoo.inference.methods.modes import concave, fields, outer
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import (
     EM,
     ClosedForm,
@@ -88,7 +88,7 @@ def run_mle(problem: Problem) -> Outcome:
     return _optimized(problem, lambda density: density.likelihood)
 
 
-def _log_likelihood(problem: Problem, params: Values, most: float = math.inf) -> float:
+def _log_likelihood(problem: Problem, params: Params, most: float = math.inf) -> float:
     """Return the log likelihood by the statistics or at most N rows, else by Bayes' theorem; NaN if not known."""
     model = problem.model
     if isinstance(model, Sufficient) and (known := model.log_likelihood(problem.stats, params)) is not None:
@@ -102,7 +102,7 @@ def _log_likelihood(problem: Problem, params: Values, most: float = math.inf) ->
     return float(above) + float(model.log_evidence(problem.stats)) - float(below)
 
 
-def _known(problem: Problem, params: Values, sampler: str, checks: list[Check]) -> Outcome:
+def _known(problem: Problem, params: Params, sampler: str, checks: list[Check]) -> Outcome:
     """Return the model's own estimate, with what checks it."""
     with problem.clock.phase("run"):
         facts = {"mode_space": em.SPACE, **_heights(problem, params)}
@@ -110,13 +110,13 @@ def _known(problem: Problem, params: Values, sampler: str, checks: list[Check]) 
     return Outcome(draws, sampler, checks, facts)
 
 
-def _stationary(problem: Problem, params: Values) -> list[Check]:
+def _stationary(problem: Problem, params: Params) -> list[Check]:
     """Check by the gradient of the sampled density that the likelihood has a maximum at a point."""
     distance = describe(problem.density.likelihood, problem.density.unconstrain(params)).distance
     return [at_most("stationary_distance", distance, MAX_DISTANCE)]
 
 
-def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values], float]) -> float:
+def _nearby_gain(problem: Problem, params: Params, objective: Callable[[Params], float]) -> float:
     """Return the most that any of some small steps would gain, beyond rounding; NaN when it cannot be told."""
     try:
         posterior = problem.posterior
@@ -131,7 +131,7 @@ def _nearby_gain(problem: Problem, params: Values, objective: Callable[[Values],
     return float(np.max([objective(there) - height - rounding for there in inside])) if inside else math.nan
 
 
-def _nearby(params: Values, posterior: Posterior) -> Iterator[dict[str, np.ndarray]]:
+def _nearby(params: Params, posterior: Posterior) -> Iterator[dict[str, np.ndarray]]:
     """Yield points a thousandth of the posterior's width away, on every side of the point.
 
     Parameter spaces are convex: a step towards a draw stays inside; so does one along the difference of two, off the
@@ -144,7 +144,7 @@ def _nearby(params: Values, posterior: Posterior) -> Iterator[dict[str, np.ndarr
         yield {name: value + 1e-3 * (draws[name][i] - draws[name][i + 1]) for name, value in here.items()}
 
 
-def _heights(problem: Problem, params: Values) -> dict[str, float | None]:
+def _heights(problem: Problem, params: Params) -> dict[str, float | None]:
     """Return log likelihood and log joint density of the ordered data at a point, each None if it is unknown."""
     model = problem.model
     likelihood, log_prior = _log_likelihood(problem, params), math.nan

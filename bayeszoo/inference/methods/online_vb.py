@@ -14,12 +14,12 @@ import numpy as np
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import at_least, at_most
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.ascent import COARSE
 from bayeszoo.inference.engine.maxima import SAME, STOPPED
 from bayeszoo.inference.methods.vb import described
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Stochastic
 
 RESTARTS = 3
@@ -69,7 +69,7 @@ def run(
 
 def climbed(
     model: Stochastic,
-    data: Values,
+    data: Arrays,
     rng: np.random.Generator,
     batch: int,
     passes: int,
@@ -89,12 +89,12 @@ def climbed(
     return model.vb_local(q, data)
 
 
-def _target(model: Stochastic, q: object, part: Values, factor: float) -> Any:
+def _target(model: Stochastic, q: object, part: Arrays, factor: float) -> Any:
     """Return what q would be if all rows were like these."""
     stats = model.vb_e_step(model.vb_local(q, part), part).stats
     return model.vb_m_step(model.vb_scaled(stats, factor))
 
 
-def elbo(model: Stochastic, q: object, data: Values) -> float:
+def elbo(model: Stochastic, q: object, data: Arrays) -> float:
     """Return the ELBO of all rows, with every constant."""
     return float(model.vb_e_step(q, data).value - model.divergence(q))

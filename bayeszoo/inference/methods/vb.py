@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.foundation.gate import at_most, pareto_k
+from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.acceleration import squared
 from bayeszoo.inference.engine.approximation import MAX_DRAWS, is_believed
 from bayeszoo.inference.engine.ascent import RESTARTS, Effort, search
 from bayeszoo.inference.engine.maxima import Search
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
-from bayeszoo.model.base import Model, Values
+from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import EM, LogConcave, Sufficient, Variational, rows_have_parameters
 from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sample, some_of
@@ -155,14 +156,14 @@ def _weighed(problem: Problem, q: object, draws: int) -> np.ndarray:
     return np.concatenate(weights)
 
 
-def _log_weights(problem: Problem, q: object, drawn: Values) -> np.ndarray:
+def _log_weights(problem: Problem, q: object, drawn: Params) -> np.ndarray:
     """Return log p(y, theta) - log q(theta) at draws with one leading axis."""
     # a probability that underflowed has no logarithm, and is made the least number
     sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
     return _log_joint(problem, sample) - np.asarray(problem.model_as(Variational).vb_log_density(q, sample))
 
 
-def _log_joint(problem: Problem, sample: Values) -> np.ndarray:
+def _log_joint(problem: Problem, sample: Params) -> np.ndarray:
     """Return log p(y, theta) at draws with one leading axis: by the model's own densities, or by those of PyMC."""
     if isinstance(problem.model, LogConcave):
         rows = problem.model.concave(problem.data)
@@ -175,7 +176,7 @@ def _log_joint(problem: Problem, sample: Values) -> np.ndarray:
     return likelihood + np.asarray(problem.model.log_prior(sample, some_of(problem.sample)))
 
 
-def _log_likelihood(problem: Problem, sample: Values) -> np.ndarray | None:
+def _log_likelihood(problem: Problem, sample: Params) -> np.ndarray | None:
     """Return the log likelihood at draws, some at a time to save memory; None where it is not known."""
     model = problem.model
     if isinstance(model, Sufficient):
@@ -185,7 +186,7 @@ def _log_likelihood(problem: Problem, sample: Values) -> np.ndarray | None:
     return None if parts[0] is None else np.sum(parts, axis=0)
 
 
-def _log_likelihood_of(model: Model, sample: Values, data: Any) -> np.ndarray | None:
+def _log_likelihood_of(model: Model, sample: Params, data: Any) -> np.ndarray | None:
     """Return the log likelihood of rows at draws; None where it is not known."""
     size, outcome = _length(sample), model.inputs.outcome(data)
     some = max(1, CELLS // max(1, outcome.size))
@@ -195,5 +196,5 @@ def _log_likelihood_of(model: Model, sample: Values, data: Any) -> np.ndarray | 
     return None if sums[0] is None else np.concatenate([value for value in sums if value is not None])
 
 
-def _length(sample: Values) -> int:
+def _length(sample: Params) -> int:
     return len(next(iter(sample.values())))

@@ -14,7 +14,7 @@ import numpy as np
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors import steps
 from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes
-from bayeszoo.model.base import Values
+from bayeszoo.foundation.named import Params
 from bayeszoo.plots.style import panels
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
@@ -83,7 +83,7 @@ def plot_scree(tree: xr.DataTree) -> Figure:
     return figure
 
 
-def eigenvalues(params: Values) -> np.ndarray:
+def eigenvalues(params: Params) -> np.ndarray:
     """Return the eigenvalues of W W' + variance I, shape (draws, D), largest first."""
     W, variance = params["loadings"], params["variance"]
     values = np.tile(variance[:, None], (1, W.shape[1]))
@@ -169,7 +169,7 @@ def plot_biplot(tree: xr.DataTree, *, axes: tuple[int, int] = (1, 2), groups: Se
     return figure
 
 
-def biplot(params: Values, Y: np.ndarray) -> Biplot:
+def biplot(params: Params, Y: np.ndarray) -> Biplot:
     """Return scores of rows (rows, D) and loadings of all draws along the principal axes of the mean covariance."""
     some = {name: values[:: -(-len(values) // MOST_DRAWS)] for name, values in params.items()}
     turn = procrustes(some["loadings"], principal_axes(some["loadings"]))

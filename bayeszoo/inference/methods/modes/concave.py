@@ -14,11 +14,11 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.newton import Peak, climb
 from bayeszoo.foundation.optimize import require_few
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.steps import ConcaveLikelihood
 
@@ -56,7 +56,7 @@ class Mode(NamedTuple):
     checks: list[Check]
 
 
-def highest(model: LogConcave, data: Values, flat: bool) -> Mode:
+def highest(model: LogConcave, data: Arrays, flat: bool) -> Mode:
     """Find the highest point of the log joint density, or with ``flat`` of the likelihood.
 
     Raises
@@ -79,14 +79,14 @@ def _bounded(rows: ConcaveLikelihood, flat: bool) -> ConcaveLikelihood:
     return rows
 
 
-def _log_prior_of_given(model: LogConcave, params: Values) -> float:
+def _log_prior_of_given(model: LogConcave, params: Params) -> float:
     return sum(float(prior.logpdf(params[name])) for name, prior in model.given.items())
 
 
 class _Profile:
     """The maximum over the other parameters at each log of the number; each climb begins where the last one ended."""
 
-    def __init__(self, model: LogConcave, data: Values, flat: bool) -> None:
+    def __init__(self, model: LogConcave, data: Arrays, flat: bool) -> None:
         self._data, self._model, self._flat = data, model, flat
         (self._name,) = model.given
         self._start = _bounded(self.rows(0.0), flat).start()

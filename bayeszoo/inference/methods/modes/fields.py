@@ -15,6 +15,7 @@ import numpy as np
 
 from bayeszoo.foundation import optimize
 from bayeszoo.foundation.gate import Check, at_least, at_most
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.optimize import MAX_DISTANCE
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.methods.em import SPACE
@@ -30,7 +31,6 @@ from bayeszoo.inference.methods.modes.surface import (
     still_rises,
 )
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.over import Over
 
@@ -64,7 +64,7 @@ class Mode(NamedTuple):
     checks: list[Check]
 
 
-def highest(model: Over, data: Values, flat: bool, starts: int, rng: np.random.Generator) -> Mode:
+def highest(model: Over, data: Arrays, flat: bool, starts: int, rng: np.random.Generator) -> Mode:
     """Climb from several places to the highest one, and look far out on every side of it."""
     surface = Surface(SearchCoordinates.search(model, data), data, flat).in_its_units()
     with one_thread():
@@ -115,7 +115,7 @@ class SearchCoordinates(SurfaceCoordinates):
     model: Over
 
     @classmethod
-    def search(cls, model: Over, data: Values | None = None) -> Self:
+    def search(cls, model: Over, data: Arrays | None = None) -> Self:
         """Lay coordinates about the model's own fields; the weak ones have the scale of the data, if there are any."""
         own = model.own_values
         at = cls.of(model, tuple(model.outer), data, model=model, weak=np.empty(0))

@@ -18,10 +18,10 @@ import scipy
 from bayeszoo.distributions.scale import REAL, Scale
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.inference.methods.em import SPACE
 from bayeszoo.inference.methods.modes.surface import Surface, SurfaceCoordinates, boundary_check, levels_off, outward
 from bayeszoo.inference.problem import Outcome, Problem
-from bayeszoo.model.base import Values
 from bayeszoo.model.capabilities import Conditional
 from bayeszoo.model.outer import OuterCoordinates
 
@@ -100,7 +100,7 @@ class _Places:
         pairs = zip(self._model.outer, place, self.bounds, strict=True)
         return [name for name, value, bounds in pairs if bounds == POSITIVE and value == 0]
 
-    def of(self, values: Values) -> np.ndarray:
+    def of(self, values: Params) -> np.ndarray:
         """Return the place of outer parameters."""
         low, high = np.transpose(self.bounds)
         return np.clip(self._coordinates.places(values), low, high)
@@ -247,7 +247,7 @@ class _Far:
         return self.places.of(self.surface.coordinates.outer(x))
 
 
-def _about_guess(model: Conditional, data: Values) -> SurfaceCoordinates:
+def _about_guess(model: Conditional, data: Arrays) -> SurfaceCoordinates:
     """Return coordinates that are 0 at the model's guess, of real parameters in widths of it."""
     at = SurfaceCoordinates.of(model, tuple(model.outer), model=model, weak=np.zeros(len(model.outer)))
     origin, widths = at.about(model.outer_guess(data))

@@ -16,8 +16,8 @@ import scipy
 
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most
+from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.optimize import Mode, describe, polished
-from bayeszoo.model.base import Values
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.outer import OuterCoordinates
 
@@ -82,7 +82,7 @@ class Surface:
     """The log evidence over coordinates of the outer parameters, or with their prior the log joint density."""
 
     coordinates: SurfaceCoordinates
-    data: Values
+    data: Arrays
     flat: bool
 
     def value(self, x: np.ndarray) -> float:
@@ -93,7 +93,7 @@ class Surface:
         """Return the heights at points (..., D)."""
         return self.heights(self.coordinates.outer(points))
 
-    def heights(self, outer: Values) -> np.ndarray:
+    def heights(self, outer: Params) -> np.ndarray:
         """Return the heights at outer parameters; leading axes are points."""
         model = self.coordinates.model
         with np.errstate(all="ignore"):
