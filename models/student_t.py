@@ -22,19 +22,8 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.student import Weighted, expectation, weights, within_pymc
-from bayeszoo.model import (
-    EM,
-    Arrays,
-    Example,
-    Expectation,
-    Latent,
-    Observable,
-    Params,
-    Posterior,
-    Variational,
-    positive,
-    real,
-)
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Variational, positive, real
 from bayeszoo.model.many_files.additive import Additive
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
