@@ -104,3 +104,11 @@ def test_a_changed_model_file_is_noticed(stored):
     assert scorecard.is_current(card)
     assert not scorecard.is_current(dataclasses.replace(card, file_digest="0"))
     assert not scorecard.is_current(dataclasses.replace(card, made_by=identities[1:], checks=checks[1:]))
+
+
+def test_only_statements_count():
+    source = '"""Doc."""\nfrom a import b, Hint\n\ndef f(x: Hint) -> Hint:\n    """Say."""\n    return b(x, 1.0)\n'
+    same = "from a import b\n\ndef f(x):\n    # why\n    return b(x, 1.0)\n"
+    assert scorecard.statements(source) == scorecard.statements(same)
+    for changed in (same.replace("1.0", "2.0"), same.replace("from a", "from c"), same.replace("f(x)", "f(x, y=1)")):
+        assert scorecard.statements(changed) != scorecard.statements(source)

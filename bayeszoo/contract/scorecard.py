@@ -5,6 +5,7 @@ A card lies in the folder ``scorecards`` next to the model's file. ``make scorec
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
@@ -36,7 +37,7 @@ class Scorecard:
     date: str  # UTC
     seed: int  # of the points, the simulated data and the chains
     versions: Mapping[str, str]
-    file_digest: str  # SHA-256 of the model's file
+    file_digest: str  # SHA-256 of the statements of the model's file
     cases: tuple[Mapping[str, Any], ...]  # the data sets of the identities, and the model's fields on each
     checks: tuple[Check, ...]
     made_by: tuple[str, ...]  # the identity that each check is, or "source" or "sampler"
@@ -72,8 +73,34 @@ def make(kind: type[Model], seed: int = 0, reporter: Reporter | None = None) -> 
 
 
 def file_digest(kind: type[Model]) -> str:
-    """Return the SHA-256 of a model's file, whatever the line endings."""
-    return hashlib.sha256(Path(inspect.getfile(kind)).read_text(encoding="utf-8").encode()).hexdigest()
+    """Return the SHA-256 of the statements of a model's file: comments, docstrings and annotations do not count."""
+    return hashlib.sha256(statements(Path(inspect.getfile(kind)).read_text(encoding="utf-8")).encode()).hexdigest()
+
+
+def statements(source: str) -> str:
+    """Return the statements of a module that run, without docstrings, annotations of functions, and their imports."""
+    tree = _Running().visit(ast.parse(source))
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            node.names = [name for name in node.names if (name.asname or name.name).split(".")[0] in used]
+    tree.body = [node for node in tree.body if getattr(node, "names", True)]
+    return ast.unparse(tree)
+
+
+class _Running(ast.NodeTransformer):
+    """Removes docstrings and the annotations of functions."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
 
 
 def folder_of(kind: type[Model]) -> Path:
