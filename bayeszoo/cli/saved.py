@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from bayeszoo.data.read import Data
 
-MAX_ROWS = 400
+MAX_ROWS = 40
 """Rows that are printed; --json and -o have all of them."""
 _OF_MEAN = ("sd", *QUANTILES)
 """Columns of a prediction, which have errors like that of its mean."""

@@ -26,6 +26,7 @@ from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Reporter, lasting
+from bayeszoo.model.views import View
 from bayeszoo.report.tables import (
     ABOUT_COMPARISON,
     comparison_tables,
@@ -47,12 +48,16 @@ _SPARE = ("ess_tail", "mcse_mean", "ess_bulk", "sd_ratio", "error_sd", "r_hat", 
 _SPARE_MEASURED = ("mcse_mean", "median", "q025", "q975", "sd_ratio", "error_sd")
 _SPARE_COMPARED = ("MCSE", "sd ratio", "error/MCSE", "error/sd")
 """Columns of the tables of estimates for which there may be no room, the first of them first."""
+PROFILED = {View.COMPONENTS, View.STATES, View.TOPICS}
+"""Views of models whose fits have a profile."""
+MOST_LISTED = 40
+"""Estimates that are printed one by one; of the others of a parameter the range."""
 _OUTCOMES = {"ok": "passed", "caution": "with a caveat", "failed": "failed"}
 PACE = 5.0  # seconds between two lines that say how far a loop is, where no bar moves
 WIDE = 160
 """Width of prose that does not go to a terminal; tables are 80 columns wide, or as COLUMNS says."""
 _LONG, _SHORT = 24, 14
-"""Longest word kept on one line, and longest text cell that is not wrapped, in characters."""
+"""Longest text of the first column, and of another one, that is not wrapped, in characters."""
 
 
 WORDS: list[str] = []
@@ -199,7 +204,7 @@ def show_table(
     columns, cells = _known(columns, cells)
     is_text = [column == columns[0] or column in words for column in columns]
     texts = list(zip(columns, *cells, strict=True))
-    least = [_least(texts[i], (_SHORT if i else _LONG) * is_text[i]) for i in range(len(columns))]
+    least = [_least(texts[i], (_SHORT if i else _LONG) * is_text[i], across // 2) for i in range(len(columns))]
     kept = _kept(columns, least, is_text.index(False) + 1 if False in is_text else 1, spare, across)
     widths = _folded([max(map(cell_len, texts[i])) for i in kept], [least[i] for i in kept], across)
     is_narrow = _total(widths) + len(kept) > across
@@ -230,13 +235,16 @@ def _total(widths: Iterable[int]) -> int:
     return sum(width + 2 for width in widths)
 
 
-def _least(texts: Sequence[str], letters: int) -> int:
-    """Return the width that a column needs, its head first: only text of more than ``letters`` is folded."""
+def _least(texts: Sequence[str], letters: int, longest: int) -> int:
+    """Return the width that a column needs, its head first.
+
+    Only text of more than ``letters`` is folded, and no word but one of more than ``longest`` is cut.
+    """
     head, *cells = texts
     needed = max(map(cell_len, cells), default=0)
     if letters:
         words = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
-        needed = max(min(words, _LONG), min(needed, letters))
+        needed = max(min(words, longest), min(needed, letters))
     return max(needed, *map(cell_len, head.split() or [head]), 1)
 
 
@@ -258,28 +266,6 @@ def _folded(widths: list[int], least: Sequence[int], across: int) -> list[int]:
     return widths
 
 
-def show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -> None:
-    """Print the table of models; the capabilities that a model lacks are not listed."""
-    columns = ["name", "about", "data", "methods", "capabilities"]
-    cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] for c in columns] for row in rows]
-    show_table(columns, cells, words=columns, whole="`bayeszoo show MODEL`, --json")
-    for name, value in plugins.items():
-        out().print(f"{escaped(name)}  plug-in, not loaded until named ({escaped(value)})")
-
-
-def show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
-    """Print everything about one model, and its graph as lines of text."""
-    console = out()
-    show_lines(f"{described['notation']}\n\ntable: {described['inputs']}")
-    show_table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"])
-    for title in ("capabilities", "methods"):
-        console.print(f"{title}: {', '.join(described[title])}")
-    for name, about in described["examples"].items():
-        console.print(f"data {name}: {about}")
-    if lines := [f"    {escaped(line)}" for line in graph]:
-        console.print("", "graph: parents after the arrow; --plot FILE draws it", *lines, sep="\n")
-
-
 def kind_of(frame: pd.DataFrame, kind: str) -> str:
     """Say what the numbers are: those of an exact fit that have Monte Carlo errors are averages over its draws."""
     errors = [column for column in frame if str(column).startswith("mcse")]
@@ -292,7 +278,8 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
     console.print(f"{Fit(tree).model}  {document['method']}: {document['sampler']}, {document['kind']}")
     source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
-    columns, rows = estimate_rows(tree, document, digits)
+    _show_profiles(tree, document, digits)
+    columns, rows = estimate_rows(tree, document, digits, MOST_LISTED)
     if any(cell not in (None, "-", "withheld") for row in rows for cell in row[1:2]):  # rows may hold names alone
         show_table(columns, rows, spare=_SPARE_MEASURED if document["kind"] == "approximate" else _SPARE)
     else:
@@ -302,6 +289,19 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
     console.print(judged(document, "checks of the gate"))
     for line in document["warnings"][1:] if document["status"] == "caution" else ():
         console.print(f"caution {escaped(line)}")
+
+
+def _show_profiles(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None) -> None:
+    """Print what components, states and topics are, before the estimates of single parameters."""
+    if not Fit(tree).model.views() & PROFILED:
+        return
+    from bayeszoo.report.profile import profiles  # what it imports is not needed by other models
+
+    for title, columns, rows, words in profiles(tree, document, digits):
+        if columns:
+            show_table(columns, rows, title, words, whole="-o or --json")
+        else:
+            out().print(escaped(title))
 
 
 def judged(document: Mapping[str, Any], noun: str = "checks") -> str:

@@ -76,11 +76,17 @@ def _bin(row: Mapping[Any, Any], digits: int | None) -> list[Any]:
 
 
 def score_rows(whole: Mapping[str, Any], digits: int | None = None) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns and a row a score: its mean over trials with the standard error; then ROC areas."""
+    """Return the columns and a row a score: its mean over trials with the standard error; then ROC areas.
+
+    Under the loss stands that of one decision for all rows, of many classes the least such loss.
+    """
     named = {"loss": "loss_of_one", "log score": "log_score_of_one", "Brier score": "brier_score_of_one"}
     rows: list[list[Any]] = [
         [name, number(float(whole[key]), digits or 4), number(float(whole[f"se_{key}"]), 2)]
         for name, key in named.items()
     ]
+    always = sorted(whole["loss_of_always"].items(), key=lambda item: item[1])
+    always = always if len(whole["classes"]) == 2 else always[:1]
+    rows[1:1] = [[f"loss of always {label}", number(loss, digits or 4), "-"] for label, loss in always]
     areas = [[f"area under ROC of {label}", number(area, digits or 4), "-"] for label, area in whole["auc"].items()]
     return ["score", f"mean of {whole['trials']} trials", "standard error"], rows + areas

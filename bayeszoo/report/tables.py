@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import MIXING
+from bayeszoo.report.folded import below_diagonal, folded
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements
 
 if TYPE_CHECKING:
@@ -99,46 +99,46 @@ def seconds(spent: Mapping[str, float]) -> str:
 
 
 def estimate_rows(
-    tree: xr.DataTree, document: Mapping[str, Any], digits: int | None = None
+    tree: xr.DataTree, document: Mapping[str, Any], digits: int | None = None, most: int = MAX_ROWS
 ) -> tuple[list[str], list[list[Any]]]:
     """Return the columns of the table of estimates, and one row a scalar; withheld cells say so.
 
-    Numbers are text with the digits that their Monte Carlo errors support, or as many ``digits`` as asked for.
+    Numbers are text with the digits that their Monte Carlo errors support, or as many ``digits`` as asked for. Of a
+    symmetric matrix each entry has one row. Beyond ``most`` rows each parameter has one row for all further entries,
+    with their range.
     """
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
     variables = [tree[group].to_dataset()[name] for group, part in _PARTS.items() for name in document[part]]
-    cells = _cells(variables, document, [keys[i] for i in used], digits)
-    rows: list[list[Any]] = list(itertools.islice(cells, MAX_ROWS))
-    more = sum(math.prod(variable.shape[2:]) for variable in variables) - MAX_ROWS
-    if more > 0:
-        rows.append([f"... {more} more: see --json or -o", *(None for _ in used)])
+    of_keys = [keys[i] for i in used]
+    cells = [list(_cells(variable, document, of_keys, digits)) for variable in variables]
+    means = [_summaries(document)[str(variable.name)]["mean"] for variable in variables]
+    rows = folded([str(variable.name) for variable in variables], cells, means, most)
     large = (f"{name}: {' x '.join(map(str, shape))} numbers, see -o" for name, shape in document["not_listed"].items())
     rows += [[line, *(None for _ in used)] for line in large]
     return ["parameter", *(heads[i] for i in used)], rows
 
 
+def _summaries(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: summary for part in _PARTS.values() for name, summary in document[part].items()}
+
+
 def _cells(
-    variables: Sequence[xr.DataArray], document: Mapping[str, Any], keys: Sequence[str], digits: int | None
+    variable: xr.DataArray, document: Mapping[str, Any], keys: Sequence[str], digits: int | None
 ) -> Iterator[list[Any]]:
-    """Yield a row for each scalar of the variables: its name, and the statistics ``keys`` as text."""
-    withheld = set(document["facts"].get("withheld", ()))
-    summaries = {name: summary for part in _PARTS.values() for name, summary in document[part].items()}
-    for variable in variables:
-        whole = summaries[variable.name]
-        summary = whole if digits is not None else _without_rounding(whole, document["kind"])
-        arrays = {key: value if value is None else np.asarray(value) for key, value in summary.items()}
-        for index, label in elements(variable):
-            cells = (_cell(arrays, key, index, _is_shown(document), digits) for key in keys)
-            is_withheld = label in withheld
-            yield [
-                label,
-                *(
-                    "withheld" if is_withheld and key in ("mean", "sd") else cell
-                    for key, cell in zip(keys, cells, strict=True)
-                ),
-            ]
+    """Yield a row for each scalar of a variable: its name, and the statistics ``keys`` as text."""
+    withheld, whole = set(document["facts"].get("withheld", ())), _summaries(document)[str(variable.name)]
+    summary = whole if digits is not None else _without_rounding(whole, document["kind"])
+    arrays = {key: value if value is None else np.asarray(value) for key, value in summary.items()}
+    is_repeated = below_diagonal([str(dim) for dim in variable.dims], summary["mean"])
+    for index, label in elements(variable):
+        if is_repeated(index):
+            continue
+        cells = [_cell(arrays, key, index, _is_shown(document), digits) for key in keys]
+        if label in withheld:
+            cells = ["withheld" if key in ("mean", "sd") else c for key, c in zip(keys, cells, strict=True)]
+        yield [label, *cells]
 
 
 def _without_rounding(summary: Mapping[str, Any], kind: str) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ def scored(
         terms = {"loss_of_one": _losses(frame), "log_score_of_one": log_p[0], "brier_score_of_one": squared}
     for name, values in terms.items():
         frame.attrs[name], frame.attrs[f"se_{name}"] = _mean(np.where(seen, values, 0.0), counts)
+    frame.attrs["loss_of_always"] = _always(frame, counts)
     frame.attrs["trials"] = int(counts.sum())
     frame.attrs["auc"] = {label: _area(p[:, k], counts[:, k], counts.sum(axis=1)) for k, label in _one_by_one(classes)}
     return frame
@@ -61,6 +62,14 @@ def _losses(frame: pd.DataFrame) -> np.ndarray:
     """Return what the decision costs a trial of each class, shape (rows, K); NaN where it is withheld."""
     losses = loss_or_wrong(frame.attrs["loss"], len(frame.attrs["classes"]))
     return np.column_stack([losses, np.full(len(losses), np.nan)])[:, _actions(frame)].T
+
+
+def _always(frame: pd.DataFrame, counts: np.ndarray) -> dict[str, float]:
+    """Return the mean loss of a trial where every row gets the same decision, by decision."""
+    losses = loss_or_wrong(frame.attrs["loss"], len(frame.attrs["classes"]))
+    with np.errstate(invalid="ignore"):
+        means = counts.sum(axis=0) @ losses / counts.sum()
+    return dict(zip(_columns(frame), means.tolist(), strict=True))
 
 
 def loss_or_wrong(loss: Any, classes: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.data.read import Data
-from bayeszoo.data.table.table import listed
+from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.report.classes import (
@@ -116,9 +116,10 @@ def _matrix(loss: str | None) -> Any:
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the decisions, mark those within Monte Carlo error of a tie, and print the scores."""
+    """Print the scores, then the decisions, and mark those within Monte Carlo error of a tie."""
     is_open = ~frame["settled"] & (frame["decision"] != WITHHELD)
     console, open_rows = terminal.out(), frame.index[is_open] - 1
+    console.print(escaped(saved.title(whole)))
     decided = frame["decision"] + np.where(is_open, " ?", "")
     zero = whole["classes"][0]
     first = [f"p[{zero}]", f"mcse[{zero}]"] * (len(whole["classes"]) == 2)  # of two, the second says it
@@ -129,12 +130,18 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
         shown = shown.drop(
             columns=[name for name in map(str, shown) if "mcse" in name and (shown[name] < _NEGLIGIBLE).all()]
         )
-    words = ["decision", "observed"]
-    saved.show_rows(shown, saved.title(whole), spare=("brier", "log_score", "p["), words=words, digits=digits)
-    if len(open_rows):
-        console.print(f"Not settled within the Monte Carlo error (?): {listed(open_rows.to_numpy())}.")
     if "trials" in whole:
         _show_scores(frame, whole, digits, is_short)
+    words = ["decision", "observed"]
+    saved.show_rows(
+        shown,
+        "decisions" if "trials" in whole else None,
+        spare=("brier", "log_score", "p["),
+        words=words,
+        digits=digits,
+    )
+    if len(open_rows):
+        console.print(f"Not settled within the Monte Carlo error (?): {listed(open_rows.to_numpy())}.")
     if not is_short:
         console.print(f"Probabilities of {len(whole['classes'])} classes, and ROC areas: --json or -o.")
     for line in about_rows(whole, len(frame)):
@@ -148,8 +155,8 @@ def _show_scores(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None,
     if not is_short:
         terminal.show_table(*score_rows({**whole, "auc": {}}, digits))
         return
-    terminal.show_table(*confusion_rows(confusion(frame)), title="true classes by decision")
     terminal.show_table(*score_rows(whole, digits))
+    terminal.show_table(*confusion_rows(confusion(frame)), title="true classes by decision")
     columns, rows_of = calibration_rows(calibration(frame), digits)
     terminal.show_table(columns, rows_of, title="probabilities, and how often they came true")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, FIT, AnswerOptions, FitOptions
@@ -30,19 +29,16 @@ from bayeszoo.cli.next_command import instead
 from bayeszoo.cli.verbs.by import fit_groups
 from bayeszoo.comparison.compare import Withheld, compare, fit_each, named_methods, usual_methods
 from bayeszoo.data.read import example
-from bayeszoo.data.table.table import escaped
-from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import METHODS, check_method, default_method, fit, methods_for, usual_method
 from bayeszoo.foundation import signals
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import rows_have_parameters
 from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.plots import fits as pictures
 from bayeszoo.plots import style
 from bayeszoo.report import page
 from bayeszoo.results import files
-from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 
 if TYPE_CHECKING:
@@ -142,26 +138,12 @@ def fit_command(
         if line not in rows.notes:  # those were said when the table was read
             terminal.note(f"note: {line}")
 
-    def show() -> None:
-        terminal.show_fit(tree, described, shown.digits)
-        _show_words(tree)
-
+    show = partial(terminal.show_fit, tree, described, shown.digits)
     saved.deliver(show, lambda written: described | written, shown.as_json, saved=write)
     code, step = terminal.verdict([tree]), described["next"]
     if command := step and instead(terminal.WORDS, step, model, method, data, table):
         terminal.note(f"that is: {command}")
     return code
-
-
-def _show_words(tree: xr.DataTree) -> None:
-    """Print the words of each topic of documents that mix them, where they are shown."""
-    if not (rows_have_parameters(Fit(tree).model) and TOPICS in tree["posterior"]):
-        return
-    with suppress(Untrustworthy):  # why is said with the verdict
-        frame = topics(tree, min(10, tree["posterior"][TOPICS].shape[-1]))
-        words = frame["word"].groupby(level="topic", sort=False)
-        for (topic, each), share in zip(words, frame.attrs["shares"], strict=True):
-            terminal.out().print(f"topic {topic}, {share:.2f} of the documents: {', '.join(map(escaped, each))}")
 
 
 @by_group

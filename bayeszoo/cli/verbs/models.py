@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.data.inputs.base import Arrays, Inputs
+from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
 from bayeszoo.foundation.streams import stream
@@ -33,6 +34,28 @@ if TYPE_CHECKING:
     import pymc as pm
 
 
+def _show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -> None:
+    """Print the table of models; the capabilities that a model lacks are not listed."""
+    columns = ["name", "about", "data", "methods", "capabilities"]
+    cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] for c in columns] for row in rows]
+    terminal.show_table(columns, cells, words=columns, whole="`bayeszoo show MODEL`, --json")
+    for name, value in plugins.items():
+        terminal.out().print(f"{escaped(name)}  plug-in, not loaded until named ({escaped(value)})")
+
+
+def _show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
+    """Print everything about one model, and its graph as lines of text."""
+    console = terminal.out()
+    terminal.show_lines(f"{described['notation']}\n\ntable: {described['inputs']}")
+    terminal.show_table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"])
+    for title in ("capabilities", "methods"):
+        console.print(f"{title}: {', '.join(described[title])}")
+    for name, about in described["examples"].items():
+        console.print(f"data {name}: {about}")
+    if lines := [f"    {escaped(line)}" for line in graph]:
+        console.print("", "graph: parents after the arrow; --plot FILE draws it", *lines, sep="\n")
+
+
 def list_command(*, as_json: opt.Json = False) -> None:
     """List the models, what each can do, and its data."""
     rows = [in_brief(zoo.find(name)) for name in zoo.builtin_names()]
@@ -40,7 +63,7 @@ def list_command(*, as_json: opt.Json = False) -> None:
     if as_json:
         terminal.print_json({"models": rows, "plugins": plugins})
     else:
-        terminal.show_models(rows, plugins)
+        _show_models(rows, plugins)
 
 
 def show_command(
@@ -56,7 +79,7 @@ def show_command(
     saved.probe(None, plot, overwrite)
     described = in_full(model)
     saved.deliver(
-        lambda: terminal.show_model(described, _graph(model, as_text, [])),
+        lambda: _show_model(described, _graph(model, as_text, [])),
         lambda written: described | written,
         as_json,
         plot=lambda: None if plot is None else saved.said(write_graph(model(), plot, overwrite)),

@@ -163,12 +163,14 @@ def search(
         wave, begun = 1 if climbs.effort.is_coarse else max(restarts - climbs.starts, 1), list[Climb]()
         for _ in range(wave):
             reporter.progress(
-                "looking for modes, starts", climbs.starts + len(begun), max(restarts, climbs.starts + wave)
+                f"looking for modes{climbs.best}, starts",
+                climbs.starts + len(begun),
+                max(restarts, climbs.starts + wave),
             )
             begun += climbs.begin(lambda: begin(rng))
         for i, climb_ in enumerate(sorted(begun, key=lambda climb_: climb_.objective, reverse=True)):
             if len(begun) > 1:
-                reporter.progress("looking for modes, climbs", i, len(begun))
+                reporter.progress(f"looking for modes, climbs{climbs.best}", i, len(begun))
             climbs.finish(climb_)
     ended = climbs.so_far
     if not ended.sound:
@@ -197,6 +199,12 @@ class _Climbs:
     def starts(self) -> int:
         """How many starts were climbed from."""
         return len(self.ends) + self.collapsed
+
+    @property
+    def best(self) -> str:
+        """How high the best maximum so far is, as words of the progress."""
+        heights = [end.objective for end in self.ends if end.is_sound]
+        return f" (best so far {max(heights):.2f})" if heights else ""
 
     @property
     def so_far(self) -> Search:

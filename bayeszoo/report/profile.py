@@ -1,0 +1,226 @@
+"""What the components of a mixture, the states of a chain and topics are, in tables: the answer of such a fit.
+
+A profile has no number of its own: shares and means are the estimates of the fit, an sd is the root of the estimated
+variance, and a stay follows from the probability of staying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayeszoo.answers.decode import decodable
+from bayeszoo.answers.topics import TOPICS, topics
+from bayeszoo.errors import Untrustworthy
+from bayeszoo.model.capabilities import rows_have_parameters
+from bayeszoo.model.views import View
+from bayeszoo.report.tables import estimate, number
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import components_withheld
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+MOST_ENTRIES = 40
+"""Levels of a table of probabilities that is printed whole; of more, the most probable."""
+MOST_STRETCHES = 20
+"""Stretches of one state that are listed."""
+MOST_CELLS = 20_000_000
+"""Draws times rows times states up to which a fit is decoded in passing: a second or two."""
+_SHOWN = 8
+"""Most probable levels that are named, of many."""
+_WORDS = 10
+
+
+class Profile(NamedTuple):
+    """A table with its title; ``words`` names the columns of text. Without columns the title is a line of its own."""
+
+    title: str
+    columns: list[str] = []  # noqa: RUF012
+    rows: list[list[Any]] = []  # noqa: RUF012
+    words: tuple[str, ...] = ()
+
+
+class _Estimates:
+    """The estimates of a fit by name, formatted by their Monte Carlo errors."""
+
+    def __init__(self, tree: xr.DataTree, described: Mapping[str, Any], digits: int | None) -> None:
+        self.summaries = {**described["parameters"], **described["derived"]}
+        self.dims = {name: tuple(summary["dims"]) for name, summary in self.summaries.items()}
+        self.digits, self.is_point = digits, described["kind"] == "point estimate"
+        self.variables = tree["posterior"].data_vars
+
+    def is_shown(self, name: str) -> bool:
+        return name in self.summaries and self.summaries[name]["mean"] is not None
+
+    def array(self, name: str, key: str = "mean") -> np.ndarray:
+        """Return a statistic, NaN where it does not apply."""
+        values = self.summaries[name][key]
+        like = np.asarray(self.summaries[name]["mean"], dtype=np.float64)
+        return np.full(like.shape, np.nan) if values is None else np.asarray(values, dtype=np.float64)
+
+    def text(self, name: str, index: tuple[int, ...]) -> str:
+        value, error, sd = (float(self.array(name, key)[index]) for key in ("mean", "mcse_mean", "sd"))
+        return estimate(value, error, self.digits, sd)
+
+    def root(self, name: str, index: tuple[int, ...]) -> str:
+        """Format the root of a mean variance; its error is that of the variance over twice the root."""
+        root, error = float(np.sqrt(self.array(name)[index])), float(self.array(name, "mcse_mean")[index])
+        return estimate(root, error / (2 * root) if root > 0 else None, self.digits)
+
+    def labels(self, name: str, axis: int) -> list[str]:
+        """Return the labels of an axis of a parameter."""
+        return [str(label) for label in self.variables[name][self.dims[name][axis]].to_numpy().tolist()]
+
+
+def profiles(tree: xr.DataTree, described: Mapping[str, Any], digits: int | None = None) -> Iterator[Profile]:
+    """Yield the profile of the components, states or topics of a fit, where their estimates are shown.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        A fit.
+    described : mapping
+        Its `document`.
+    digits : int, optional
+        Significant digits; by default as many as the Monte Carlo errors support.
+
+    Yields
+    ------
+    Profile
+        A table; or a line, which has no columns.
+    """
+    model = Fit(tree).model
+    views = model.views()
+    if not Fit(tree).is_shown or components_withheld(tree):
+        return
+    if rows_have_parameters(model) and TOPICS in tree["posterior"]:
+        yield from _topics(tree)
+        return
+    known = _Estimates(tree, described, digits)
+    if View.STATES in views:
+        yield from _states(tree, known)
+    elif View.COMPONENTS in views and known.dims.get("weights") == ("component",) and known.is_shown("weights"):
+        yield from _components(known)
+
+
+def _topics(tree: xr.DataTree) -> Iterator[Profile]:
+    """Yield a line for each topic: its share and its most probable words."""
+    with suppress(Untrustworthy):  # why is said with the verdict
+        frame = topics(tree, min(_WORDS, tree["posterior"][TOPICS].shape[-1]))
+        words = frame["word"].groupby(level="topic", sort=False)
+        for (topic, each), share in zip(words, frame.attrs["shares"], strict=True):
+            yield Profile(f"topic {topic}, {share:.2f} of the documents: {', '.join(each)}")
+
+
+def _components(known: _Estimates) -> Iterator[Profile]:
+    """Yield the share of each component with what is typical of it."""
+    shares = [known.text("weights", (k,)) for k in range(len(known.array("weights")))]
+    if known.dims.get("means") == ("component", "column"):
+        yield _of_columns(known, shares)
+        return
+    levels = _probabilities(known, "component")
+    yield from _tables(known, levels, "component", {"share": shares})
+
+
+def _of_columns(known: _Estimates, shares: list[str]) -> Profile:
+    """Return a row for each component and column: share, mean and sd."""
+    labels, columns = known.labels("means", 0), known.labels("means", 1)
+    rows = [
+        [label if not d else "", shares[k] if not d else "", column, known.text("means", (k, d)), _sd(known, k, d)]
+        for k, label in enumerate(labels)
+        for d, column in enumerate(columns)
+    ]
+    title = "components" if known.is_point else "components; sd: the root of the mean variance"
+    return Profile(title, ["component", "share", "column", "mean", "sd"], rows, ("column",))
+
+
+def _sd(known: _Estimates, k: int, d: int) -> str | None:
+    """Return the sd of a column in a component, whatever the structure of the covariances."""
+    if not known.is_shown("covariances"):
+        return None
+    places = {"component": k, "column": d, "column_2": d}
+    return known.root("covariances", tuple(places[dim] for dim in known.dims["covariances"]))
+
+
+def _probabilities(known: _Estimates, axis: str) -> list[str]:
+    """Name the parameters that hold a probability for each component or state and each level."""
+    of_levels = [name for name, dims in known.dims.items() if len(dims) == 2 and dims[0] == axis]
+    return [name for name in of_levels if known.dims[name][1] != f"{axis}_2" and known.is_shown(name)]
+
+
+def _tables(known: _Estimates, names: list[str], axis: str, first: Mapping[str, list[str]]) -> Iterator[Profile]:
+    """Yield a table for each parameter: a column a component and a row a level; of many levels the top ones."""
+    for name in names:
+        labels, levels, values = known.labels(name, 0), known.labels(name, 1), known.array(name)
+        if len(levels) <= MOST_ENTRIES:
+            head = [[label, *cells] for label, cells in first.items()]
+            body = [[level, *(known.text(name, (k, j)) for k in range(len(labels)))] for j, level in enumerate(levels)]
+            yield Profile(f"{axis}s", [f"{name} by {axis}", *labels], head + body)
+            continue
+        top = np.argsort(-values, axis=1, kind="stable")[:, :_SHOWN]
+        rows = [
+            [label, *(cells[k] for cells in first.values()), ", ".join(levels[j] for j in top[k])]
+            for k, label in enumerate(labels)
+        ]
+        yield Profile(f"{axis}s", [axis, *first, "most probable"], rows, ("most probable",))
+
+
+def _states(tree: xr.DataTree, known: _Estimates) -> Iterator[Profile]:
+    """Yield a row for each state, the probabilities of its symbols, and when the most probable state changes."""
+    path = _path(tree)
+    coords = Fit(tree).model.coords(Fit(tree).data)
+    labels = [str(label) for label in coords["state"]]
+    columns: dict[str, list[Any]] = {"state": labels}
+    if path is not None:
+        columns["rows"] = [int(count) for count in np.bincount(path, minlength=len(labels))]
+    columns |= {"stay": _stays(known, len(labels))} if known.is_shown("transition") else {}
+    for name, head in (("means", "mean"), ("rates", "rate")):
+        if known.is_shown(name):
+            columns[head] = [known.text(name, (k,)) for k in range(len(labels))]
+    if known.is_shown("variances"):
+        columns["sd"] = [known.root("variances", (k,)) for k in range(len(labels))]
+    if len(columns) > 1:
+        rows = [list(row) for row in zip(*columns.values(), strict=True)]
+        stay = "expected rows until the state is left" + ", the median of the draws" * (not known.is_point)
+        yield Profile(f"states; stay: {stay}", [*columns], rows)
+    yield from _tables(known, _probabilities(known, "state"), "state", {})
+    if path is not None:
+        yield from _stretches(tree, path, labels)
+
+
+def _stays(known: _Estimates, K: int) -> list[str]:
+    """Return 1 / (1 - the probability of staying): of draws the median, as the mean of a ratio may not exist."""
+    key = "mean" if known.is_point else "median"
+    staying = known.array("transition", key)[np.arange(K), np.arange(K)]
+    return [number(1 / (1 - p), 3) if p < 1 else "for ever" for p in staying]
+
+
+def _path(tree: xr.DataTree) -> np.ndarray | None:
+    """Return the most probable state of each row, where finding it is quick."""
+    fit = Fit(tree)
+    draws = next(iter(fit.draws().values())).shape[:2]
+    K = len(fit.model.coords(fit.data)["state"])
+    if int(np.prod(draws)) * fit.data.rows * K > MOST_CELLS:
+        return None
+    return np.asarray(decodable(tree, None, {}).average().label)
+
+
+def _stretches(tree: xr.DataTree, path: np.ndarray, labels: list[str]) -> Iterator[Profile]:
+    """Yield the stretches of rows in one state, by the times of the table or by numbers of rows."""
+    data = Fit(tree).data
+    times = data.reading.get("times", {"column": "row", "values": [str(row + 1) for row in range(len(path))]})
+    begins = np.flatnonzero(np.r_[True, (np.diff(path) != 0) | (np.diff(data["sequence"]) != 0)])
+    ends = np.r_[begins[1:], len(path)] - 1
+    if len(begins) > MOST_STRETCHES:
+        yield Profile(f"{len(begins)} stretches of one state: `bayeszoo decode FIT` lists the state of each row")
+        return
+    rows = [
+        [labels[path[begin]], times["values"][begin], times["values"][end], int(end - begin + 1)]
+        for begin, end in zip(begins, ends, strict=True)
+    ]
+    head = times["column"]
+    yield Profile("most probable states", ["state", f"{head} from", "to", "rows"], rows, (f"{head} from", "to"))
