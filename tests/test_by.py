@@ -118,6 +118,35 @@ def test_two_proportions_are_compared_as_by_quadrature(coins):
     assert reverse["p_greater"] == pytest.approx(1 - expected, abs=1e-9)
 
 
+def test_expected_losses_and_differences_that_matter_are_as_by_quadrature(coins):
+    """The loss of a choice between two proportions has a closed form too (Evan Miller, formulas for A/B testing)."""
+    row = bz.contrasts(coins, against="A", rope=0.1).iloc[0]
+    low, high = stats.beta(1, 4), stats.beta(3, 2)
+    lead, lag = (integrate.quad(lambda t, x=x, y=y: x.cdf(t) * y.sf(t), 0, 1)[0] for x, y in ((low, high), (high, low)))
+    assert row["loss_against"] == pytest.approx(lead, rel=1e-9)
+    assert row["loss_group"] == pytest.approx(lag, rel=1e-9)
+    assert row["loss_against"] - row["loss_group"] == pytest.approx(row["difference"], rel=1e-9)
+    for name, expected in (
+        ("p_above", integrate.quad(lambda x: low.pdf(x) * high.sf(x + 0.1), 0, 1, points=[0.9])[0]),
+        ("p_below", integrate.quad(lambda x: low.pdf(x) * high.cdf(x - 0.1), 0, 1, points=[0.1])[0]),
+    ):
+        assert row[name] == pytest.approx(expected, abs=1e-8)
+    assert "p_above" not in bz.contrasts(coins)
+    with raises(bz.InputError, "out_of_range"):
+        bz.contrasts(coins, rope=-0.1)
+
+
+def test_the_expected_loss_of_normal_means_is_the_unit_loss_integral():
+    tree = bz.fit_by(
+        MEAN(m0=0, s0=2, sigma=1), {"lab": ["a", "a", "b"], "y": [1.0, 2.0, 5.0]}, by="lab", method="exact", seed=1
+    )
+    row = bz.contrasts(tree).iloc[0]
+    mean, sd = 5 / 1.25 - 3 / 2.25, np.sqrt(1 / 2.25 + 1 / 1.25)
+    assert row["loss_group"] == pytest.approx(
+        sd * stats.norm.pdf(mean / sd) - mean * stats.norm.sf(mean / sd), rel=1e-8
+    )
+
+
 def test_a_ratio_of_rates_is_that_of_f_and_a_difference_of_means_normal():
     tree = bz.fit_by(RATE(a=2, b=1), COUNTS, by="line", method="exact", seed=1)
     row = bz.contrasts(tree).iloc[0]
@@ -140,7 +169,7 @@ def test_draws_tell_the_same_within_their_errors(coins, monkeypatch):
     exact = bz.contrasts(coins).iloc[0]
     monkeypatch.setattr(grouped, "MOST_ENTRIES", 0)
     row = bz.contrasts(coins).iloc[0]
-    for name in ("p_greater", "difference"):
+    for name in ("p_greater", "difference", "loss_group", "loss_against"):
         assert abs(row[name] - exact[name]) < 4.5 * (row[f"{name}_mcse"] or np.inf)
     assert 0 < row["p_greater_mcse"] < 0.02
     assert abs(row["p_greater"] - (1 - exact["p_greater"])) > 10 * row["p_greater_mcse"]  # groups not swapped
@@ -340,3 +369,21 @@ def test_draws_have_a_ratio_where_all_of_both_are_positive():
     ratio = by_draws(first, second)["ratio"]
     assert ratio[0] == pytest.approx(np.median(positive[::-1] / positive))
     assert np.isnan(ratio).tolist() == [False, True, True, True]
+
+
+def test_a_table_with_a_column_of_groups_is_told_of_the_option_that_fits_them(run, written):
+    file = written("variant,bought\nA,1\nA,0\nB,1\nB,1\n", "pages.csv")
+    code, _, err = run("fit", "beta_bernoulli", file)
+    assert code == 2
+    assert "--column bought --by variant" in err
+
+
+def test_the_command_prints_the_expected_loss_of_each_choice(run, written, tmp_path):
+    file, fit = written("variant,bought\nA,1\nA,0\nB,1\nB,1\n", "pages.csv"), str(tmp_path / "pages.nc")
+    options = ("--column", "bought", "--by", "variant", "--method", "exact", "--set", "a=1", "--set", "b=1")
+    assert run("fit", "beta_bernoulli", file, *options, "-o", fit)[0] == 0
+    code, out, _ = run("contrasts", fit, "--rope", "0.1")
+    row = bz.contrasts(bz.load(fit), rope=0.1).iloc[0]
+    assert code == 0
+    for name in ("loss_group", "loss_against", "p_above", "p_below"):
+        assert f"{row[name]:.4g}" in out

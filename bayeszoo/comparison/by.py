@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from bayeszoo.comparison.compare import unique
-from bayeszoo.comparison.contrast_columns import COLUMNS, by_draws, of_points, pairs_of, quantiles_named
+from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of, quantiles_named
 from bayeszoo.comparison.hierarchy_contrasts import contrasts_within, estimates_within, is_of_groups
 from bayeszoo.comparison.levels import contrasts_of_levels, estimates_of_levels, is_of_levels
 from bayeszoo.data.by import named_in_errors, read_by
@@ -190,7 +190,7 @@ def estimates(tree: xr.DataTree) -> pd.DataFrame:
     return pd.DataFrame([row for own in rows.values() for row in own])
 
 
-def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
+def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | None = None) -> pd.DataFrame:
     """Compare the groups, quantity by quantity, or the levels of each feature of a regression that has any.
 
     Parameters
@@ -204,6 +204,9 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
         The group or level that the others are compared with. By default all pairs are compared; of more than five
         groups, each with the first, and of one fit with the most precise group, or of levels the reference,
         as ``attrs["notes"]`` says.
+    rope : float, optional
+        The least difference that matters, >= 0, in the unit of the quantity (half of a region of practical
+        equivalence).
 
     Returns
     -------
@@ -211,10 +214,13 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
         A row for each pair and scalar. ``p_greater`` is the probability that it is greater in ``group`` than in
         ``against``; ``difference`` the mean of how much, with ``difference_q025`` and ``difference_q975``; ``ratio``
         the median of how many times, where it is positive in both, with ``ratio_q025`` and ``ratio_q975``.
-        ``p_greater_mcse`` and ``difference_mcse`` are Monte Carlo errors: NaN between exact fits, which are compared in
-        closed form. Groups of one fit depend on each other, and are compared by its joint draws; only the mean of the
-        difference is exact where the fit is. Of point estimates only difference and ratio are known. What a fit
-        withholds has no rows, and ``attrs["withheld"]`` says why.
+        ``loss_group`` is the expected loss of choosing ``group`` where more is better: the mean of how much less it
+        has, 0 where it has more; ``loss_against`` that of choosing ``against``. With ``rope``, ``p_above`` is the
+        probability that the difference is greater than it, and ``p_below`` that it is less than minus it.
+        ``p_greater_mcse``, ``difference_mcse`` and so on are Monte Carlo errors: NaN between exact fits, which are
+        compared in closed form. Groups of one fit depend on each other, and are compared by its joint draws; only the
+        mean of the difference is exact where the fit is. Of point estimates only difference and ratio are known. What
+        a fit withholds has no rows, and ``attrs["withheld"]`` says why.
 
     Raises
     ------
@@ -223,10 +229,11 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
     Untrustworthy
         When one fit of all groups failed its gate.
     """
+    columns = columns_of(rope)
     if is_of_groups(tree):
-        return contrasts_within(tree, against)
+        return contrasts_within(tree, against, rope)
     if is_of_levels(tree):
-        return contrasts_of_levels(tree, against)
+        return contrasts_of_levels(tree, against, rope)
     fits = fits_of(tree)
     pairs = pairs_of(list(fits), against, next(iter(fits)))
     reasons = [f"{label}: {failures_of(fit)[0]}" for label, fit in fits.items() if not Fit(fit).is_shown]
@@ -236,7 +243,8 @@ def contrasts(tree: xr.DataTree, against: str | None = None) -> pd.DataFrame:
     ]
     others = dict.fromkeys(name for pair in pairs for name in _of_other_labels(*(fits[label] for label in pair)))
     hidden += [f"{name}: it is of other labels in some groups than in others" for name in others]
-    frame = pd.DataFrame([row for pair in pairs for row in _contrasted(fits, *pair)])
+    rows = [row for pair in pairs for row in _contrasted(fits, *pair, rope)]
+    frame = pd.DataFrame([{key: row[key] for key in ("quantity", "group", "against", *columns)} for row in rows])
     frame.attrs["withheld"] = reasons + hidden
     return frame
 
@@ -258,7 +266,9 @@ def _of_components(tree: xr.DataTree) -> list[str]:
     return [str(name) for name, values in tree["posterior"].data_vars.items() if axis in values.dims]
 
 
-def _contrasted(fits: Mapping[str, xr.DataTree], group: str, against: str) -> Iterator[dict[str, Any]]:
+def _contrasted(
+    fits: Mapping[str, xr.DataTree], group: str, against: str, rope: float | None
+) -> Iterator[dict[str, Any]]:
     """Yield the contrast of each scalar between two groups."""
     first, second = Fit(fits[against]), Fit(fits[group])
     if not (first.is_shown and second.is_shown):
@@ -270,12 +280,13 @@ def _contrasted(fits: Mapping[str, xr.DataTree], group: str, against: str) -> It
         if first.kind == "point estimate":
             known = of_points(draws[0][name][0, 0], draws[1][name][0, 0])
         else:
-            known = _in_closed_form(first, second, name) or by_draws(draws[0][name], draws[1][name])
+            known = _in_closed_form(first, second, name, rope) or by_draws(draws[0][name], draws[1][name], rope)
         with np.errstate(invalid="ignore"):  # of two infinite means
             known["difference"] = means[1][name] - means[0][name]
-        known["difference_mcse"] = np.where(np.isnan(known["difference"]), np.nan, known["difference_mcse"])
+        for key in ("difference_mcse", "loss_group", "loss_group_mcse", "loss_against", "loss_against_mcse"):
+            known[key] = np.where(np.isfinite(known["difference"]), known[key], np.nan)
         for index, label in elements(first.tree["posterior"].to_dataset()[name]):
-            row = {key: float(known[key][index]) for key in COLUMNS}
+            row = {key: float(values[index]) for key, values in known.items()}
             yield {"quantity": label, "group": group, "against": against, **row}
 
 
@@ -284,7 +295,7 @@ def _means(fit: Fit) -> dict[str, np.ndarray]:
     return {name: np.asarray(each["mean"], dtype=np.float64) for name, each in summarize(fit.tree).items()}
 
 
-def _in_closed_form(first: Fit, second: Fit, name: str) -> dict[str, np.ndarray] | None:
+def _in_closed_form(first: Fit, second: Fit, name: str, rope: float | None) -> dict[str, np.ndarray] | None:
     """Compare exact marginals, integrating over the first by the trapezoidal rule; None without few of them.
 
     Nor with atoms, where distribution functions jump: the rule does not follow them.
@@ -305,6 +316,11 @@ def _in_closed_form(first: Fit, second: Fit, name: str) -> dict[str, np.ndarray]
 
     differences = quantiles(lambda at: points + at, bounds[1][0] - bounds[0][1], bounds[1][1] - bounds[0][0])
     known = {"p_greater": 1 - np.tensordot(weights, high.cdf(points), 1), "p_greater_mcse": np.full(shape, np.nan)}
+    known |= _losses(low, high, shape)
+    if rope is not None:
+        known |= {"p_above": 1 - np.tensordot(weights, high.cdf(points + rope), 1)}
+        known |= {"p_below": np.tensordot(weights, high.cdf(points - rope), 1)}
+        known |= {"p_above_mcse": np.full(shape, np.nan), "p_below_mcse": np.full(shape, np.nan)}
     ratios = [np.full(shape, np.nan)] * len(QUANTILES)
     if not (np.any(low.cdf(0.0)) or np.any(high.cdf(0.0))):
         ratios = quantiles(lambda at: points * at, bounds[1][0] / bounds[0][1], bounds[1][1] / bounds[0][0])
@@ -314,6 +330,24 @@ def _in_closed_form(first: Fit, second: Fit, name: str) -> dict[str, np.ndarray]
         | quantiles_named("ratio", ratios)
         | {"difference_mcse": np.full(shape, np.nan)}
     )
+
+
+def _losses(low: Any, high: Any, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Return the expected loss of choosing each group: E max(Y - X, 0) is the integral of F_X (1 - F_Y).
+
+    Gauss and Legendre's rule between quantiles of both, of which the distribution functions are smooth.
+    """
+    levels = scipy.stats.norm.cdf(_SCORES[::4])
+    knots = np.sort(np.concatenate([[each.ppf(level) for level in levels] for each in (low, high)]), axis=0)
+    nodes, weights = np.polynomial.legendre.leggauss(6)
+    widths = np.diff(knots, axis=0)[:, None]
+    places = nodes.reshape(-1, *(1 for _ in shape))
+    at = (knots[:-1, None] + knots[1:, None]) / 2 + widths / 2 * places
+    below, above = (each.cdf(at.reshape(-1, *shape)).reshape(at.shape) for each in (low, high))
+    mass = widths / 2 * weights.reshape(places.shape)
+    names = {"loss_group": (1 - below) * above, "loss_against": below * (1 - above)}
+    losses = {name: (mass * integrand).sum(axis=(0, 1)) for name, integrand in names.items()}
+    return losses | {f"{name}_mcse": np.full(shape, np.nan) for name in names}
 
 
 def _solved(

@@ -17,7 +17,17 @@ MOST_PAIRS = 10
 COLUMNS = (
     *("p_greater", "p_greater_mcse", "difference", "difference_mcse", "difference_q025", "difference_q975"),
     *("ratio", "ratio_q025", "ratio_q975"),
+    *("loss_group", "loss_group_mcse", "loss_against", "loss_against_mcse"),
 )
+OF_ROPE = ("p_above", "p_above_mcse", "p_below", "p_below_mcse")
+"""Columns that there are where a threshold of the difference is named."""
+
+
+def columns_of(rope: float | None) -> tuple[str, ...]:
+    """Return the columns of a contrast; refuse a threshold that is negative or no number."""
+    if rope is not None and not (np.isfinite(rope) and rope >= 0):
+        raise InputError(f"rope must be >= 0, got {rope}", "out_of_range", hint="the least difference that matters")
+    return COLUMNS if rope is None else (*COLUMNS, *OF_ROPE)
 
 
 def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tuple[str, str]]:
@@ -31,18 +41,22 @@ def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tup
     return pairs
 
 
-def by_draws(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+def by_draws(first: np.ndarray, second: np.ndarray, rope: float | None = None) -> dict[str, np.ndarray]:
     """Compare draws (chain, draw, ...), one of each group at a time."""
     chains, length = (min(a, b) for a, b in zip(first.shape[:2], second.shape[:2], strict=True))
     first, second = first[:chains, :length], second[:chains, :length]
-    difference, greater = second - first, (second > first).astype(np.float64)
-    agree = greater.min((0, 1)) == greater.max((0, 1))
-    mcse = np.where(agree, 1 / diagnostics.ess(difference, "bulk"), diagnostics.mcse(greater))
+    difference = second - first
     both = (first > 0).all((0, 1)) & (second > 0).all((0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(both, second / first, np.nan)
     levels = list(QUANTILES.values())
-    known = {"p_greater": greater.mean((0, 1)), "p_greater_mcse": mcse}
+    known = _probability("p_greater", difference > 0, difference)
+    if rope is not None:
+        known |= _probability("p_above", difference > rope, difference)
+        known |= _probability("p_below", difference < -rope, difference)
+    for name, loss in (("loss_group", np.maximum(-difference, 0)), ("loss_against", np.maximum(difference, 0))):
+        told = moments(loss)
+        known |= {name: told.mean, f"{name}_mcse": told.mcse_mean}
     known["difference_mcse"] = moments(difference).mcse_mean  # NaN where the tails are too heavy for an error
     return (
         known
@@ -51,11 +65,19 @@ def by_draws(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
     )
 
 
+def _probability(name: str, is_true: np.ndarray, difference: np.ndarray) -> dict[str, np.ndarray]:
+    """Return how often something is true of draws, with its error: where all agree, as of one draw that does not."""
+    true = is_true.astype(np.float64)
+    agree = true.min((0, 1)) == true.max((0, 1))
+    mcse = np.where(agree, 1 / diagnostics.ess(difference, "bulk"), diagnostics.mcse(true))
+    return {name: true.mean((0, 1)), f"{name}_mcse": mcse}
+
+
 def of_points(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare point estimates: without their uncertainty there are no probabilities and no intervals."""
+    """Compare point estimates: without their uncertainty there are no probabilities, no intervals and no losses."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((first > 0) & (second > 0), second / first, np.nan)
-    return dict.fromkeys(COLUMNS, np.full(np.shape(first), np.nan)) | {"ratio": ratio}
+    return dict.fromkeys((*COLUMNS, *OF_ROPE), np.full(np.shape(first), np.nan)) | {"ratio": ratio}
 
 
 def quantiles_named(name: str, values: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import lazy_loader
 import numpy as np
 
-from bayeszoo.comparison.contrast_columns import COLUMNS, by_draws, of_points, pairs_of
+from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.results.caveats import require_shown
@@ -47,7 +47,7 @@ def estimates_within(tree: xr.DataTree) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def contrasts_within(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
+def contrasts_within(tree: xr.DataTree, against: str | None, rope: float | None) -> pd.DataFrame:
     """Compare the groups of a hierarchical fit, quantity by quantity."""
     fit, labels = require_shown(tree, "contrasts"), labels_of(tree)
     inputs, notes = fit.model.inputs, list[str]()
@@ -61,21 +61,22 @@ def contrasts_within(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
     first, second = ([places[pair[end]] for pair in pairs] for end in (1, 0))
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
     frames = [
-        pd.DataFrame({"quantity": name, **named, **_contrasted(fit, name, first, second)}) for name in _of_groups(fit)
+        pd.DataFrame({"quantity": name, **named, **_contrasted(fit, name, first, second, rope)})
+        for name in _of_groups(fit)
     ]
     frame = pd.concat(frames, ignore_index=True)
     frame.attrs |= {"withheld": [], "notes": notes}
     return frame
 
 
-def _contrasted(fit: Fit, name: str, first: list[int], second: list[int]) -> dict[str, np.ndarray]:
+def _contrasted(fit: Fit, name: str, first: list[int], second: list[int], rope: float | None) -> dict[str, np.ndarray]:
     """Compare the groups at some places with those at others, by the joint draws."""
     draws, mean = fit.draws()[name], np.asarray(summarize(fit.tree, [name])[name]["mean"], dtype=np.float64)
     if fit.kind == "point estimate":
         known = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
-        known = by_draws(draws[..., first], draws[..., second])
+        known = by_draws(draws[..., first], draws[..., second], rope)
     known["difference"] = mean[second] - mean[first]
     without = np.isnan(known["difference"]) | (fit.kind == "exact")
     known["difference_mcse"] = np.where(without, np.nan, known["difference_mcse"])
-    return {key: known[key] for key in COLUMNS}
+    return {key: known[key] for key in columns_of(rope)}

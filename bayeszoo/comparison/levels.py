@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.comparison.contrast_columns import COLUMNS, by_draws, of_points, pairs_of
+from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of
 from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
@@ -59,7 +59,7 @@ def estimates_of_levels(tree: xr.DataTree) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
+def contrasts_of_levels(tree: xr.DataTree, against: str | None, rope: float | None) -> pd.DataFrame:
     """Compare the levels of each feature that has any, by joint draws of the linear predictor."""
     fit = require_shown(tree, "contrasts")
     features = _with_levels(fit)
@@ -67,7 +67,7 @@ def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
     if not chosen:
         known = "; ".join(f"{name}: {quoted(each.levels)}" for name, each in features.items())
         raise InputError(f"there is no level {against!r}", "unknown_name", hint=f"the levels are {known}")
-    frames = [_contrasted(fit, name, feature, against) for name, feature in chosen.items()]
+    frames = [_contrasted(fit, name, feature, against, rope) for name, feature in chosen.items()]
     frame = pd.concat(frames, ignore_index=True)
     assert has_slopes(fit.model)
     ratio = f"; ratios of the {fit.model.ratio_of}" if fit.model.ratio_of else ""
@@ -76,7 +76,7 @@ def contrasts_of_levels(tree: xr.DataTree, against: str | None) -> pd.DataFrame:
     return frame
 
 
-def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None) -> pd.DataFrame:
+def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None, rope: float | None) -> pd.DataFrame:
     model = fit.model
     assert has_slopes(model)
     pairs = pairs_of(feature.levels, against, feature.levels[0])
@@ -85,14 +85,14 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None) -> p
     if fit.kind == "point estimate":
         known = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
-        known = by_draws(draws[..., first], draws[..., second])
+        known = by_draws(draws[..., first], draws[..., second], rope)
     medians = {"difference": mean[second] - mean[first]} if fit.kind == "point estimate" else {}
     known |= _ratios(model, {**known, **medians})
     known["difference"] = mean[second] - mean[first]
     if fit.kind == "exact":
         known["difference_mcse"] = np.full(len(pairs), np.nan)
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
-    return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in COLUMNS}})
+    return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in columns_of(rope)}})
 
 
 def _ratios(model: LinearPredictor, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -57,6 +57,27 @@ def _contrast(row: dict[Any, Any]) -> list[str]:
     return [row["quantity"], f"{row['group']} - {row['against']}", *values, spans[0], *ratio]
 
 
+def decision_rows(frame: pd.DataFrame, rope: float | None = None) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and a row for each contrast: the expected loss of each choice, and which is less.
+
+    With ``rope`` also the probabilities that the difference is above it and below minus it. Point estimates have none.
+    """
+    losses = ["loss of first", "loss of second"]
+    beyond = [] if rope is None else [f"P(> {rope:g})", f"P(< {-rope:g})"]
+    shown = frame[frame["loss_group"].notna()].to_dict("records") if len(frame) else []
+    return ["quantity", "groups", "choose", *losses, *beyond], [_decision(row, rope) for row in shown]
+
+
+def _decision(row: dict[Any, Any], rope: float | None) -> list[str]:
+    names = ["loss_group", "loss_against", *(["p_above", "p_below"] if rope is not None else [])]
+    values = [
+        number(row[name], 4) if math.isnan(error := row[f"{name}_mcse"]) else estimate(row[name], error)
+        for name in names
+    ]
+    choice = row["group"] if row["loss_group"] < row["loss_against"] else row["against"]
+    return [row["quantity"], f"{row['group']} - {row['against']}", choice, *values]
+
+
 def parts(tree: xr.DataTree) -> dict[str, Any]:
     """Return what the page about fits by group is made of: a verdict of each, a picture, estimates and contrasts."""
     by, named = tree.attrs["by"], {label: (fit, document(fit)) for label, fit in fits_of(tree).items()}

@@ -18,7 +18,7 @@ from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import signals
 from bayeszoo.plots.groups import plot_groups
-from bayeszoo.report.groups import contrast_rows, estimates_by_group
+from bayeszoo.report.groups import contrast_rows, decision_rows, estimates_by_group
 from bayeszoo.results import files
 from bayeszoo.results.stored import Fit, fits_of
 from bayeszoo.results.summary import document
@@ -75,24 +75,29 @@ def contrasts_command(
     /,
     *,
     against: str | None = None,
+    rope: float | None = None,
     plot: Path | None = None,
     shown: AnswerOptions = ANSWER,
 ) -> int:
     """Compare groups pairwise: of a fit saved with --by, of a hierarchical model, or levels of a regression.
 
+    Also the expected loss of each choice, where more is better.
+
     Parameters
     ----------
     against
         The reference group or level; by default all pairs are compared, or with more than five each with one reference.
+    rope
+        The least difference that matters: print the probabilities that the difference is above it, and below minus it.
     plot
         Draw the estimates of the groups and their differences here (.png, .svg or .pdf).
     """
     shown.probe(plot)
     tree = saved.load(fit_file)
-    frame = contrasts(tree, against)
+    frame = contrasts(tree, against, rope=rope)
     write = partial(saved.write, frame, shown.output, shown.overwrite)
     draw = shown.drawn(lambda: plot_groups(tree, against=against), plot)
-    _answer(tree, frame, shown, saved=write, plot=draw)
+    _answer(tree, frame, shown, decides=True, rope=rope, saved=write, plot=draw)
     return terminal.verdict([tree] if _is_alone(tree) else list(fits_of(tree).values()))
 
 
@@ -101,7 +106,15 @@ def _is_alone(tree: xr.DataTree) -> bool:
     return is_of_groups(tree) or is_of_levels(tree)
 
 
-def _answer(tree: xr.DataTree, frame: pd.DataFrame, shown: AnswerOptions, **writers: saved.Writer) -> None:
+def _answer(
+    tree: xr.DataTree,
+    frame: pd.DataFrame,
+    shown: AnswerOptions,
+    *,
+    decides: bool = False,
+    rope: float | None = None,
+    **writers: saved.Writer,
+) -> None:
     """Print the estimates of all groups and their contrasts, as tables or as one JSON document, and write the files."""
 
     def whole(written: saved.Written) -> dict[str, Any]:
@@ -112,8 +125,25 @@ def _answer(tree: xr.DataTree, frame: pd.DataFrame, shown: AnswerOptions, **writ
             about = {"by": str(tree.attrs["by"]), "groups": documents, "withheld": frame.attrs["withheld"]}
         return {**about, "contrasts": frame.to_dict("records"), **written}
 
-    show = partial(_show_within, tree, frame) if _is_alone(tree) else partial(_show, tree, frame, shown.digits)
+    show_contrasts = (
+        partial(_show_within, tree, frame) if _is_alone(tree) else partial(_show, tree, frame, shown.digits)
+    )
+
+    def show() -> None:
+        show_contrasts()
+        if decides:
+            _show_decisions(frame, rope)
+
     saved.deliver(show, whole, shown.as_json, **writers)
+
+
+def _show_decisions(frame: pd.DataFrame, rope: float | None) -> None:
+    """Print the expected loss of each choice, and the probabilities of differences that matter."""
+    heads, rows = decision_rows(frame.head(saved.MAX_ROWS), rope)
+    if rows:
+        title = "expected loss of each choice where more is better: how much less it has, on average"
+        alone = frame["quantity"].nunique() == 1
+        terminal.show_table(heads[alone:], [row[alone:] for row in rows], title, ["groups", "choose"])
 
 
 def _show_within(tree: xr.DataTree, frame: pd.DataFrame) -> None:

@@ -29,6 +29,7 @@ from bayeszoo.data.table.cells import (
     numbers_in,
     rounded,
 )
+from bayeszoo.data.table.hints import by_group
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.printable import escaped as escaped
 
@@ -189,18 +190,17 @@ class Dropped(str):
 def choose(table: Table, column: str | None, name: str, taken: Mapping[str, str] | None = None) -> Column:
     """Find the column to use: the one asked for, else the one called `name`, else the only one that is not taken."""
     taken = taken or {}
-    if column is not None and column in taken:
-        problem = f"column {shown(column)} cannot hold both the outcomes and {taken[column]}"
-        raise InputError(problem, "duplicate_name", column=column)
     if column is not None:
+        if column in taken:
+            problem = f"column {shown(column)} cannot hold both the outcomes and {taken[column]}"
+            raise InputError(problem, "duplicate_name", column=column)
         return table[column]
-    if name in table.columns and name not in taken:
-        return table[name]
-    candidates = [label for label in table.columns if label not in taken]
-    if len(candidates) == 1:
-        return table[candidates[0]]
+    candidates = {label: table[label] for label in table.columns if label not in taken}
+    if name in candidates or len(candidates) == 1:
+        return candidates[name if name in candidates else next(iter(candidates))]
     problem = f"{table.name or 'the table'} has columns {quoted(table.columns)}"
-    raise InputError(problem, "missing_column", hint="say which with --column")
+    hint = by_group({label: each.values for label, each in candidates.items()})
+    raise InputError(problem, "missing_column", hint=f"say which with --column{hint}")
 
 
 def complete(

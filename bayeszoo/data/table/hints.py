@@ -1,0 +1,38 @@
+"""What a table that cannot be read as it is may be meant for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+from bayeszoo.data.table.cells import number_of
+
+_ROWS = 1000
+"""Rows that are looked at."""
+
+
+def by_group(columns: Mapping[str, Iterable[object]]) -> str:
+    """Name the option that fits groups by themselves, where a column of few labels stands next to another one.
+
+    Parameters
+    ----------
+    columns : mapping of str to iterable
+        The cells of the columns of which any may hold the outcome.
+
+    Returns
+    -------
+    str
+        The end of a hint; empty where no column names groups.
+    """
+    cells = {name: [str(cell) for cell in islice(values, _ROWS)] for name, values in columns.items()}
+    groups = [name for name, own in cells.items() if _names_groups(own)]
+    others = [name for name in columns if name not in groups]
+    if not groups or not others:
+        return ""
+    return f"; --column {others[0]} --by {groups[0]} fits each {groups[0]} by itself and compares them"
+
+
+def _names_groups(cells: Sequence[str]) -> bool:
+    """Say whether cells are labels, each of which occurs several times."""
+    labels = {*cells}
+    return 2 <= len(labels) <= len(cells) / 2 and all(number_of(label, ".") is None for label in labels)
