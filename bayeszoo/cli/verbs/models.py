@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.data.inputs.base import Arrays, Inputs
+from bayeszoo.data.read import example
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
@@ -28,6 +29,7 @@ from bayeszoo.model.suggest import suggest
 from bayeszoo.plots.graph import as_mermaid, as_text, declared, write_graph
 from bayeszoo.report.provenance import notation
 from bayeszoo.results.stored import dumps
+from bayeszoo.tools.code import code as script_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,9 +75,13 @@ def show_command(
     as_json: opt.Json = False,
     plot: Annotated[Path | None, Parameter(help="Draw the model's graph here (.svg, .png or .pdf).")] = None,
     overwrite: opt.Overwrite = False,
+    code: Annotated[bool, Parameter(negative=(), help="Print it, on its first data set, as a PyMC script.")] = False,
 ) -> None:
     """Show a model: its notation, fields, inputs, data and graph."""
     model = zoo.find(name)
+    if code:
+        sys.stdout.write(script_of(model.weak(rows := example(model)), rows))
+        return
     saved.probe(None, plot, overwrite)
     described = in_full(model)
     saved.deliver(

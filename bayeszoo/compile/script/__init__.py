@@ -1,0 +1,1 @@
+"""A PyMC model becomes the text of a Python script that makes the same model."""
