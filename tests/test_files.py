@@ -385,12 +385,33 @@ def test_ipython_shows_fits_so_and_other_trees_as_xarray_does(monkeypatch):
     assert "exact: ok" not in tree._repr_html_()  # xarray itself is as it was
 
 
-def test_data_that_pymc_has_replaced_are_named():
-    """As `pm.sample_posterior_predictive(..., extend_inferencedata=True)` does to the features of a regression."""
+def replaced_as_by_pymc(tree):
+    """Replace the groups of data as `pm.sample_posterior_predictive(..., extend_inferencedata=True)` does."""
+    rows = {"row": np.arange(3)}
+    terms = np.column_stack([np.ones(3), np.arange(3.0)])
+    tree["observed_data"] = xr.DataTree(xr.Dataset({"y": ("row", [1.0, 3, 2])}, rows))
+    tree["constant_data"] = xr.DataTree(xr.Dataset({"terms": (("row", "term"), terms)}, rows))
+    return tree
+
+
+@pytest.fixture
+def line():
     kind = bz.find("linear_regression")
     data = bz.read(kind, {"y": [1.0, 3, 2], "x": [0.0, 1, 2]}, target="y")
-    tree = bz.fit(kind.weak(data), data, "exact", seed=1)
-    terms = np.column_stack([np.ones(3), np.arange(3.0)])
-    tree["constant_data"] = xr.DataTree(xr.Dataset({"terms": (("row", "term"), terms)}))
+    return bz.fit(kind.weak(data), data, "exact", seed=1)
+
+
+def test_data_that_pymc_has_replaced_are_put_back(line, tmp_path):
+    expected = bz.predict(line, {"x": [5.0]})
+    replaced_as_by_pymc(line)
+    path = bz.save(line, tmp_path / "line.nc")
+    pd.testing.assert_frame_equal(bz.predict(line, {"x": [5.0]}), expected)
+    back = bz.load(path)
+    pd.testing.assert_frame_equal(bz.predict(back, {"x": [5.0]}), expected)
+    assert "terms" in back["constant_data"]  # what PyMC has added is left alone
+    assert bz.residuals(back).index.tolist() == [1, 2, 3]
+
+
+def test_data_that_were_replaced_before_bayeszoo_saw_them_are_named(line):
     with raises(InputError, "data_differ", "X"):
-        bz.predict(tree, {"x": [5.0]})
+        bz.predict(replaced_as_by_pymc(line.copy(deep=True)), {"x": [5.0]})

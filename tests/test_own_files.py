@@ -12,8 +12,10 @@ import xarray as xr
 
 import bayeszoo as bz
 from bayeszoo.contract.check import applicable, check, lacking
+from bayeszoo.contract.cures import cures
 from bayeszoo.errors import NoSimulator
 from bayeszoo.fit import methods_for
+from bayeszoo.foundation.gate import Check
 from bayeszoo.model import find as zoo
 from bayeszoo.report.notebook import html
 from bayeszoo.results import files
@@ -291,3 +293,17 @@ def test_a_flat_prior_is_fitted_and_has_no_evidence(least, run, written, tmp_pat
     tree = bz.fit(bz.find(least)(), [3, 1, 4, 1, 5] * 4, "nuts", seed=1)
     assert abs(bz.summarize(tree)["rate"]["mean"] - 57 / 20) < 0.05  # Gamma(57, 20)
     assert all(each.passed for each in check(bz.find(least), [3, 1, 4, 1, 5]))
+
+
+def test_a_check_that_fails_names_its_cure():
+    failed = Check("literal numbers in PyMC: line 17: pm.Beta(... 2 ...)", False, 1.0, "<= 0")
+    (line,) = cures([failed, Check("gradient", True, 0.0, "<= 1e-5")])
+    assert "np.float64(2)" in line
+    assert cures([Check("a check that nobody knows", False, 1.0, "<= 0")]) == []
+
+
+def test_bases_in_the_wrong_order_are_told_the_right_one(tmp_path):
+    file = tmp_path / "coins.py"
+    file.write_text("from bayeszoo.model import Model, Observable\nclass Coins(Model, Observable): pass\n")
+    with raises(bz.InputError, "bad_model_file", "(Observable, Model)"):
+        bz.find(f"{file}:Coins")

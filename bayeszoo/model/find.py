@@ -350,7 +350,11 @@ def _blaming(path: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         lines = [step.lineno for step in traceback.extract_tb(error.__traceback__) if step.filename == path]
         at = f", line {lines[-1]}" if lines else ""
-        raise InputError(f"{Path(path).name}{at}: {type(error).__name__}: {error}", "bad_model_file") from error
+        order = "Model comes after the bases that build on it: class Coins(Observable), or (Observable, Model)"
+        hint = order if "method resolution order" in str(error) else ""
+        raise InputError(
+            f"{Path(path).name}{at}: {type(error).__name__}: {error}", "bad_model_file", hint=hint
+        ) from error
 
 
 def blaming_its_file(model: type[Model]) -> AbstractContextManager[None]:

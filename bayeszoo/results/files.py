@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -82,6 +83,9 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
         When writing fails, for example on a full disk; an existing file is untouched. It is an `OSError`.
     """
     path = probe(path, overwrite)
+    for fit in _every_fit(tree):
+        with suppress(InputError):  # of a model whose file is not at hand
+            _ = Fit(fit).observed  # which puts the data back where another tool has replaced them
     tree = tree.copy()
     tree.name = None  # of a group's fit in a tree of several; a file has none
     if sum(1 + len(node.variables) for node in tree.subtree) > MOST_LINKS:

@@ -24,6 +24,7 @@ from bayeszoo.model.find import OwnFile, builtin_names, find_again
 from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.model.over import OVER
 from bayeszoo.results.attributes import check_fit, check_groups, parse
+from bayeszoo.results.own_groups import groups_of_data, numbers_of_rows, put_back
 from bayeszoo.results.support import check_reference_draws, check_support
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Fit:
         self._memory = _memory_of(tree)
         if "checked" not in self._memory:
             check_fit(tree)
+            self._memory["groups_of_data"] = None, groups_of_data(tree)
             check_reference_draws(tree)
             if "model_file" not in tree.attrs and tree.attrs["model"].removeprefix(OVER) in builtin_names():
                 _ = self.model  # which checks the draws
@@ -250,8 +252,8 @@ class Fit:
         return (*self._made_by(), *(self.tree.attrs.get(name) for name in names), arrays)
 
     def _rows(self) -> Data:
-        group = self.tree.children.get("observed_data")
-        row = None if group is None else group.coords.get("row")
+        if not self.holds_its_data:
+            put_back(self.tree, self._memory["groups_of_data"][1])
         data = Data(
             self._stored_arrays(),
             source=self.tree.attrs["data_source"],
@@ -259,7 +261,7 @@ class Fit:
             notes=tuple(self.notes),
             checked_for=(self.model.inputs, False),  # `fit` did, and the digest says that they are the same
             reading=self.reading or {},
-            row_numbers=None if row is None else row.to_numpy(),
+            row_numbers=numbers_of_rows(groups_of_data(self.tree)),
         )
         if data.digest != self.tree.attrs["data_digest"]:
             raise _data_differ([name for name in self.parsed("data_names") or () if name not in data])
@@ -276,7 +278,7 @@ class Fit:
 
     def _stored_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of the data; what else other tools have put into their groups is left out."""
-        groups = [self.tree[name].to_dataset() for name in ("observed_data", "constant_data") if name in self]
+        groups = groups_of_data(self.tree).values()
         arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
         arrays |= {str(name): v.to_numpy().astype(str) for group in groups for name, v in group.coords.items()}
         names = self.parsed("data_names") if "data_names" in self.tree.attrs else list(arrays)
@@ -344,7 +346,7 @@ def _data_differ(lost: Sequence[str]) -> InputError:
     return InputError(
         f"the groups of the data lack {', '.join(lost)}: another tool has replaced them",
         "data_differ",
-        hint="give PyMC a copy, pm.sample_posterior_predictive(tree.copy(deep=True)), or extend_inferencedata=False",
+        hint="give PyMC a copy, pm.sample_posterior_predictive(tree.copy(deep=True)), or save the fit before",
     )
 
 

@@ -12,6 +12,7 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.contract import scorecard
 from bayeszoo.contract.check import check, lacking
+from bayeszoo.contract.cures import cures
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.gate import Check, as_dict, passed
@@ -71,6 +72,8 @@ def check_command(
 
         for name, checks in checks_of.items():
             terminal.show_scorecard(checks, str(cases_of(zoo.find(name), rows, seed)[0].model))
+            for line in cures(checks) if zoo.own_file(zoo.find(name)) is not None else ():
+                terminal.out().print(f"what to do: {line}")
             _show_lacking(zoo.find(name))
     return 0 if all(map(passed, checks_of.values())) else Untrustworthy.exit_code
 
