@@ -84,6 +84,7 @@ from bayeszoo.results.summary import summarize
 from bayeszoo.tools.bayesbag import bayesbag
 from bayeszoo.tools.bootstrap import bootstrap
 from bayeszoo.tools.bootstrap_of_model import bootstrap_mle
+from bayeszoo.tools.bridge import Bridge, bridge
 from bayeszoo.tools.code import code
 from bayeszoo.tools.decomposition.due_to import due_to
 from bayeszoo.tools.decomposition.kitagawa import kitagawa
@@ -118,8 +119,8 @@ __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
 __all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
 __all__ += ["bootstrap_mle", "trees"]
-# Draws of any sampler; a model as a script of PyMC alone.
-__all__ += ["Judgement", "code", "judge"]
+# Draws of any sampler, and the evidence from them; a model as a script of PyMC alone.
+__all__ += ["Bridge", "Judgement", "bridge", "code", "judge"]
 # Pictures and the page.
 __all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]

@@ -22,6 +22,7 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.help_about import help_about
 from bayeszoo.cli.user import AtTerminal, cautions
 from bayeszoo.cli.verbs import (
+    bridge,
     by,
     check,
     classes,
@@ -62,6 +63,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # it would end in 130 whatever the signal, and without a word
 )
 for verbs in (
+    bridge,
     by,
     check,
     classes,

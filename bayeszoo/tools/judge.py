@@ -103,7 +103,12 @@ def judge(draws: xr.DataTree | str | Path) -> Judgement:
     leave unknown are withheld by the Pareto shape of the draws. No check of draws sees a mode that no chain visited.
     """
     tree = read_tree(Path(draws)) if isinstance(draws, str | Path) else draws
-    posterior, constant = _moving(_posterior(tree))
+    if tree.attrs.get("kind", "sampled") != "sampled":
+        kind = f"{tree.attrs['kind']}, by {tree.attrs['method']}"
+        raise InputError(
+            f"these are no draws of chains ({kind})", "not_sampled", hint="`bayeszoo report` says how it did"
+        )
+    posterior, constant = _moving(chains_of(tree))
     stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else None
     of_hmc = [] if stats is None else check_hmc(stats)
     known = [check for check in of_hmc if check.value is not None]
@@ -128,15 +133,10 @@ def _nothing() -> Any:
     return xr.Dataset()
 
 
-def _posterior(tree: Any) -> xr.Dataset:
-    """Return the group of the draws; refuse what has none."""
+def chains_of(tree: Any) -> xr.Dataset:
+    """Return the numbers in a tree's group ``posterior``, chain and draw first; refuse a tree that has none."""
     if not hasattr(tree, "children") or "posterior" not in tree.children:
         raise InputError("there is no group 'posterior'", "not_a_fit", hint="give an ArviZ tree or a file of one")
-    if tree.attrs.get("kind", "sampled") != "sampled":
-        kind = f"{tree.attrs['kind']}, by {tree.attrs['method']}"
-        raise InputError(
-            f"these are no draws of chains ({kind})", "not_sampled", hint="`bayeszoo report` says how it did"
-        )
     posterior = tree["posterior"].to_dataset()
     if not {"chain", "draw"} <= {*posterior.sizes} or not posterior.data_vars:
         raise InputError("the group 'posterior' has no variable along chain and draw", "not_a_fit")

@@ -1,0 +1,210 @@
+"""The log evidence of any PyMC model from draws of its posterior, by bridge sampling.
+
+Meng and Wong 1996, Statistica Sinica 6, 831-860; Meng and Schilling 2002, J. Comput. Graph. Stat. 11, 552-586 (warp);
+Fruehwirth-Schnatter 2004, Econometrics J. 7, 143-167 (standard error); Gronau et al. 2020, J. Stat. Softw. 92(10).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import scipy
+
+from bayeszoo.errors import InputError
+from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.gate import Check, at_least, at_most, verdict
+from bayeszoo.inference.problem import Problem
+from bayeszoo.model.capabilities import Symmetric
+from bayeszoo.results.files import read_tree
+from bayeszoo.results.stored import Fit
+from bayeszoo.tools.judge import chains_of, judge
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+
+    from bayeszoo.compile.density import Density
+
+MAX_ERROR, SHOWN_ERROR = 0.1, 0.5
+"""Largest standard error of a log evidence that is ok, and that is shown with a warning, in nats."""
+MAX_Z, SHOWN_Z = 3.5, 5.0
+"""How many standard errors the halves of the draws, or two bridge functions, may differ by."""
+LEAST_EFFECTIVE, SHOWN_EFFECTIVE = 200, 50
+"""Effective draws of the terms of the estimate, and of the proposals, in each half."""
+DRAWS_PER_COORDINATE = 10
+"""Draws of a half from which its covariance is estimated."""
+STEPS, TOLERANCE = 1000, 1e-10
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A log evidence by bridge sampling, and whether it may be trusted."""
+
+    log_evidence: float
+    """The log evidence in nats, of the ordered data where the model is one of the zoo; NaN where it is withheld."""
+    error: float
+    """Its Monte Carlo standard error; NaN where it is withheld."""
+    status: str
+    """``"ok"``, ``"caution"`` or ``"failed"``, the worst of the checks."""
+    checks: tuple[Check, ...]
+    """Checks of the draws, as by `judge`, and of the estimate: its standard error
+    (``bridge_error``), the difference of the halves and that to another bridge function in standard errors
+    (``bridge_halves``, ``bridge_functions``), and the effective terms (``bridge_overlap``)."""
+    halves: tuple[float, float]
+    """The log evidence from each half of the draws, where the other has shaped the proposals."""
+
+
+def bridge(tree: xr.DataTree | str | Path, model: pm.Model | None = None, seed: int = 0) -> Bridge:
+    """Estimate the log evidence of a PyMC model from draws of its posterior by bridge sampling.
+
+    One half of the draws shapes a Gaussian in unconstrained coordinates, about whose centre the posterior is reflected
+    (warp-III, which takes away its skewness), and the other half is weighed with as many draws of the Gaussian; then
+    the halves change their places.
+
+    Parameters
+    ----------
+    tree : DataTree, str or Path
+        A fit, or any ArviZ tree with the free variables of the model in its group ``posterior``, or a file of one.
+    model : pymc.Model, optional
+        The model that was sampled; a fit has its own. Its priors must be proper.
+    seed : int
+        Seed of the proposals.
+
+    Returns
+    -------
+    Bridge
+        The estimate is withheld (NaN) where the draws or its own checks have failed.
+
+    Raises
+    ------
+    InputError
+        When the draws are no draws of the model's posterior, a prior is improper (``undefined_evidence``), labels of
+        components can be exchanged (``exchangeable_labels``: the modes that no chain visits would be missing), or
+        there are fewer than ten draws a coordinate in each half.
+    """
+    draws = read_tree(Path(tree)) if isinstance(tree, str | Path) else tree
+    density = _density(draws, model)
+    points = _unconstrained(density, chains_of(draws))
+    of_draws = judge(draws).checks if draws.attrs.get("kind", "sampled") == "sampled" else ()
+    return _judged(density, points, of_draws, np.random.default_rng(seed))
+
+
+def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
+    """Return the density that was sampled; of a fit, that of the ordered data."""
+    from bayeszoo.compile.density import Density, no_evidence
+
+    if model is None:
+        fit = Fit(tree)
+        if fit.tree.attrs["kind"] not in ("sampled", "exact"):
+            raise InputError(f"{fit.tree.attrs['method']} has no draws of the posterior", "not_sampled")
+        if isinstance(fit.model, Symmetric):
+            line = f"labels of {fit.model.exchangeable_axis} can be exchanged, and chains do not visit all orders"
+            raise InputError(line, "exchangeable_labels", hint="smc and enumerate have evidences")
+        density = Problem(fit.model, fit.observed, np.random.default_rng(0)).density
+    else:
+        density = Density(model)
+    if why := no_evidence(density.model):
+        raise InputError(why, "undefined_evidence", hint="give every parameter a proper prior")
+    return density
+
+
+def _unconstrained(density: Density, posterior: xr.Dataset) -> np.ndarray:
+    """Return the draws as points (chain, draw, D)."""
+    names = [variable.name for variable in density.model.free_RVs]
+    if lacking := [name for name in names if name not in posterior]:
+        raise InputError(f"the draws have no {', '.join(lacking)}", "unknown_name", hint="give the model of the draws")
+    arrays = {name: posterior[name].to_numpy() for name in names}
+    chains, length = posterior.sizes["chain"], posterior.sizes["draw"]
+    if length // 2 * chains < DRAWS_PER_COORDINATE * density.size:
+        raise InputError(f"{chains * length} draws are too few for {density.size} coordinates", "too_few_draws")
+    places = np.ndindex(chains, length)
+    points = [density.unconstrain({name: values[place] for name, values in arrays.items()}) for place in places]
+    return np.reshape(points, (chains, length, density.size))
+
+
+def _judged(density: Density, points: np.ndarray, of_draws: tuple[Check, ...], rng: np.random.Generator) -> Bridge:
+    middle = points.shape[1] // 2
+    first, second = points[:, :middle], points[:, middle : 2 * middle]
+    halves = [_half(density, *pair, rng) for pair in ((first, second), (second, first))]
+    values, errors, effective, shifts = np.transpose(halves)
+    value, error = float(values.mean()), float(np.hypot(*errors) / 2)
+    checks = (
+        *of_draws,
+        at_most("bridge_error", error, MAX_ERROR, SHOWN_ERROR),
+        at_most("bridge_halves", abs(values[0] - values[1]) / float(np.hypot(*errors)), MAX_Z, SHOWN_Z),
+        at_most("bridge_functions", float(np.abs(shifts).max()), MAX_Z, SHOWN_Z),
+        at_least("bridge_overlap", float(effective.min()), LEAST_EFFECTIVE, SHOWN_EFFECTIVE),
+    )
+    status = verdict(checks)
+    shown = (value, error) if status != "failed" else (math.nan, math.nan)
+    return Bridge(*shown, status, checks, (float(values[0]), float(values[1])))
+
+
+def _half(density: Density, shaping: np.ndarray, weighed: np.ndarray, rng: np.random.Generator) -> Half:
+    """Return the log evidence by one half of the draws, with proposals that are shaped by the other."""
+    flat = shaping.reshape(-1, shaping.shape[-1])
+    centre, factor = flat.mean(axis=0), np.linalg.cholesky(np.atleast_2d(np.cov(flat, rowvar=False)))
+    scaled = scipy.linalg.solve_triangular(factor, (weighed - centre).reshape(len(flat), -1).T, lower=True).T
+    proposed = rng.standard_normal(scaled.shape)
+    of_draws = _log_ratio(density, centre, factor, scaled).reshape(weighed.shape[:2])
+    return _meng_wong(of_draws, _log_ratio(density, centre, factor, proposed))
+
+
+def _log_ratio(density: Density, centre: np.ndarray, factor: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return the log of the reflected posterior over the standard normal at z (n, D), up to the evidence."""
+    heights = np.array([[density.joint(centre + sign * factor @ row)[0] for sign in (1, -1)] for row in z])
+    log_normal = -np.sum(np.square(z), axis=1) / 2 - z.shape[1] * math.log(2 * math.pi) / 2
+    log_det = float(np.sum(np.log(np.diag(factor))))
+    return np.asarray(np.logaddexp.reduce(heights, axis=1) - math.log(2) + log_det - log_normal)
+
+
+class Half(NamedTuple):
+    """What one half of the draws says."""
+
+    value: float
+    error: float
+    terms: float
+    """The least number of effective terms of the two means."""
+    shift: float
+    """The difference to the geometric bridge, in its own standard errors: of draws of another density it is large."""
+
+
+def _meng_wong(of_draws: np.ndarray, of_proposals: np.ndarray) -> Half:
+    """Return the log of the ratio of two constants by the optimal bridge.
+
+    ``of_draws`` (chain, draw) and ``of_proposals`` (n,) are log ratios of the unnormalized density to the proposal's.
+    """
+    size = float(diagnostics.ess(of_draws[..., None], "mean")[0])
+    shares = np.log([size, of_proposals.size]) - math.log(size + of_proposals.size)
+    value = float(np.median(of_draws))
+    for _ in range(STEPS):
+        above = of_proposals - np.logaddexp(shares[0] + of_proposals, shares[1] + value)
+        below = -np.logaddexp(shares[0] + of_draws, shares[1] + value)
+        before, value = value, _log_mean(above) - _log_mean(below)
+        if abs(value - before) < TOLERANCE:
+            break
+    upper, lower = _relative(above), _relative(below)
+    squares = _squared_errors(upper, lower)
+    geometric = _relative(of_proposals / 2), _relative(-of_draws / 2)
+    other = _log_mean(of_proposals / 2) - _log_mean(-of_draws / 2)
+    noise = math.sqrt(sum(_squared_errors(upper - geometric[0], lower - geometric[1])))
+    terms = min(1 / squares[0] if squares[0] else math.inf, float(diagnostics.ess(lower[..., None], "mean")[0]))
+    return Half(value, math.sqrt(sum(squares)), terms, (value - other) / noise if noise else 0.0)
+
+
+def _log_mean(logs: np.ndarray) -> float:
+    return float(np.logaddexp.reduce(logs, axis=None)) - math.log(logs.size)
+
+
+def _relative(logs: np.ndarray) -> np.ndarray:
+    """Return terms over their mean, from their logs."""
+    return np.asarray(np.exp(logs - _log_mean(logs)))
+
+
+def _squared_errors(of_proposals: np.ndarray, of_draws: np.ndarray) -> tuple[float, float]:
+    """Return the squared errors of the means of independent terms (n,), and of those of chains (chain, draw)."""
+    return float(of_proposals.var() / of_proposals.size), float(diagnostics.mcse(of_draws[..., None])[0]) ** 2
