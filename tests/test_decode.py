@@ -308,7 +308,7 @@ def test_the_picture_shows_the_numbers_of_the_table(symbols, monkeypatch):
     truth = ["x", "x", "y", "y", "x", "y"]
     figure, frame = plot_states(tree, truth=truth, state=2), bz.decode(tree)
     probability, path = figure.axes
-    (line,) = (one for one in probability.lines if one.get_label() == "given all rows")
+    (line,) = (one for one in probability.lines if one.get_label() == "state 2")
     assert line.get_ydata().tolist() == frame["smoothed[2]"].tolist()
     shaded, band = probability.collections
     name = max("xy", key=lambda one: frame["smoothed[2]"][np.array(truth) == one].mean())
@@ -349,7 +349,11 @@ def test_rows_are_named_by_a_column_that_rises_as_times_do(times, said, tmp_path
 def test_known_means_are_drawn():
     known = {"initial": [0.5, 0.5], "transition": TRANSITION, "means": [850.0, 1100.0], "variances": [15e3, 15e3]}
     figure = plot_states(NUMBERS(K=2, **known), bz.example(NUMBERS))
-    assert set(figure.axes[0].lines[1].get_ydata()) == {850.0, 1100.0}
+    assert set(figure.axes[0].lines[0].get_ydata()) == {850.0, 1100.0}
+    lines = [line.get_label() for line in figure.axes[1].lines]
+    assert lines == ["state 1", "state 2"]
+    colours = {line.get_color() for line in figure.axes[1].lines}
+    assert len(colours) == 2  # each state has its own
 
 
 def test_the_years_of_the_nile_are_kept():
@@ -362,10 +366,10 @@ def test_a_band_holds_its_mean_and_says_where_few_draws_pull_it_out():
     figure = Figure()
     axes = figure.subplots()
     rows, mean, band = np.arange(2), np.array([0.5, 0.3]), np.array([[0.4, 0.0], [0.6, 0.1]])
-    latent._draw_band(axes, rows, mean, band)
+    latent._draw_band(axes, rows, mean, band, "0.5")
     assert axes.collections[0].get_paths()[0].get_extents().y1 == 0.6
     assert axes.collections[0].get_paths()[0].contains_point((0.999, 0.29))
-    latent._draw_band(axes, rows, np.array([0.5, 0.05]), band)
+    latent._draw_band(axes, rows, np.array([0.5, 0.05]), band, "0.5")
     said = ["few draws differ, or change labels" in drawn.get_label() for drawn in axes.collections]
     assert said == [True, False]
 
@@ -375,8 +379,8 @@ def test_numbers_are_drawn_where_they_are_known():
     data = bz.read(model, {"flow": [1.0, None, 3.0]}, missing="mask")
     point = {"means": np.array([[[1.0, 3.0]]]), "variances": np.ones((1, 1, 2))}
     figure = plot_states(tree_of(model, data, point, kind="point estimate"), truth=[True, False, False])
-    points, means = figure.axes[0].lines
-    assert points.get_xydata().tolist() == [[1, 1], [3, 3]]
+    (means,), (points,) = figure.axes[0].lines, figure.axes[0].collections
+    assert points.get_offsets().tolist() == [[1, 1], [3, 3]]
     path = bz.decode(tree_of(model, data, point, kind="point estimate"))["viterbi"]
     assert means.get_ydata().tolist() == [{1: 1.0, 2: 3.0}[k] for k in path]
     assert figure.axes[0].get_ylabel() == "flow"

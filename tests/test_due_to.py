@@ -14,6 +14,7 @@ from scipy import stats
 import bayeszoo as bz
 from bayeszoo.tools.decomposition import due_to as engine
 from bayeszoo.tools.decomposition.formula import Formula
+from bayeszoo.tools.decomposition.totals import due_to_of_table
 from tests.refusals import raises
 
 BERKELEY = Path(__file__).parents[1] / "models" / "data" / "berkeley.csv"
@@ -400,3 +401,54 @@ def test_moments_of_parts_whose_draws_have_heavy_tails_are_withheld():
     assert frame.loc[["wide", "change"], ["mean", "sd"]].isna().all(axis=None)
     assert np.isfinite(frame.loc["light", ["mean", "sd", "mcse_mean", "mcse_sd"]].astype(float)).all()
     assert [bool(why) for why in frame["withheld"]] == [False, True, True, False, True, True]
+
+
+KPI = {
+    "quarter": ["Q1", "Q1", "Q2", "Q2"],
+    "region": ["N", "S", "S", "N"],
+    "volume": [1000.0, 1000.0, 1200.0, 1200.0],
+    "mix": [0.6, 0.4, 0.5, 0.5],
+    "rate": [0.02, 0.05, 0.04, 0.03],
+}
+TOTAL = "volume * sum(mix * rate)"
+
+
+def test_totals_of_a_table_are_taken_apart_as_of_mappings():
+    before = {"volume": 1000.0, "mix": {"N": 0.6, "S": 0.4}, "rate": {"N": 0.02, "S": 0.05}}
+    after = {"volume": 1200.0, "mix": {"S": 0.5, "N": 0.5}, "rate": {"S": 0.04, "N": 0.03}}
+    expected = bz.due_to(before, after, TOTAL).summary["mean"].to_numpy()
+    found = due_to_of_table(KPI, TOTAL, by="quarter", within="region").summary["mean"]
+    np.testing.assert_allclose(found.to_numpy(), expected)
+    assert found.index.tolist() == ["quarter Q1", "volume", "mix", "rate", "change", "quarter Q2"]
+    back = due_to_of_table(KPI, TOTAL, by="quarter", within="region", before="Q2", after="Q1").summary["mean"]
+    assert back["change"] == pytest.approx(-found["change"])
+    series = [pd.DataFrame(each).drop(columns="volume") for each in (before, after)]
+    plain = bz.due_to(series[0], series[1], "sum(mix * rate)").summary["mean"]
+    assert plain["change"] == pytest.approx(found["quarter Q2"] / 1200 - found["quarter Q1"] / 1000)
+    of_series = bz.due_to(pd.Series({"V": 2.0, "r": 3.0}), pd.Series({"V": 4.0, "r": 3.0}), "V * r")
+    assert of_series.summary["mean"].tolist() == [6.0, 6.0, 0.0, 6.0, 12.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"by": "quarter"}, "repeated_rows"),
+        ({"by": "region", "within": "quarter"}, "bad_formula"),  # the volume of a region differs between quarters
+        ({"by": "quarter", "within": "region", "before": "Q9"}, "unknown_name"),
+        ({"by": "volume", "within": "quarter"}, "repeated_rows"),
+        ({"by": "quarter", "within": "country"}, "missing_column"),
+    ],
+)
+def test_tables_that_are_no_two_periods_are_refused(options, code):
+    with raises(bz.InputError, code):
+        due_to_of_table(KPI, TOTAL, **options)
+
+
+def test_the_command_takes_totals(run, written):
+    lines = [",".join(KPI), *(",".join(map(str, row)) for row in zip(*KPI.values(), strict=True))]
+    file = written("\n".join(lines) + "\n", "kpi.csv")
+    code, out, _ = run("due-to", file, "--by", "quarter", "--within", "region", "--total", TOTAL, "--json")
+    found = {row["part"]: row["mean"] for row in json.loads(out)["rows"]}
+    expected = due_to_of_table(KPI, TOTAL, by="quarter", within="region").summary["mean"]
+    assert (code, found) == (0, pytest.approx(expected.to_dict()))
+    assert run("due-to", file, "--by", "quarter")[0] == 2

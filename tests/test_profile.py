@@ -113,3 +113,15 @@ def test_entries_beyond_the_first_are_folded_into_their_range(rows):
     means = bz.summarize(tree)["means"]["mean"]
     folded = {row[0].partition(":")[0]: row[1] for row in few if ":" in row[0]}
     assert folded["means"] == f"{means.min():.2g} to {means.max():.2g}"
+
+
+def test_a_state_of_a_few_rows_that_are_alike_is_a_spike():
+    rng = np.random.default_rng(0)
+    y = rng.normal(0, 3, 80)
+    y[30:36] = 1.5 + rng.normal(0, 0.005, 6)
+    model = bz.find("hmm_gaussian")
+    for rows, is_spike in ((y, True), (np.r_[rng.normal(0, 1, 40), rng.normal(9, 1, 40)], False)):
+        data = bz.read(model, {"y": rows})
+        tree = bz.fit(model.weak(data), data, "map", seed=1)
+        said = [profile.title for profile in profiles(tree, document(tree)) if "spike" in profile.title]
+        assert ["--method mle" in line for line in said] == [True] * is_spike

@@ -21,6 +21,7 @@ from bayeszoo.data.inputs.formula import refuse_other_coding
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
 from bayeszoo.data.inputs.matrix import refuse_other_scales, scales_of
 from bayeszoo.data.table.delimited import PACKED
+from bayeszoo.data.table.folder import table_of
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import Dropped, Table, shown
 from bayeszoo.errors import InputError
@@ -175,9 +176,8 @@ def read(
 ) -> Data:
     r"""Read and check the data for a model.
 
-    Nothing is dropped, imputed, rescaled, relabelled or converted unless an option asks for it, and whatever is done
-    is said in `Data.notes`. Messages name the options as the command line does: ``--positive yes`` is
-    ``positive="yes"`` here.
+    Nothing is dropped, imputed, rescaled, relabelled or converted unless an option asks for it, and whatever is done is
+    said in `Data.notes`. Messages name options as the command line does: ``--positive yes`` is ``positive="yes"`` here.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ def read(
     source : path, data frame, mapping or array-like, optional
         A ``.csv``, ``.tsv``, ``.txt`` (each may be packed by gzip, as ``.csv.gz``) or ``.parquet`` file; a pandas,
         polars or pyarrow table; a mapping of names to sequences; one sequence, array or series of shape (n,) or (n, 1);
-        or a two-dimensional array or list of rows, whose columns are called ``1``, ``2``, ... The model's first example
-        by default. A mapping of canonical arrays and their coordinates, as ``simulate`` makes them, is checked as
-        strictly. A `Data` read for the same kind of model is returned as it is, any other is checked again.
+        or a two-dimensional array or list of rows, whose columns are called ``1``, ``2``, ...; of documents a folder of
+        ``.txt`` files, or a pattern, ``letters/*.txt``. The model's first example by default. Canonical arrays and
+        coordinates, as ``simulate`` makes them, and `Data` read for another kind of model are checked as strictly.
     missing : {"refuse", "drop", "mask"}
         What to do with rows that lack a value in a column that is used. Sequences of observations are not dropped from,
         but may be masked: the row is kept, and its observation is unknown.
@@ -265,7 +265,7 @@ def _read(
         treatment = options.pop("missing", missing)  # the example's own; what the caller asks for comes first
         missing = treatment if missing == "refuse" else missing
     else:
-        table = inputs.own_table(source, how["decimal"]) or read_table(source, **how)
+        table = inputs.own_table(source, how["decimal"]) or table_of(source, "text" in inputs.options, **how)
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
     parsed = inputs.parse(table, missing, new, like, **options)
     reading |= times_of(table, parsed) if isinstance(inputs, Series) and reading else {}

@@ -30,6 +30,8 @@ MOST_STRETCHES = 20
 """Stretches of one state that are listed."""
 MOST_CELLS = 20_000_000
 """Draws times rows times states up to which a fit is decoded in passing: a second or two."""
+SPIKE = 5.0
+"""How many times the sd of a state is smaller than all others' where it is a spike."""
 _SHOWN = 8
 """Most probable levels that are named, of many."""
 _WORDS = 10
@@ -187,9 +189,21 @@ def _states(tree: xr.DataTree, known: _Estimates) -> Iterator[Profile]:
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
         stay = "expected rows until the state is left" + ", the median of the draws" * (not known.is_point)
         yield Profile(f"states; stay: {stay}", [*columns], rows)
+        yield from _spikes(known, labels)
     yield from _tables(known, _probabilities(known, "state"), "state", {})
     if path is not None:
         yield from _stretches(tree, path, labels)
+
+
+def _spikes(known: _Estimates, labels: list[str]) -> Iterator[Profile]:
+    """Yield a line for each state of a point estimate whose sd is a fifth of the others' or less."""
+    if not (known.is_point and known.is_shown("variances") and len(labels) > 1):
+        return
+    sds = np.sqrt(known.array("variances"))
+    for k in np.flatnonzero([SPIKE * sds[k] <= np.delete(sds, k).min() for k in range(len(labels))]):
+        line = f"state {labels[k]} is a spike: its sd is {number(float(sds[k]), 2)}, at most a fifth of the others'. "
+        line += "It may hold rows that happen to be alike, and no regime: --method mle refuses such maxima, and shows "
+        yield Profile(f"{line}the highest of the others")
 
 
 def _stays(known: _Estimates, K: int) -> list[str]:

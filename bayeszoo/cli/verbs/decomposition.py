@@ -11,9 +11,12 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.verbs.resampling import about_data, of_data
+from bayeszoo.errors import InputError
 from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.report.tables import estimate, number
+from bayeszoo.tools.decomposition.due_to import CHANGE
 from bayeszoo.tools.decomposition.kitagawa import ABOUT, kitagawa
+from bayeszoo.tools.decomposition.totals import due_to_of_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +27,8 @@ def due_to_command(
     /,
     *,
     by: str,
-    within: str,
+    within: str | None = None,
+    total: str | None = None,
     before: str | None = None,
     after: str | None = None,
     draws: int = 4000,
@@ -33,14 +37,16 @@ def due_to_command(
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Decompose the difference of two groups' rates into a mix effect and a rate effect (Kitagawa).
+    """Decompose the difference of two groups' rates into a mix effect and a rate effect (Kitagawa), or of a total.
 
     Parameters
     ----------
     by
-        Column that names the groups.
+        Column that names the groups, or the periods.
     within
         Column that names the parts (such as departments) of each group.
+    total
+        Instead of rates: a total whose factors are columns, as 'volume * sum(mix * rate)'; sum(...) is over the parts.
     before
         The group before the change; by default the first in the table.
     after
@@ -49,6 +55,11 @@ def due_to_command(
         Number of posterior draws of shares and rates.
     """
     shown.probe(plot)
+    if total is not None:
+        return _of_total(data, total, by, (within, before, after), plot, shown, table)
+    if within is None:
+        hint = "name the parts of each group with --within, or the factors with --total"
+        raise InputError("due-to needs the parts of a rate, or a total", "missing_column", hint=hint)
     options = {"draws": draws, "seed": seed, **table.of_reading()}
     answer = kitagawa(data, by=by, within=within, before=before, after=after, **options)
     for line in answer.data.notes:
@@ -66,6 +77,35 @@ def due_to_command(
     }
     draw = shown.drawn(lambda: plot_due_to(answer), plot)
     shown.answer(frame, whole, _show, plot=draw)
+
+
+def _of_total(
+    data: str,
+    total: str,
+    by: str,
+    parts: tuple[str | None, str | None, str | None],
+    plot: Path | None,
+    shown: AnswerOptions,
+    table: opt.TableOptions,
+) -> None:
+    """Take the change of a total apart whose factors are columns of plain numbers: no draws, and no error."""
+    within, before, after = parts
+    form = table.of_reading()
+    answer = due_to_of_table(data, total, by=by, within=within, before=before, after=after, **form)
+    whole = {"total": answer.formula, "by": by, "within": within, "kind": answer.kind}
+    draw = shown.drawn(lambda: plot_due_to(answer), plot)
+    shown.answer(answer.summary, whole, _show_total, plot=draw)
+
+
+def _show_total(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the exact parts, and each as a share of the change."""
+    change, ends = float(frame["mean"].to_dict()[CHANGE]), (frame.index[0], frame.index[-1])
+    rows = [
+        [str(name), number(value, digits or 6), f"{value / change:.1%}" if name not in ends and change else "-"]
+        for name, value in frame["mean"].to_dict().items()
+    ]
+    terminal.show_table(["part", "exact", "share of the change"], rows, f"{whole['total']}, by {whole['by']}")
+    terminal.out().print("Shapley values: each factor's change with the others before or after it, over all orders")
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

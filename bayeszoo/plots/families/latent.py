@@ -17,7 +17,7 @@ from bayeszoo.families.hmm import emissions
 from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.base import Model
 from bayeszoo.plots.families.levels import name_rows
-from bayeszoo.plots.style import panels
+from bayeszoo.plots.style import COLOURS, panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ _DARK, _PALE, _TRUE = "#1f4e79", "#9dbbd8", "#f3d9b1"
 def plot_states(
     source: xr.DataTree | Model, new_data: Any = None, *, truth: Any = None, state: Any = None, **options: Any
 ) -> Figure:
-    """Draw the smoothed probability of a state over time, and the Viterbi path below it.
+    """Draw the smoothed probabilities of all states over time, each in its own colour, and the Viterbi path below.
 
     Parameters
     ----------
@@ -50,7 +50,8 @@ def plot_states(
         The true state of each row, where it is known, by any names. Rows of the name that goes with `state` are shaded:
         the one in whose rows the state is most probable on average. Of booleans, the rows that are True.
     state : optional
-        The state, as it is called in the draws; by default the one with the smallest share of the rows.
+        Only this one, as it is called in the draws; by default all, or with ``truth`` the one with the smallest share
+        of the rows.
 
     Returns
     -------
@@ -76,7 +77,11 @@ def plot_states(
     figure, axes = panels(len(heights), 10, height, across=1, sharex=True, height_ratios=heights)
     if numbers:
         _draw_numbers(axes[0], whole, frame)
-    _draw_probability(axes[-2], whole, frame, k, shaded)
+    is_one = state is not None or truth is not None
+    for each in [k] if is_one else range(whole.model.K):
+        _draw_probability(axes[-2], whole, frame, each, shaded)
+    axes[-2].set(ylim=(-0.02, 1.02), ylabel=f"P(state {whole.states[k]})" if is_one else "P(state)")
+    _place_legend(axes[-2], 3 if is_one else min(whole.model.K, 8))
     _draw_path(axes[-1], whole, frame)
     for panel in axes:
         for start in starts(whole.data["sequence"])[1:]:
@@ -120,13 +125,13 @@ def _band(whole: Decodable, k: int) -> np.ndarray:
     return np.asarray(np.quantile(np.concatenate(each), BAND, axis=0))
 
 
-def _draw_band(axes: Axes, rows: np.ndarray, mean: np.ndarray, band: np.ndarray) -> None:
+def _draw_band(axes: Axes, rows: np.ndarray, mean: np.ndarray, band: np.ndarray, colour: str) -> None:
     """Draw a band of quantiles over draws, wide enough to hold the mean, and say where that made it wider."""
     label = f"{BAND[0]:.0%} to {BAND[1]:.0%} of the draws"
     low, high = np.minimum(band[0], mean), np.maximum(band[1], mean)
     if np.max((high - low) - (band[1] - band[0])) > _WIDER:
         label += ", and their mean: few draws differ, or change labels"
-    axes.fill_between(rows, low, high, color=_PALE, lw=0, label=label)
+    axes.fill_between(rows, low, high, color=colour, alpha=0.3, lw=0, label=label)
 
 
 def _draw_probability(
@@ -135,11 +140,29 @@ def _draw_probability(
     rows, label = frame.index.to_numpy(), whole.states[k]
     if shaded is not None:
         axes.broken_barh(_spans(shaded[0]), (-0.02, 1.04), color=_TRUE, lw=0, label=shaded[1])
+    colour = _colour(k)
     if len(flat(whole.draws)[next(iter(whole.draws))]) > 1:
-        _draw_band(axes, rows, frame[f"smoothed[{label}]"].to_numpy(), _band(whole, k))
-    axes.plot(rows, frame[f"smoothed[{label}]"], color=_DARK, lw=1.2, label="given all rows")
-    axes.set(ylim=(-0.02, 1.02), ylabel=f"P(state {label})")
-    axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.1)
+        _draw_band(axes, rows, frame[f"smoothed[{label}]"].to_numpy(), _band(whole, k), colour)
+    axes.plot(rows, frame[f"smoothed[{label}]"], color=colour, lw=1.2, label=f"state {label}")
+
+
+def _colour(k: int) -> str:
+    return COLOURS[k % len(COLOURS)]
+
+
+def _place_legend(axes: Axes, columns: int) -> None:
+    """Put the legend above the panel; bands of several states have one entry."""
+    entries = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    axes.legend(
+        [*entries.values()],
+        [*entries],
+        fontsize="small",
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        frameon=False,
+        borderaxespad=0.1,
+    )
 
 
 def _spans(rows: np.ndarray) -> list[tuple[float, float]]:
@@ -153,7 +176,7 @@ def _draw_path(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
     lanes = {label: lane for lane, label in enumerate(whole.states)}
     path = frame["viterbi"].map(lanes).to_numpy()
     for lane in lanes.values():
-        axes.broken_barh(_spans(path == lane), (lane - 0.4, 0.8), color=_DARK, lw=0)
+        axes.broken_barh(_spans(path == lane), (lane - 0.4, 0.8), color=_colour(lane), lw=0)
     axes.set_yticks(list(lanes.values()), [str(label) for label in lanes])
     axes.set(ylim=(len(lanes) - 0.5, -0.5), ylabel="Viterbi")
 
@@ -163,8 +186,9 @@ def _draw_numbers(axes: Axes, whole: Decodable, frame: pd.DataFrame) -> None:
     y, law = whole.data["y"], whole.model.rows_in(flat(whole.draws), whole.data, np.eye(whole.model.K))
     seen, each = emissions.seen(y), np.atleast_2d(law.mean())  # known ones are of no draw
     path = frame["viterbi"].map({label: k for k, label in enumerate(whole.states)}).to_numpy()
-    axes.plot(np.flatnonzero(seen) + 1, y[seen], "o", color="0.3", ms=3)
-    axes.step(frame.index, each.mean(axis=0)[path], where="mid", color=_DARK, lw=1.5, label="mean of the state")
+    colours = [_colour(k) for k in path[seen]]
+    axes.scatter(np.flatnonzero(seen) + 1, y[seen], s=9, c=colours, lw=0)
+    axes.step(frame.index, each.mean(axis=0)[path], where="mid", color="0.25", lw=1.5, label="mean of the state")
     axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0.1)
     axes.set_ylabel(whole.data.columns.get("y", "y"), parse_math=False)
 

@@ -14,7 +14,7 @@ from bayeszoo.data.table.table import quoted, shown
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.results.summary import heavy_tails, moments_that_exist
-from bayeszoo.tools.decomposition.factors import Array, aligned, factor
+from bayeszoo.tools.decomposition.factors import Array, aligned, as_mapping, factor
 from bayeszoo.tools.decomposition.formula import Formula
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _sampled(values: Array, has_sign: bool) -> dict[str, Any]:
     }
 
 
-def due_to(before: Mapping[str, object], after: Mapping[str, object], formula: str) -> DueTo:
+def due_to(before: Any, after: Any, formula: str) -> DueTo:
     """Take the change of a total apart: how much of it is due to the change of each factor.
 
     It answers an accountant's question, not a causal one: of the change of the total between two periods, how much
@@ -109,8 +109,9 @@ def due_to(before: Mapping[str, object], after: Mapping[str, object], formula: s
 
     Parameters
     ----------
-    before, after : mapping of str to number, mapping, DataTree or DataArray
-        The factors of the formula in either period: a number; numbers by label; a fit of a model with one parameter,
+    before, after : mapping of str to number, mapping, DataTree or DataArray; Series or DataFrame
+        The factors of the formula in either period: a number; numbers by label, a mapping or a pandas Series (a data
+        frame has a column for each factor); a fit of a model with one parameter,
         as of `beta_bernoulli`, `gamma_poisson` and `dirichlet_multinomial`, or what `fit_by` made of one; or draws,
         such as ``tree["posterior"]["mu"]``. Fits are taken to be independent of each other; a factor that is the same
         object in both has not changed.
@@ -146,7 +147,9 @@ def due_to(before: Mapping[str, object], after: Mapping[str, object], formula: s
         )
     if len(total.names) > MOST_FACTORS:
         raise InputError(f"the formula has {len(total.names)} factors, at most {MOST_FACTORS} are taken", "too_large")
-    periods = [_factors(total, values, when) for values, when in ((before, "before"), (after, "after"))]
+    periods = [
+        _factors(total, values, when) for values, when in ((as_mapping(before), "before"), (as_mapping(after), "after"))
+    ]
     first, second = aligned(*periods)
     with np.errstate(over="ignore", invalid="ignore"):
         parts, ends = shapley(total, first, second)

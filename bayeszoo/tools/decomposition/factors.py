@@ -57,6 +57,7 @@ def factor(name: str, source: object) -> Factor:
         return _of_fit(name, source)
     if hasattr(source, "dims") and {"chain", "draw"} <= set(source.dims):
         return _of_draws(name, source, source)
+    source = as_mapping(source)
     if isinstance(source, Mapping):
         return Factor(_plain(name, list(source.values())), tuple(map(str, source)), False, source)
     if _is_number(source):
@@ -64,6 +65,15 @@ def factor(name: str, source: object) -> Factor:
     kind = type(source).__name__
     hint = "give a number, numbers by label, a fit, or draws as tree['posterior'][NAME]"
     raise InputError(f"{name} is a {kind}", "wrong_type", hint=hint)
+
+
+def as_mapping(source: object) -> Any:
+    """Return a pandas Series as numbers by label, and a data frame as its columns; anything else as it is."""
+    if hasattr(source, "columns") and hasattr(source, "index"):
+        return {str(name): source[name] for name in source.columns}  # type: ignore[index]
+    if hasattr(source, "to_dict") and hasattr(source, "index"):
+        return {str(label): value for label, value in source.to_dict().items()}
+    return source
 
 
 def _is_number(value: object) -> bool:

@@ -60,6 +60,12 @@ class Formula:
             raise InputError(f"the formula {shown(text)} names no factor", "bad_formula", hint=f"it may hold {TAKEN}")
         return cls(text, root, tuple(names))
 
+    @property
+    def summed(self) -> frozenset[str]:
+        """The factors that stand in ``sum(...)``, which have a number for each label."""
+        calls = [node for node in ast.walk(self.root) if isinstance(node, ast.Call)]
+        return frozenset(name for call in calls for name in _names(call.args[0]))
+
     def total(self, factors: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the total of factors of shape (..., entries), where entries is 1 of a factor that is one number."""
         total = _value(self.root, factors)
