@@ -14,6 +14,7 @@ from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
+from bayeszoo.families.experts.regressions import Regressions
 
 AXES = [(), (3,), (2, 3)]
 N = 12
@@ -96,6 +97,13 @@ def vectors(structure, tied=False):
     return make
 
 
+def regressions(rng, axes):
+    values = rng.normal(size=(*axes, 3)), np.eye(3) + np.triu(rng.uniform(-0.4, 0.4, (*axes, 3, 3)))
+    rows = {"x": rng.normal(size=N), "terms": np.column_stack([np.ones(N), rng.normal(size=(N, 2))])}
+    names, variances = ("w", "sigma2"), (numbers(rng, axes), numbers(rng, axes))
+    return Regressions(names, "x", *values, *variances, lambda rows: rows["terms"]), rows
+
+
 MADE = {
     **{
         "codes": codes,
@@ -111,6 +119,7 @@ MADE = {
     **{"mean known": mean_known, "variance known": variance_known},
     **{"full": vectors(Matrices(2)), "diagonal": vectors(Structure(2)), "spherical": vectors(Scalar(2))},
     "tied": vectors(Matrices(2), tied=True),
+    "regressions": regressions,
 }
 CASES = [(kind, axes) for kind in MADE for axes in AXES if kind != "tied" or axes]
 each_case = pytest.mark.parametrize(("kind", "axes"), CASES, ids=lambda value: str(value))

@@ -95,5 +95,5 @@ def random_params(model, data, seed):
     """A draw given random responsibilities: anywhere, but not so far that densities underflow."""
     rng = np.random.default_rng(seed)
     each = rng.dirichlet(np.full(model.K, 0.3), len(data["Y"]))
-    q = model.vb_m_step(model.moments(each, data))
+    q = model.vb_m_step(model.expected_statistics(each, data))
     return model.vb_posterior(q).rvs((), rng)

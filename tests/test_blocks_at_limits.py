@@ -21,6 +21,7 @@ from bayeszoo.distributions.statistics.events import Events
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.errors import InputError
+from bayeszoo.families.experts.regressions import Regressions
 from tests.blocks import AXES, MADE, N, bug, case, ones, same, some, stationary_gap, total
 from tests.refusals import raises
 
@@ -49,6 +50,8 @@ def rows_given(block, params, rows, rng):
         mean = block.m if block.mean_known else values[0]
         second = block.variance if block.variance is not None else values[-1]
         return {"x": mean + rng.normal(size=N) * second ** (-0.5 if block.precision else 0.5)}
+    if isinstance(block, Regressions):
+        return {**rows, "x": rows["terms"] @ values[0] + np.sqrt(values[1]) * rng.normal(size=N)}
     return {"x": rng.multivariate_normal(values[0], block.structure.matrix(values[1]), N)}
 
 

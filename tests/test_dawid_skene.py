@@ -36,7 +36,7 @@ def test_the_patients_of_1979():
     assert counts.shape == (45, 5, 4)
     assert counts.sum() == 315
     votes = counts.sum(axis=1) / counts.sum(axis=(1, 2))[:, None]
-    params = model.m_step(model.moments(votes, patients), flat=True)
+    params = model.m_step(model.expected_statistics(votes, patients), flat=True)
     for _ in range(1000):
         params = model.m_step(model.e_step(params, patients).stats, flat=True)
     assert params["weights"] == pytest.approx([0.400, 0.422, 0.112, 0.067], abs=6e-4)
@@ -92,7 +92,7 @@ def test_classes_have_the_names_of_labels_also_of_the_likelihood():
     """A start with the classes exchanged ends at the same names."""
     rows, model = data(), DAWID(K=2)
     votes = np.array([[0.8, 0.2], [0.1, 0.9], [0.9, 0.1]])
-    one, other = (model.m_step(model.moments(each, rows), flat=True) for each in (votes, votes[:, ::-1]))
+    one, other = (model.m_step(model.expected_statistics(each, rows), flat=True) for each in (votes, votes[:, ::-1]))
     np.testing.assert_allclose(one["confusion"], other["confusion"], rtol=1e-12)
     frame = bz.assign(bz.fit(model, rows, "map", seed=1))
     assert frame["component"].tolist() == ["no", "yes", "no"]

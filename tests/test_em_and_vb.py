@@ -149,7 +149,7 @@ class ForgetsToNormalize(GAUSSIAN):
     def e_step(self, params, data):
         terms = self.log_terms(params, data)
         each = np.exp(terms - terms.max())
-        return Expectation(self.moments(each, data), float(np.logaddexp.reduce(terms, axis=1).sum()))
+        return Expectation(self.expected_statistics(each, data), float(np.logaddexp.reduce(terms, axis=1).sum()))
 
 
 @pytest.mark.parametrize("bug", [DividesByLess, ForgetsToNormalize])

@@ -159,7 +159,7 @@ def test_components_that_are_not_one_thing_are_withheld(fits):
     """Three components for one clump: what a row's density is, is known; which component is which, is not."""
     data = bz.read(GAUSSIAN, {"Y": np.random.default_rng(1).normal(size=(40, 1)), "column": ["y"]})
     model = GAUSSIAN(K=3, kappa0=1.0)
-    wide = model.vb_posterior(model.vb_m_step(model.moments(np.full((40, 3), 1 / 3), data)))
+    wide = model.vb_posterior(model.vb_m_step(model.expected_statistics(np.full((40, 3), 1 / 3), data)))
     labels = labelled(model, wide.rvs((4, 500), np.random.default_rng(0)), data, "sampled")
     assert "do not agree which rows are of component" in labels.withheld
     tree = fits["nuts"].copy()

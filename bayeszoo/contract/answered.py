@@ -47,7 +47,7 @@ def laplace_evidence(case: Case) -> Check:
         return at_most(name, 0.0, 1e-6)
     density = _textbook(case)
     points = np.array([density.unconstrain({k: v[0, i] for k, v in fitted.draws.items()}) for i in range(DRAWS)])
-    mode, height, precision = _peak(density.joint, points.mean(axis=0), points.std(axis=0))
+    mode, height, precision = _peak(density.joint, points.mean(axis=0), _root(points))
     expected = height - case.log_coefficient + _log_volume(precision)
     errors = [abs(evidence - expected)]
     if case.is_closed and _is_gaussian(density.joint, mode, height, precision, case.rng):
@@ -62,21 +62,33 @@ def _textbook(case: Case) -> Density:
     return case.declared
 
 
-def _peak(joint: Gradient, start: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+def _root(points: np.ndarray) -> np.ndarray:
+    """Return a root of the covariance of draws (n, D), of standard deviations alone where they are few for it."""
+    n, D = points.shape
+    return np.linalg.cholesky(np.atleast_2d(np.cov(points.T))) if n > 4 * D else np.diag(points.std(axis=0))
+
+
+def _peak(joint: Gradient, start: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     """Climb by SciPy from near a mode: return the mode, its height, and the curvature there.
 
-    The curvature is of differences of slopes over five points, so near that no corner lies between.
+    The curvature is of differences of slopes over five points, so near that no corner lies between, in coordinates in
+    which the posterior is nearly standard normal: ``start + root z``.
     """
 
     def slope(z: np.ndarray) -> np.ndarray:
-        return scale * joint(x + scale * z)[1]
+        return root.T @ joint(x + root @ z)[1]
 
-    x = scipy.optimize.minimize(lambda x: tuple(-part for part in joint(x)), start, jac=True, method="BFGS").x
+    def descent(z: np.ndarray) -> tuple[float, np.ndarray]:
+        height, slope = joint(start + root @ z)
+        return -height, -(root.T @ slope)
+
+    x = start + root @ scipy.optimize.minimize(descent, np.zeros(len(start)), jac=True, method="BFGS").x
     for _ in range(3):  # Newton's steps, as differences of heights end at 1e-8 of a standard deviation
         rows = [slope(-2 * h) - slope(2 * h) + 8 * (slope(h) - slope(-h)) for h in STEP * np.eye(len(x))]
         curvature = np.array(rows) / (-12 * STEP)
-        x = x + scale * np.linalg.solve(curvature, slope(0 * x))
-    return x, joint(x)[0], (curvature + curvature.T) / 2 / np.outer(scale, scale)
+        x = x + root @ np.linalg.solve(curvature, slope(0 * x))
+    inverse = np.linalg.inv(root)
+    return x, joint(x)[0], inverse.T @ ((curvature + curvature.T) / 2) @ inverse
 
 
 def _log_volume(precision: np.ndarray) -> float:

@@ -16,7 +16,7 @@ from bayeszoo.families.linear.least_squares import Solution
 
 
 class Whitened(Transform):
-    """A vector in coordinates in which the Gaussian of a solution, its factor times ``scale``, is standard normal.
+    """Vectors in coordinates in which the Gaussian of a solution, its factor times ``scale``, is standard normal.
 
     A sampler then sees neither the units of the columns nor how nearly collinear they are. The density is not changed,
     so that an approximation is enough.
@@ -40,18 +40,18 @@ class Whitened(Transform):
         return inputs[-4:] if self._by_inputs else self.numbers
 
     def forward(self, value: object, *inputs: object) -> Any:
-        """Map the vector, shape (T,), to its coordinates."""
+        """Map vectors, (..., T), to their coordinates."""
         centre, _, inverse, _ = self._numbers(inputs)
         return weighted_sums(inverse, value - centre)
 
     def backward(self, value: object, *inputs: object) -> Any:
-        """Map coordinates to the vector."""
+        """Map coordinates to the vectors."""
         centre, matrix, _, _ = self._numbers(inputs)
         return centre + weighted_sums(matrix, value)
 
-    def log_jac_det(self, value: object, *inputs: object) -> Any:
-        """Log determinant of the matrix."""
-        return pt.as_tensor_variable(self._numbers(inputs)[3])
+    def log_jac_det(self, value: Any, *inputs: object) -> Any:
+        """Log determinant of the matrix, for each vector."""
+        return self._numbers(inputs)[3] + pt.zeros_like(value[..., 0])
 
 
 class NonCentred(Transform):
@@ -80,8 +80,11 @@ class NonCentred(Transform):
 
 
 def weighted_sums(rows: Any, weights: Any) -> Any:
-    """Return ``rows @ weights`` as a sum that numba compiles with what surrounds it; a product takes it minutes."""
-    return pt.sum(rows * weights[None, :], axis=1)
+    """Return the sums of rows (R, T) under weights (..., T), (..., R), as numba compiles them with what surrounds them.
+
+    A product of matrices takes it minutes.
+    """
+    return pt.sum(rows * weights[..., None, :], axis=-1)
 
 
 def as_data(**values: object) -> list[Any]:
@@ -89,10 +92,10 @@ def as_data(**values: object) -> list[Any]:
     return [pm.Data(name, np.asarray(value, dtype=np.float64)) for name, value in values.items()]
 
 
-def noise_variance(a0: float, b0: float) -> Any:
-    """Declare ``sigma2 ~ InvGamma(a0, scale b0)``, its numbers passed in as data."""
+def noise_variance(a0: float, b0: float, shape: tuple[int, ...] = ()) -> Any:
+    """Declare ``sigma2 ~ InvGamma(a0, scale b0)``, or several of them, its numbers passed in as data."""
     alpha, beta = as_data(a0=a0, b0=b0)
-    return pm.InverseGamma("sigma2", alpha=alpha, beta=beta)
+    return pm.InverseGamma("sigma2", alpha=alpha, beta=beta, shape=shape)
 
 
 def spike_and_slab(
@@ -134,16 +137,17 @@ def LaplaceVector(name: str, mean: Any, b: Any, whitened: Whitened) -> Any:
 def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, whitened: Whitened) -> Any:
     """Declare w ~ N(mean, sigma2 root root') in whitened coordinates, compiled in a tenth of ``pm.MvNormal``'s time.
 
-    ``mean`` (T,) and ``root`` (T, T) are arrays, ``sigma2`` is a variable or a number.
+    ``mean`` (T,) and ``root`` (T, T) are arrays, ``sigma2`` is a variable or a number; of a variable (K,) there are K
+    vectors (K, T).
     """
     constant = np.float64(-len(mean) * math.log(2 * math.pi) / 2 - np.linalg.slogdet(root)[1])
 
     def log_density(value: Any, mean: Any, root: Any, inverse: Any, constant: Any, sigma2: Any) -> Any:
-        squares = pt.sum(pt.sqr(weighted_sums(inverse, value - mean)))
-        return constant - (value.shape[0] * pt.log(sigma2) + squares / sigma2) / 2
+        squares = pt.sum(pt.sqr(weighted_sums(inverse, value - mean)), axis=-1)
+        return constant - (value.shape[-1] * pt.log(sigma2) + squares / sigma2) / 2
 
     def draw(rng: np.random.Generator, size: Any, mean: Any, root: Any, *rest: Any) -> np.ndarray:
-        noise = rng.standard_normal((*size, len(mean)))
+        noise = rng.standard_normal((*(size or np.shape(rest[-1])), len(mean)))
         return np.asarray(mean + np.sqrt(rest[-1])[..., None] * noise @ np.transpose(root))
 
     inverse = np.linalg.inv(root)
@@ -159,12 +163,15 @@ def _vector(
     draw: Callable[..., np.ndarray],
     **values: object,
 ) -> Any:
-    """Declare a vector; the arrays in ``values`` and those of the whitening are inputs of its density."""
+    """Declare a vector, or one for each entry of the last input.
+
+    The arrays in ``values`` and those of the whitening are inputs of its density.
+    """
     data = {f"{name}_{key}": value for key, value in values.items()}
     inputs = [v if isinstance(v, pt.TensorVariable) else as_data(**{key: v})[0] for key, v in data.items()]
     keys = (f"{name}_whitened_{key}" for key in ("centre", "matrix", "inverse", "log_det"))
     coordinates = as_data(**dict(zip(keys, whitened.numbers, strict=True)))
-    few = len(inputs)
+    few, each = len(inputs), pt.zeros_like(inputs[-1])[..., None] if signature.endswith(",()") else np.float64(0.0)
     return pm.CustomDist(
         name,
         *inputs,
@@ -174,5 +181,5 @@ def _vector(
         signature=f"{signature},(t),(t,t),(t,t),()->(t)",
         transform=whitened.from_inputs(),
         # where chains begin; an initval would begin all particles of SMC there too, instead of in the prior
-        support_point=lambda rv, size, *inputs: inputs[few],
+        support_point=lambda rv, size, *inputs: inputs[few] + each,
     )

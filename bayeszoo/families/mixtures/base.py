@@ -57,7 +57,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
         return self.prior(data).log_terms(params, data)
 
-    def moments(self, each: np.ndarray, data: Arrays) -> Expected[MixturePrior]:
+    def expected_statistics(self, each: np.ndarray, data: Arrays) -> Expected[MixturePrior]:
         """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
         return self.prior(data).moments(each, data)
 
@@ -80,7 +80,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
     def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
         """Return parameters to climb from, at random."""
         self.require_rows(data)
-        return self.m_step(self.moments(self.seeds(data, rng), data))
+        return self.m_step(self.expected_statistics(self.seeds(data, rng), data))
 
     def vb_start(self, data: Arrays, rng: np.random.Generator) -> Any:
         """Return q(theta) to climb from, at random; every other one leaves components empty, whose q is the prior."""
@@ -89,7 +89,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
             j, k = rng.choice(self.K, 2, replace=False)
             each[:, j], each[:, k] = each[:, j] + each[:, k], 0.0
-        return self.vb_m_step(self.moments(each, data))
+        return self.vb_m_step(self.expected_statistics(each, data))
 
     def gibbs(self, data: Arrays, rng: np.random.Generator) -> MixtureChain:
         """Return a chain over the components of the rows and the parameters, started as variational Bayes is."""
@@ -97,11 +97,11 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
 
     def alone(self, data: Arrays) -> Expected[MixturePrior] | None:
         """Return the statistics of all rows where there is one component."""
-        return self.moments(np.ones((self.inputs.size(data), 1)), data) if self.K == 1 else None
+        return self.expected_statistics(np.ones((self.inputs.size(data), 1)), data) if self.K == 1 else None
 
     def posterior_given(self, assignment: np.ndarray, data: Arrays) -> Posterior:
         """Return the posterior of the parameters given the component of each row."""
-        return self.vb_posterior(self.vb_m_step(self.moments(np.eye(self.K)[assignment], data)))
+        return self.vb_posterior(self.vb_m_step(self.expected_statistics(np.eye(self.K)[assignment], data)))
 
     @property
     def has_few_orders(self) -> bool:
@@ -112,7 +112,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Draw a component for each row at one point; return the posterior given them, where a row counts so much."""
         ends = np.cumsum(self.component_probabilities(params, data), axis=-1)[:, :-1]
         z = np.sum(rng.random(len(ends))[:, None] > ends, axis=-1)
-        return self.vb_m_step(self.moments(count * np.eye(self.K)[z], data))
+        return self.vb_m_step(self.expected_statistics(count * np.eye(self.K)[z], data))
 
     def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log likelihood at each draw."""

@@ -1,0 +1,1 @@
+"""Experts: linear regressions each of which answers for some of the rows."""

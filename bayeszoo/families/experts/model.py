@@ -1,0 +1,114 @@
+"""Mixtures whose components are linear regressions: the steps that they share."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import Any
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.mixture import MixturePrior
+from bayeszoo.distributions.conjugate.product import Expected
+from bayeszoo.distributions.mixture_rows import RealRows
+from bayeszoo.errors import NumericalError
+from bayeszoo.families.experts.regressions import Regressions
+from bayeszoo.families.linear.least_squares import covariance_root, solve
+from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.families.mixtures.base import MixtureModel
+from bayeszoo.foundation.named import Arrays, Params
+
+ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
+
+COLLAPSED = 1e-5
+"""A noise variance over that of one regression of all rows, below which a maximum is taken to be degenerate."""
+
+
+class RegressionMixture(LinearModel, MixtureModel, family=True):
+    """A mixture of K linear regressions with normal-inverse-gamma priors.
+
+    Parameters are ``weights`` (K,), ``w`` (K, T) in the user's units, and ``sigma2`` (K,).
+    """
+
+    w0: float
+    V0: float
+    a0: float
+    b0: float
+    has_identity_link = False
+    nonnegative = ("sigma2",)
+    probabilities = ("weights",)
+
+    def coords(self, data: Arrays) -> dict[str, Any]:
+        """Return the names of the terms, and the numbers of the regressions."""
+        return {**super().coords(data), "component": np.arange(1, self.K + 1)}
+
+    def prior_of_weights(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and root of the covariance over sigma2 of weights in the user's units."""
+        nothing = self.nothing(data)
+        mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", len(nothing.units))])
+        return self.prior_in_units(nothing, mean, covariance_root("V0", self.V0, len(mean)))
+
+    def whitened(self, data: Arrays) -> Any:
+        """Return coordinates in which the weights of one regression of all rows would be standard normal."""
+        stats = self.statistics(data)
+        mean, root = np.zeros(len(self.units(stats))), covariance_root("V0", self.V0, len(self.units(stats)))
+        solution = solve(*self.equations(stats), mean, root)
+        return ours.Whitened(self.in_units(stats, solution), self.noise_sd(stats))
+
+    def component_law(self, data: Arrays) -> Regressions:
+        """Return the K regressions, with their prior."""
+        mean, root = self.prior_of_weights(data)
+        factor = np.linalg.qr(np.linalg.inv(root), mode="r")
+        factor = np.copysign(1.0, np.diag(factor))[:, None] * factor
+        m, roots = np.tile(mean, (self.K, 1)), np.tile(factor, (self.K, 1, 1))
+        a, b = (np.full(self.K, float(each)) for each in (self.a0, self.b0))
+        return Regressions(("w", "sigma2"), "y", m, roots, a, b, self.design)
+
+    def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
+        """Return responsibilities to start from: each row of the nearest of K planes, each through a few rows."""
+        design, y = self.design(data), np.asarray(data["y"], dtype=np.float64)
+        few = min(design.shape[1] + 1, len(y))
+        chosen = [rng.choice(len(y), few, replace=False) for _ in range(self.K)]
+        planes = [np.linalg.lstsq(design[rows], y[rows])[0] for rows in chosen]
+        away = np.abs(y[:, None] - design @ np.transpose(planes))
+        return np.eye(self.K)[np.argmin(away + 1e-9 * rng.random(away.shape) * np.ptp(y), axis=1)]
+
+    def lines(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the mean of each row in each regression, (..., rows, K)."""
+        return np.swapaxes(np.asarray(params["w"]) @ self.design(data).T, -1, -2)
+
+    def predictor(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the mean outcome of each row, (..., rows)."""
+        return np.asarray((self.lines(params, data) @ np.asarray(params["weights"])[..., None])[..., 0])
+
+    def likelihood(self, params: Params, data: Arrays) -> RealRows:
+        """Return each row's distribution; parameters of shape (..., own shape) give (..., rows)."""
+        lines, sds = self.lines(params, data), np.sqrt(np.asarray(params["sigma2"]))[..., None, :]
+        weights = np.broadcast_to(np.asarray(params["weights"])[..., None, :], lines.shape)
+        return RealRows(weights, frozen.norm(lines, sds))
+
+    def degenerate(self, params: Params, stats: Expected[MixturePrior]) -> str:
+        """Say why a fitted point is a degenerate maximum; nothing where it is not.
+
+        A regression holds less than T + 1 rows, or its noise has a variance below 1e-5 of that of a single regression.
+        """
+        law, moments = stats.prior.law, stats.stats.parts[1]
+        needed = law.terms + 1
+        if np.any(moments.n < needed):
+            k = int(np.argmin(moments.n))
+            line = f"it holds {moments.n[k]:.6g} rows, and T + 1 = {needed} are needed"
+            return f"component {k + 1} has collapsed: {line}"
+        try:
+            of_all = law[0].mle(reduce(add, (moments[k] for k in range(self.K))))["sigma2"]
+        except NumericalError:
+            return ""
+        share = np.asarray(params["sigma2"]) / of_all
+        k = int(np.argmin(share))
+        line = f"its noise has {share[k]:.1g} of the variance about a single regression"
+        return f"component {k + 1} has collapsed: {line}" if share[k] < COLLAPSED else ""
+
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+        """Say which sums of weights the data identify, and where the intercept is."""
+        return super().remarks(None, data)
