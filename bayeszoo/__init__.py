@@ -75,6 +75,7 @@ from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
 from bayeszoo.plots.prequential import plot_prequential
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
+from bayeszoo.report.explore import explore
 from bayeszoo.report.notebook import show_in_notebooks, view
 from bayeszoo.report.page import report
 from bayeszoo.results.arviz_groups import extend
@@ -121,7 +122,8 @@ __all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", 
 __all__ += ["bootstrap_mle", "trees"]
 # Draws of any sampler, and the evidence from them; a model as a script of PyMC alone.
 __all__ += ["Bridge", "Judgement", "bridge", "code", "judge"]
-# Pictures and the page.
+# Pictures and the pages.
+__all__ += ["explore"]
 __all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
 __all__ += [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
@@ -16,8 +14,9 @@ from bayeszoo.foundation.printable import escaped_lines
 from bayeszoo.foundation.writing import require_writable, write_text
 from bayeszoo.report import checks, densities, families, groups, provenance, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
+from bayeszoo.report.safe import allowed, script_safe
 from bayeszoo.results.matched import matched
-from bayeszoo.results.stored import Fit, dumps, is_by_group
+from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import best, document
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def page(trees: Sequence[xr.DataTree], refused: Sequence[Withheld] = (), reporte
 
 def _filled(parts: Mapping[str, object]) -> str:
     """Return the page made of its parts."""
-    return _template().render(**{**parts, "numbers": _script_safe(parts["numbers"])}, **_assets())
+    return _template().render(**{**parts, "numbers": script_safe(parts["numbers"])}, **_assets())
 
 
 def _estimates(named: verdict.Named, main: str, frame: pd.DataFrame | None) -> Section:
@@ -192,20 +191,6 @@ def _assets() -> dict[str, Any]:
 
     folder = resources.files("bayeszoo.report") / "templates"
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:"
+    policy = f"default-src 'none'; style-src {allowed(style)}; script-src {allowed(script)}; img-src data:"
     policy += "; base-uri 'none'; form-action 'none'"
     return {"style": Markup(style), "script": Markup(script), "policy": policy}
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
-
-
-def _script_safe(value: object) -> Any:
-    """Return JSON that may stand within a script element: nothing in it can end the element or open a comment."""
-    from markupsafe import Markup
-
-    text = dumps(value)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

@@ -1,0 +1,127 @@
+"use strict";
+// Looks up and draws: every number was computed by Python.
+const content = JSON.parse(document.getElementById("content").textContent);
+const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+const doubles = (text) => new Float64Array(bytes(text).buffer);
+const heights = bytes(content.heights), peaks = doubles(content.peaks), numbers = doubles(content.numbers);
+const likelihood = content.likelihood ? bytes(content.likelihood) : null;
+const P = content.names.length, counts = content.counts, width = 1 + 5 * P + 4;
+const format = (value) => (value === null || Number.isNaN(value) ? "–" : Number(value.toPrecision(5)).toString());
+const place = content.fields.map((field) => field.start);
+let rows = counts.length - 1;
+
+function element(parent, name, attributes, text) {
+  const svg = ["svg", "path", "line", "text"].includes(name);
+  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+function state(at) {
+  let index = 0;
+  content.fields.forEach((field, i) => { index = index * field.values.length + place[i]; });
+  return index * counts.length + at;
+}
+
+function curve(at, p) {
+  const first = (state(at) * P + p) * content.bins, peak = peaks[state(at) * P + p];
+  return Array.from(heights.subarray(first, first + content.bins), (part) => (part / 255) * peak);
+}
+
+function path(values, top, cls, svg) {
+  if (!(top > 0)) return;
+  const points = values.map((value, i) => `${(20 + (600 * (i + 0.5)) / content.bins).toFixed(1)} ${(190 - 170 * Math.min(value / top, 1.2)).toFixed(1)}`);
+  element(svg, "path", { class: `curve ${cls}`, d: `M${points.join("L")}` });
+}
+
+function mark(value, p, cls, svg) {
+  if (value === null || Number.isNaN(value)) return;
+  const [low, high] = content.ends[p], x = 20 + (600 * (value - low)) / (high - low);
+  if (x < 20 || x > 620) return;
+  element(svg, "line", { class: cls, x1: x, x2: x, y1: 10, y2: 190, "stroke-width": 1.5 });
+}
+
+function figure(p, own) {
+  const svg = element(document.getElementById("figures"), "svg", { viewBox: "0 0 640 225" });
+  const prior = curve(0, p), posterior = curve(rows, p);
+  const top = Math.max(...posterior) * 1.05;
+  element(svg, "line", { class: "axis", x1: 20, x2: 620, y1: 190, y2: 190 });
+  if (P === 1 && rows > 0) {
+    const parts = Array.from(likelihood.subarray(rows * content.bins, (rows + 1) * content.bins));
+    path(parts.map((part) => (part / 255) * Math.max(...posterior)), top, "likelihood", svg);
+  }
+  path(prior, top, "prior", svg);
+  path(posterior, top, "posterior", svg);
+  mark(own[5 + 5 * p], p, "mode", svg);
+  mark(content.mle[rows][p], p, "mle", svg);
+  const [low, high] = content.ends[p];
+  [0, 0.25, 0.5, 0.75, 1].forEach((share) => {
+    element(svg, "text", { x: 20 + 600 * share, y: 206, "text-anchor": "middle" }, format(Number((low + share * (high - low)).toPrecision(3))));
+  });
+  element(svg, "text", { x: 320, y: 222, "text-anchor": "middle" }, content.names[p]);
+}
+
+function row(table, cells, tag) {
+  const line = element(table, "tr");
+  cells.forEach((cell, i) => element(line, i && tag !== "th" ? "td" : "th", {}, cell));
+}
+
+function code() {
+  const settings = content.fields.map((field, i) => [field.name, field.values[place[i]]]), n = counts[rows];
+  let data = `bz.read(M)  # the first ${n} rows of ${content.source}`;
+  if (content.table) {
+    const some = Object.fromEntries(Object.entries(content.table).map(([name, cells]) => [name, cells.slice(0, n)]));
+    data = `bz.read(M, ${JSON.stringify(some)})`;
+  }
+  const set = settings.map(([name, value]) => `--set ${name}=${value}`).join(" ");
+  const some = n === content.rows ? "" : `  # of the first ${n} rows`;
+  return `import bayeszoo as bz\n\nM = bz.find("${content.model}")\nmodel = M(${settings.map(([name, value]) => `${name}=${value}`).join(", ")})\n` +
+    `data = ${data}\ntree = bz.fit(model, data, "exact", seed=1)\nprint(bz.facts(tree)["log_evidence"], bz.summarize(tree))\n\n` +
+    `bayeszoo fit ${content.model} DATA.csv ${set} --method exact${some}\n`;
+}
+
+function draw() {
+  const own = Array.from(numbers.subarray(state(rows) * width, (state(rows) + 1) * width));
+  document.getElementById("figures").replaceChildren();
+  content.names.forEach((name, p) => figure(p, own));
+  const table = document.getElementById("numbers");
+  table.replaceChildren();
+  row(table, ["", "mean", "sd", "2.5%", "97.5%", "MAP", "MLE"], "th");
+  content.names.forEach((name, p) => row(table, [name, ...own.slice(1 + 5 * p, 6 + 5 * p).map(format), format(content.mle[rows][p])]));
+  row(table, ["next row", ...own.slice(1 + 5 * P).map(format), "", ""]);
+  row(table, ["log evidence", format(own[0]), "", "", "", "", ""]);
+  document.getElementById("about").textContent = `${counts[rows]} of ${content.rows} rows of ${content.source}`;
+  document.getElementById("code").textContent = code();
+  document.querySelectorAll("#sliders input").forEach((input, i) => {
+    const last = i === content.fields.length, value = last ? counts[rows] : content.fields[i].values[place[i]];
+    input.value = last ? rows : place[i];
+    input.setAttribute("aria-valuetext", String(value));
+    input.parentElement.querySelector("b").textContent = format(value);
+  });
+}
+
+function slider(name, label, places, moved) {
+  const holder = element(document.getElementById("sliders"), "label", {}, `${name}${label ? `, ${label}` : ""}: `);
+  element(holder, "b");
+  const input = element(holder, "input", { type: "range", min: 0, max: places - 1, step: 1 });
+  input.addEventListener("input", () => { moved(Number(input.value)); draw(); });
+}
+
+if (!likelihood) document.querySelector("span.likelihood").remove();
+content.fields.forEach((field, i) => slider(field.name, field.label, field.values.length, (value) => { place[i] = value; }));
+slider("rows", "", counts.length, (value) => { rows = value; });
+const act = (id, change) => document.getElementById(id).addEventListener("click", () => { change(); draw(); });
+act("next", () => { rows = Math.min(rows + 1, counts.length - 1); });
+act("all", () => { rows = counts.length - 1; });
+act("reset", () => { content.fields.forEach((field, i) => { place[i] = field.start; }); rows = 0; });
+document.getElementById("copy").addEventListener("click", () => {
+  const text = document.getElementById("code").textContent;
+  const range = document.createRange();
+  range.selectNodeContents(document.getElementById("code"));
+  getSelection().removeAllRanges();
+  getSelection().addRange(range);
+  if (navigator.clipboard) navigator.clipboard.writeText(text).catch(() => {});
+});
+draw();

@@ -1,0 +1,121 @@
+"""The page with sliders holds the numbers of the closed form, for each prior and number of rows."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import bayeszoo as bz
+from bayeszoo.model.base import fields_of
+from bayeszoo.report import explore as pages
+from tests.refusals import raises
+
+COIN, NORMAL = bz.find("beta_bernoulli"), bz.find("normal_gamma")
+TOSSES = [1, 0, 1, 1, 0, 0, 1]
+
+
+@pytest.fixture(autouse=True)
+def few_places(monkeypatch):
+    """Five places of each slider: a state of the page takes some milliseconds."""
+    monkeypatch.setattr(pages, "STEPS", {1: 9, 2: 5, 3: 3, 4: 3})
+
+
+def test_every_place_of_the_sliders_has_the_numbers_of_beta_distributions():
+    content = pages.tables(COIN(a=2, b=1), bz.read(COIN, TOSSES))
+    fields = {field["name"]: field["values"] for field in content["fields"]}
+    assert content["counts"] == list(range(8))
+    assert [field["values"][field["start"]] for field in content["fields"]] == [2.0, 1.0]
+    every = list(pages.unpacked(content))
+    assert len(every) == 5 * 5 * 8
+    for (i, j), n, numbers in every[::7]:
+        a, b = fields["a"][i], fields["b"][j]
+        law = stats.beta(a + sum(TOSSES[:n]), b + n - sum(TOSSES[:n]))
+        assert numbers["mean[theta]"] == pytest.approx(law.mean(), rel=1e-12)
+        np.testing.assert_allclose([numbers["q025[theta]"], numbers["q975[theta]"]], law.ppf([0.025, 0.975]), rtol=1e-9)
+        prior = stats.beta(a, b)
+        evidence = prior.logpdf(0.3) + sum(np.log([0.7, 0.3][y]) for y in TOSSES[:n]) - law.logpdf(0.3)
+        assert numbers["log_evidence"] == pytest.approx(evidence, abs=1e-9)
+        assert numbers["next mean"] == pytest.approx(law.mean(), rel=1e-12)
+
+
+def test_curves_are_densities_in_bins_of_their_peaks():
+    data = bz.read(COIN, TOSSES)
+    content = pages.tables(COIN(a=2, b=1), data)
+    (low, high), bins = content["ends"][0], content["bins"]
+    heights = np.frombuffer(pages.base64.b64decode(content["heights"]), np.uint8).reshape(5, 5, 8, bins)
+    peaks = np.frombuffer(pages.base64.b64decode(content["peaks"]), "<f8").reshape(5, 5, 8)
+    edges = np.linspace(low, high, bins + 1)
+    exact = np.diff(stats.beta(2 + 4, 1 + 3).cdf(edges)) / np.diff(edges)
+    np.testing.assert_allclose(heights[2, 2, 7] / 255 * peaks[2, 2, 7], exact, atol=exact.max() / 500)
+    likelihood = np.frombuffer(pages.base64.b64decode(content["likelihood"]), np.uint8).reshape(8, bins)[7] / 255
+    middles = (edges[1:] + edges[:-1]) / 2
+    expected = middles**4 * (1 - middles) ** 3
+    np.testing.assert_allclose(likelihood, expected / expected.max(), atol=1 / 500)
+
+
+def test_two_parameters_have_their_marginals():
+    data = bz.read(NORMAL, {"y": [1.0, 4.0, 2.0]})
+    model = NORMAL.weak(data)
+    content = pages.tables(model, data)
+    assert [field["name"] for field in content["fields"]] == list(fields_of(model))
+    fits = {
+        tuple(place): numbers
+        for place, n, numbers in pages.unpacked(content)
+        if n == 3 and place in {(1, 1, 1, 1), (2, 1, 1, 1)}
+    }
+    moved = model.replaced(mu0=content["fields"][0]["values"][2])
+    for chosen, place in ((model, (1, 1, 1, 1)), (moved, (2, 1, 1, 1))):
+        tree = bz.fit(chosen, data, "exact", seed=1, groups=[])
+        for name in content["names"]:
+            assert fits[place][f"mean[{name}]"] == pytest.approx(float(bz.summarize(tree)[name]["mean"]), rel=1e-9)
+        assert fits[place]["log_evidence"] == pytest.approx(bz.facts(tree)["log_evidence"], abs=1e-9)
+
+
+def test_the_command_writes_one_file_that_fetches_nothing(run, written, tmp_path):
+    file = written("won\n" + "\n".join(map(str, TOSSES)) + "\n", "<b>&.csv")
+    path = tmp_path / "page.html"
+    code, _, err = run("explore", "beta_bernoulli", file, "--set", "a=2", "--set", "b=1", "-o", str(path))
+    assert code == 0, err
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"(src|href)=|https?://(?!www.w3.org/2000/svg)", text)
+    assert "default-src 'none'" in html.unescape(text)
+    assert "<b>&" not in text
+    content = json.loads(re.search(r'id="content">(.*?)</script>', text, re.DOTALL)[1])
+    assert content["rows"] == 7
+    assert run("explore", "beta_bernoulli", file, "-o", str(path))[0] == 2  # not without --overwrite
+
+
+def test_models_without_a_closed_form_of_few_numbers_are_refused(tmp_path):
+    with raises(bz.InputError, "no_closed_form"):
+        bz.explore(bz.find("lda"), None, tmp_path / "page.html")
+    with raises(bz.InputError, "too_many_parameters"):
+        bz.explore(bz.find("dirichlet_multinomial"), ["a", "b", "c"], tmp_path / "page.html")
+    with raises(bz.InputError, "wrong_suffix"):
+        bz.explore(COIN, TOSSES, tmp_path / "page.txt")
+
+
+@pytest.mark.browser
+def test_a_browser_shows_the_numbers_of_python(tmp_path):
+    """The sliders are moved by keys, as a reader without a mouse does."""
+    from selenium import webdriver
+    from selenium.webdriver.common.keys import Keys
+
+    options = webdriver.ChromeOptions()
+    for flag in ("headless=new", "no-sandbox", "disable-gpu", "window-size=390,900"):
+        options.add_argument(f"--{flag}")
+    page = bz.explore(COIN(a=2, b=1), TOSSES, tmp_path / "page.html")
+    with webdriver.Chrome(options=options) as browser:
+        browser.get(page.as_uri())
+        first, _, rows = browser.find_elements("css selector", "#sliders input")
+        first.send_keys(Keys.ARROW_RIGHT)
+        rows.send_keys(Keys.ARROW_LEFT)
+        shown = [row.text.split() for row in browser.find_elements("css selector", "#numbers tr")]
+        assert browser.execute_script("return document.body.scrollWidth <= window.innerWidth")
+        browser.find_element("id", "reset").click()
+        about = browser.find_element("id", "about").text
+    law = stats.beta(4 + sum(TOSSES[:6]), 1 + 6 - sum(TOSSES[:6]))
+    assert [float(cell) for cell in shown[1][1:3]] == pytest.approx([law.mean(), law.std()], rel=1e-4)
+    assert about.startswith("0 of 7 rows")
