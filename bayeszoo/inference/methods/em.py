@@ -27,6 +27,8 @@ from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_sample, some_of
 from bayeszoo.model.steps import Expectation
 
+NOTHING = 1e-100
+"""A parameter below it does not differ from 0: an edge that a climb comes near to."""
 MOVED = 0.01
 """Share of its size by which a quantity may differ between climbs to one maximum."""
 SPACE = "constrained (no Jacobian)"
@@ -163,7 +165,7 @@ def _told(model: EM, params: Params, data: object) -> Arrays:
 
 def _relative(first: Any, second: Any) -> float:
     """Return the largest difference of two arrays as a share of the largest number of the first."""
-    size = np.max(np.abs(first), initial=np.finfo(np.float64).tiny)
+    size = np.max(np.abs(first), initial=NOTHING)
     return float(np.nanmax(np.abs(np.subtract(first, second)), initial=0.0) / size)
 
 
