@@ -368,3 +368,11 @@ def test_the_command_takes_fits_in_place_of_a_table(run, tmp_path):
     for words in ((), ("table.csv",), ("table.csv", "other.csv", "-c", "beta_bernoulli")):
         code, _, err = run("select", *words)
         assert (code, err.count("\n")) == (2, 1)
+
+
+def test_a_candidate_has_the_name_that_its_user_gives_it(run, written):
+    file = written("x,y\n1,2\n2,3\n3,5\n4,4\n5,7\n", "rows.csv")
+    line, curve = "line=linear_regression degree=1", "'a curve'=linear_regression degree=2"
+    code, out, err = run("select", file, "--target", "y", "-c", line, "-c", curve, "--json")
+    assert code == 0, err
+    assert sorted(row["model"] for row in json.loads(out)["table"]) == ["a curve", "line"]

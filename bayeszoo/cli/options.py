@@ -15,6 +15,7 @@ from bayeszoo.cli import terminal
 from bayeszoo.data.by import FORM as FORM
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError
+from bayeszoo.families.linear.weight_priors import weight_priors
 from bayeszoo.fit import METHODS
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
@@ -257,6 +258,10 @@ def _from_json(text: str) -> Any:
         return json.loads(f"[{text}]")
 
 
+_WEIGHT = "w["
+"""How the prior of a weight begins, by the name of its term."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class PriorOptions(FieldOptions):
@@ -269,7 +274,7 @@ class PriorOptions(FieldOptions):
             negative=(),
             consume_multiple=False,
             help="Prior of the fields that are not set: weak (scaled to the data) or textbook. Prior of an outer "
-            "parameter: 'tau=HalfNormal(10)'; repeated.",
+            "parameter: 'tau=HalfNormal(10)', or of a weight of a regression: 'w[age]=Normal(0,2)'; repeated.",
         ),
     ] = None
 
@@ -288,7 +293,7 @@ class PriorOptions(FieldOptions):
 
     def fields(self, model: type[Model]) -> dict[str, Any]:
         """Parse the fields that were set, and the priors."""
-        laws = [item.split("=", 1) for item in self.priors or [] if "=" in item]
+        laws = [item.split("=", 1) for item in self.priors or [] if "=" in item and not item.startswith(_WEIGHT)]
         if laws and not issubclass(model, Conditional):
             raise InputError(
                 f"--prior {'='.join(laws[0])}: {model.name} has no outer parameters",
@@ -303,7 +308,10 @@ class PriorOptions(FieldOptions):
         chosen = self.fields(model)
         if not _is_said(data):
             note_unchecked(model)
-        return model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
+        made = model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
+        parts = [item.partition("]=") for item in self.priors or [] if item.startswith(_WEIGHT)]
+        weights = {f"{name}]": law for name, _, law in parts}
+        return weight_priors(made, data, weights) if weights else made
 
     def noted[T: (Data, Accumulated)](self, model: Model, data: T, which: str = "the data") -> T:
         """Add to the notes of data that they chose some of the fields, where they did."""

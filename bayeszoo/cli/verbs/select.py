@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -178,7 +179,7 @@ def select_command(
     fits
         Further fits, as further candidates.
     candidates
-        "MODEL [FIELD=JSON ...]", or a fit saved with -o (FILE.nc); repeat for each candidate.
+        "[NAME=]MODEL [FIELD=JSON ...]", or a fit saved with -o (FILE.nc); repeat for each candidate.
     prior
         Prior of the fields that are not set: weak (scaled to the data) or textbook.
     nuts
@@ -190,12 +191,13 @@ def select_command(
     SelectOptions(**options)  # refuses before anything is read
     shown.probe(plot)
     data, candidates = _sorted_out(data, fits, candidates)
-    parsed = [parse_candidate(text) for text in candidates]
+    called, texts = zip(*map(_called, candidates), strict=True)
+    parsed = [parse_candidate(text) for text in texts]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
     terms.check(len(kinds))
     rows = _rows(kinds, data, table)
     groups = [_candidates(kind, chosen, terms, rows, prior) for kind, chosen in parsed]
-    named = _named(candidates, groups)
+    named = _named(called, texts, groups)
     with closing(terminal.TerminalReporter()) as reporter:
         if nuts:
             named = _fitted(named, rows, options["seed"], reporter)
@@ -261,12 +263,18 @@ def _candidates(
     return terms.candidates(kind(**chosen) if prior == "textbook" else opt.weak(kind, chosen, data, named=True), data)
 
 
-def _named(texts: Sequence[str], groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return all candidates by name; where there are several of one -c, after what differs and, if needed, its text."""
+def _called(text: str) -> tuple[str, str]:
+    """Split the user's own name from a candidate, ``line=linear_regression degree=1``; empty where there is none."""
+    match = re.match(r"""\s*(?:"([^"]+)"|'([^']+)'|([^\s"'=]+))=(?=[^\s=])""", text)
+    return ("", text) if match is None else (next(filter(None, match.groups())), text[match.end() :])
+
+
+def _named(called: Sequence[str], texts: Sequence[str], groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return all candidates by name: the user's, else where one -c has several what differs, after its text."""
     pairs = []
-    for text, own in zip(texts, groups, strict=True):
-        prefix = f"{text}: " if len(texts) > 1 else ""
-        pairs += [(prefix + name if name else label(each), each) for name, each in own.items()]
+    for own_name, text, own in zip(called, texts, groups, strict=True):
+        prefix = f"{own_name or text}: " if own_name or len(texts) > 1 else ""
+        pairs += [(prefix + name if name else own_name or label(each), each) for name, each in own.items()]
     return dict(zip(unique(name for name, _ in pairs), (each for _, each in pairs), strict=True))
 
 

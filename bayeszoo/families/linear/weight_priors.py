@@ -1,0 +1,82 @@
+"""The prior of single weights of a regression, by the names of their terms, in the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from bayeszoo.data.read import Data
+from bayeszoo.data.table.table import quoted
+from bayeszoo.distributions.priors import Normal, prior_of
+from bayeszoo.errors import InputError
+from bayeszoo.families.linear.design import LinearTerms
+from bayeszoo.model.base import Model
+from bayeszoo.model.fields import hyperparameters
+
+
+def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) -> M:
+    """Return a regression in which some weights have priors of their own, and the others keep theirs.
+
+    Parameters
+    ----------
+    model : Model
+        A regression whose weights have independent normal priors: `ridge`, `robust_regression`,
+        `support_vector_regression`, or one with a link.
+    data : Data
+        The rows, which name the terms.
+    priors : mapping of str to Prior or str
+        ``{"w[age]": "Normal(0, 2)"}``: mean and standard deviation of the weight as it is printed, in units of its
+        feature. The mean of a term but the intercept is 0.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InputError
+        When the model has no normal priors of weights, there is no such term, or a prior is not normal, or not about 0.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> Ridge = bz.find("ridge")
+    >>> data = bz.read(Ridge, {"y": [1.0, 3.0, 2.0], "age": [10.0, 20.0, 40.0]}, target="y")
+    >>> model = bz.weight_priors(Ridge(scale=1), data, {"w[age]": "Normal(0, 2)"})
+    >>> model.tau
+    (np.float64(2.0),)
+    """
+    known = {name: declared.axes for name, declared in hyperparameters(model).items()}
+    names = {field.name for field in fields(model)}
+    has_weights = isinstance(model, LinearTerms) and model.dims.get("w") == ("term",)
+    if not (has_weights and known.get("tau") == ("slope",) and {"m0", "s0"} <= names):
+        hint = "use --set, or take ridge, robust_regression or a regression with a link"
+        raise InputError(
+            f"weights of {model.name} have no normal priors of their own", "no_outer_parameters", hint=hint
+        )
+    return model.replaced(**_changed(model, data, priors))
+
+
+def _changed(model: Any, data: Data, priors: Mapping[str, object]) -> dict[str, Any]:
+    """Return the fields that change: those of the intercept, and the sd of each standardized term."""
+    terms = [str(term) for term in model.coords(data)["term"]]
+    units = model.units(model.nothing(data))
+    scales = model.term_scales(len(terms), model.s0, "tau").tolist()
+    changed: dict[str, Any] = {}
+    for name, text in priors.items():
+        label, prior = name.strip().removeprefix("w[").removesuffix("]"), prior_of(text)
+        if name.strip() != f"w[{label}]" or label not in terms:
+            hint = f"the weights are {quoted([f'w[{term}]' for term in terms])}"
+            raise InputError(f"there is no weight {name}", "unknown_name", hint=hint)
+        if not isinstance(prior, Normal):
+            raise InputError(f"prior of {name}: weights have normal priors", "wrong_type", hint="write Normal(0, 2)")
+        place = terms.index(label)
+        scales[place] = prior.sd * units[place]
+        if place < model.intercept:
+            changed |= {"m0": prior.mean, "s0": scales[place]}
+        elif prior.mean:
+            hint = "subtract the mean times the feature from the outcome, or take mean 0"
+            raise InputError(f"prior of {name}: the mean of a weight is 0", "out_of_range", hint=hint)
+    slopes = scales[int(model.intercept) :]
+    return {**changed, "tau": tuple(slopes)} if slopes else changed
