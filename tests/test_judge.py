@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pymc as pm
 import pytest
 import scipy.signal
 import xarray as xr
@@ -167,3 +168,121 @@ def test_the_command_reads_a_file_of_any_sampler_and_its_code_is_the_verdict(run
     assert "next:" in out
     (tmp_path / "text.nc").write_text("no HDF5")
     assert run("judge", str(tmp_path / "text.nc"))[0] == 2
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    """A correlated Gaussian of five coordinates, one of which is positive: exp of it is log-normal."""
+    with pm.Model() as model:
+        pm.Normal("beta", np.float64(0), np.float64(1), shape=4)
+        pm.LogNormal("scale", np.float64(0), np.float64(1))
+    return model
+
+
+def draws_of_gaussian(seed=0, scale=1.0, shift=0.0):
+    draws = autoregressive(np.random.default_rng(seed), 5) * scale + shift
+    values = {
+        "beta": (("chain", "draw", "entry"), draws[..., :4]),
+        "scale": (("chain", "draw"), np.exp(draws[..., 4])),
+    }
+    return xr.DataTree.from_dict({"posterior": xr.Dataset(values)})
+
+
+def test_with_the_model_right_draws_pass(gaussian):
+    verdicts = [bz.judge(draws_of_gaussian(seed), gaussian).verdict for seed in range(20)]
+    assert verdicts.count("ok") >= 18
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "code"), [(0.9, 0.0, "virial_z"), (1.1, 0.0, "virial_z"), (1.0, 0.2, "score_z")]
+)
+def test_with_the_model_draws_of_another_density_fail_though_the_chains_agree(gaussian, scale, shift, code):
+    tree = draws_of_gaussian(0, scale, shift)
+    assert bz.judge(tree).verdict == "ok"
+    answer = bz.judge(tree, gaussian)
+    assert answer.verdict == "failed"
+    assert code in missed(answer)
+    assert answer.advice
+
+
+def test_draws_of_other_variables_than_the_model_s_are_refused(gaussian):
+    with raises(bz.InputError, "unknown_name", "scale"):
+        bz.judge(tree_of(good(size=4)), gaussian)
+    tree = draws_of_gaussian()
+    tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(entry=slice(0, 3)))
+    with raises(bz.InputError, "wrong_shape", "beta"):
+        bz.judge(tree, gaussian)
+
+
+def written_as_stan(folder, draws, warmup=0):
+    """CSV files as CmdStan writes them: a matrix of 2 by 2, and what the sampler says of itself."""
+    names = [*("lp__", "accept_stat__", "treedepth__", "divergent__"), *(f"m.{i}.{j}" for j in (1, 2) for i in (1, 2))]
+    paths = []
+    for chain, rows in enumerate(draws):
+        head = f"# max_depth = 10 (Default)\n# save_warmup = {int(warmup > 0)}\n#  num_warmup = {warmup}\n"
+        early = [[9.0] * 4 + [1e3 * k] * 4 for k in range(warmup)]
+        late = [[-1.0, 0.9, 3.0, 0.0, *row] for row in rows]
+        lines = [",".join(map(repr, map(float, row))) for row in (*early, *late)]
+        paths.append(folder / f"run-{chain + 1}.csv")
+        paths[-1].write_text(f"{head}{','.join(names)}\n# Adaptation terminated\n" + "\n".join(lines) + "\n")
+    return paths
+
+
+@pytest.mark.parametrize("warmup", [0, 7])
+def test_files_of_stan_are_read_without_warm_up_and_with_their_indices(run, tmp_path, warmup):
+    draws = good(size=4)
+    paths = written_as_stan(tmp_path, draws, warmup)
+    answer = bz.judge(paths)
+    assert answer.verdict == "ok"
+    # Stan writes columns of a matrix one after the other
+    expected = draws.reshape(-1, 4)[:, [0, 2, 1, 3]].mean(axis=0)
+    np.testing.assert_allclose(answer.quantities["mean"], expected, rtol=1e-12)
+    assert list(answer.quantities.index) == ["m[0, 0]", "m[0, 1]", "m[1, 0]", "m[1, 1]"]
+    assert "divergences" not in answer.not_checked
+    assert run("judge", *map(str, paths))[0] == 0
+
+
+def test_files_that_are_not_of_one_run_of_stan_are_refused(tmp_path):
+    paths = written_as_stan(tmp_path, good(size=4))
+    (tmp_path / "table.csv").write_text("x,y\n1,2\n")
+    with raises(bz.InputError, "not_a_fit", "table.csv"):
+        bz.judge(tmp_path / "table.csv")
+    paths[0].write_text(paths[0].read_text().rpartition("\n")[0].rpartition("\n")[0])
+    with raises(bz.InputError, "wrong_shape"):
+        bz.judge(paths)
+    with raises(bz.InputError, "wrong_suffix"):
+        bz.judge(["a.nc", "b.nc"])
+
+
+def models():
+    """PyMC models with easy posteriors, none of them of the zoo."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    with pm.Model() as linear:
+        w = pm.Normal("w", 0, 1, shape=3)
+        pm.Normal("y", x @ w, pm.HalfNormal("s", 1), observed=y)
+    with pm.Model() as robust:
+        pm.StudentT("y", nu=pm.Gamma("nu", 4, 0.5), mu=pm.Normal("m", 0, 3), sigma=pm.HalfNormal("s", 2), observed=y)
+    with pm.Model() as shares:
+        pm.Multinomial("y", 50, pm.Dirichlet("p", np.ones(4)), observed=[20, 15, 10, 5])
+    with pm.Model() as counts:
+        pm.Poisson("y", pm.Gamma("r", 2, 1, shape=5), observed=[3, 0, 5, 2, 9])
+    with pm.Model() as times:
+        pm.Weibull("y", pm.LogNormal("a", 0, 1), pm.LogNormal("b", 0, 1), observed=np.abs(y) + 0.1)
+    with pm.Model() as trend:
+        a, b = pm.Normal("a", 0, 5), pm.Normal("b", 0, 5)
+        pm.Binomial("y", 10, pm.math.invlogit(a + b * x[:8, 0]), observed=[3, 8, 5, 5, 2, 7, 6, 4])
+    return linear, robust, shares, counts, times, trend
+
+
+@pytest.mark.slow  # three hundred runs of NUTS
+def test_at_most_one_in_a_hundred_of_three_hundred_good_fits_of_pymc_models_is_not_trusted():
+    import nutpie
+
+    verdicts = []
+    for model in models():
+        compiled = nutpie.compile_pymc_model(model)
+        fits = [nutpie.sample(compiled, tune=500, draws=1000, chains=4, seed=s, progress_bar=False) for s in range(50)]
+        verdicts += [bz.judge(fit, model).verdict for fit in fits]
+    assert verdicts.count("failed") <= 3
+    assert len(verdicts) == 300

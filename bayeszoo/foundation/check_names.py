@@ -54,6 +54,8 @@ PLAIN = {
     "bridge_halves": "difference of the log evidences of the two halves of the draws, in standard errors",
     "bridge_functions": "difference to the log evidence by the geometric bridge, in standard errors",
     "bridge_overlap": "effective terms of the estimate",
+    "score_z": "mean gradient of the log density over the draws, in standard errors",
+    "virial_z": "mean of coordinate times gradient over the draws against -1, in standard errors",
     "kkt_violation": "violation of the KKT conditions",
     "kkt_violation_sd": "violation of the KKT conditions, in nats a standard deviation",
     "sigma2_distance": "distance of sigma2 from its mode, relative",

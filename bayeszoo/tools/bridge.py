@@ -21,7 +21,8 @@ from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import Symmetric
 from bayeszoo.results.files import read_tree
 from bayeszoo.results.stored import Fit
-from bayeszoo.tools.judge import chains_of, judge
+from bayeszoo.tools.judge import judge
+from bayeszoo.tools.points import chains_of, unconstrained
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -88,7 +89,9 @@ def bridge(tree: xr.DataTree | str | Path, model: pm.Model | None = None, seed: 
     """
     draws = read_tree(Path(tree)) if isinstance(tree, str | Path) else tree
     density = _density(draws, model)
-    points = _unconstrained(density, chains_of(draws))
+    points = unconstrained(density, chains_of(draws))
+    if points.shape[1] // 2 * points.shape[0] < DRAWS_PER_COORDINATE * density.size:
+        raise InputError(f"{points[..., 0].size} draws are too few for {density.size} coordinates", "too_few_draws")
     of_draws = judge(draws).checks if draws.attrs.get("kind", "sampled") == "sampled" else ()
     return _judged(density, points, of_draws, np.random.default_rng(seed))
 
@@ -110,20 +113,6 @@ def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
     if why := no_evidence(density.model):
         raise InputError(why, "undefined_evidence", hint="give every parameter a proper prior")
     return density
-
-
-def _unconstrained(density: Density, posterior: xr.Dataset) -> np.ndarray:
-    """Return the draws as points (chain, draw, D)."""
-    names = [variable.name for variable in density.model.free_RVs]
-    if lacking := [name for name in names if name not in posterior]:
-        raise InputError(f"the draws have no {', '.join(lacking)}", "unknown_name", hint="give the model of the draws")
-    arrays = {name: posterior[name].to_numpy() for name in names}
-    chains, length = posterior.sizes["chain"], posterior.sizes["draw"]
-    if length // 2 * chains < DRAWS_PER_COORDINATE * density.size:
-        raise InputError(f"{chains * length} draws are too few for {density.size} coordinates", "too_few_draws")
-    places = np.ndindex(chains, length)
-    points = [density.unconstrain({name: values[place] for name, values in arrays.items()}) for place in places]
-    return np.reshape(points, (chains, length, density.size))
 
 
 def _judged(density: Density, points: np.ndarray, of_draws: tuple[Check, ...], rng: np.random.Generator) -> Bridge:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,9 +28,12 @@ from bayeszoo.foundation.gate import (
 )
 from bayeszoo.results.files import read_tree
 from bayeszoo.results.summary import elements, summary_of_draws
+from bayeszoo.tools.points import chains_of, check_density, unconstrained
+from bayeszoo.tools.stan_csv import read_stan
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pymc as pm
     import xarray as xr
 
 MOST = 2000
@@ -46,6 +49,9 @@ ADVICE = {
     "non_finite_draws": "find out where draws are infinite or NaN: a transform or a scale may overflow",
     "stuck_chains": "start the chain that never moves elsewhere, with smaller steps",
     "repeated_chains": "give each chain its own seed: some are copies of another",
+    "score_z": "find out which density was sampled: it is not that of this model on these data; look at the data, the "
+    "prior's scales and the Jacobian of each transform",
+    "virial_z": "find out why the draws are wider or narrower than the density: the acceptance rule, or the step",
     "divergences": "raise target_accept to .95 or .99; if some stay, write hierarchies with non-centred effects",
     "e_bfmi": "write heavy-tailed parameters as products or mixtures of light-tailed ones",
     "tree_depth": "raise max_treedepth, or bring the parameters to one scale",
@@ -78,14 +84,18 @@ class Judgement:
     """Codes of the checks for which the sampler has stored nothing, as divergences of a random walk."""
 
 
-def judge(draws: xr.DataTree | str | Path) -> Judgement:
+def judge(draws: xr.DataTree | str | Path | Sequence[str | Path], model: pm.Model | None = None) -> Judgement:
     """Say whether draws of chains may be trusted, of which quantities, why not, and what to do next.
 
     Parameters
     ----------
-    draws : xarray.DataTree, str or Path
-        An ArviZ tree with a group ``posterior`` (chain, draw, ...) and, if the sampler has them, ``sample_stats``; or a
-        NetCDF file of one. Any sampler's: what `pm.sample`, `az.from_numpyro`, `az.from_cmdstanpy` return.
+    draws : xarray.DataTree, str, Path, or list of paths
+        An ArviZ tree with a group ``posterior`` (chain, draw, ...) and, if the sampler has them, ``sample_stats``; a
+        NetCDF file of one; or Stan's CSV files, one a chain. Any sampler's: what `pm.sample`, `az.from_numpyro`,
+        `az.from_cmdstanpy` return.
+    model : pymc.Model, optional
+        The model that was to be sampled. Then the gradient of its density tells whether the draws are of it: its mean
+        over them must be 0 (``score_z``), and that of coordinate times gradient -1 (``virial_z``), in errors.
 
     Returns
     -------
@@ -102,7 +112,7 @@ def judge(draws: xr.DataTree | str | Path) -> Judgement:
     E-BFMI .3 (Vehtari et al. 2021, Bayesian Analysis 16, 667-718; Betancourt 2017). Means and sds that heavy tails
     leave unknown are withheld by the Pareto shape of the draws. No check of draws sees a mode that no chain visited.
     """
-    tree = read_tree(Path(draws)) if isinstance(draws, str | Path) else draws
+    tree = _read(draws)
     if tree.attrs.get("kind", "sampled") != "sampled":
         kind = f"{tree.attrs['kind']}, by {tree.attrs['method']}"
         raise InputError(
@@ -112,10 +122,33 @@ def judge(draws: xr.DataTree | str | Path) -> Judgement:
     stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else None
     of_hmc = [] if stats is None else check_hmc(stats)
     known = [check for check in of_hmc if check.value is not None]
-    checks = (*_of_draws(posterior), *known)
+    checks = (*_of_draws(posterior), *known, *_of_density(tree, model))
     lacking = {check.name for check in check_hmc(_nothing())} - {check.name for check in known}
     table = _held(_table(posterior), checks)
     return Judgement(verdict(checks), checks, table, _advice(checks, posterior), constant, tuple(sorted(lacking)))
+
+
+def _read(draws: xr.DataTree | str | Path | Sequence[str | Path]) -> xr.DataTree:
+    """Return the tree of a file, or of Stan's files."""
+    if hasattr(draws, "children"):
+        return cast("xr.DataTree", draws)
+    paths = [Path(draws)] if isinstance(draws, str | Path) else [Path(path) for path in cast("Sequence[Path]", draws)]
+    if paths and all(path.suffix.lower() == ".csv" for path in paths):
+        return read_stan(paths)
+    if len(paths) != 1:
+        raise InputError("several files are Stan's CSV files, a chain each", "wrong_suffix", hint="give one .nc file")
+    return read_tree(paths[0])
+
+
+def _of_density(tree: xr.DataTree, model: pm.Model | None) -> list[Check]:
+    """Check the draws against the density of a model; none where they are not finite numbers, which fail anyway."""
+    if model is None:
+        return []
+    from bayeszoo.compile.density import Density
+
+    density, posterior = Density(model), chains_of(tree)
+    points = unconstrained(density, posterior)
+    return check_density(density, points) if np.isfinite(points).all() else []
 
 
 def _of_draws(posterior: xr.Dataset) -> list[Check]:
@@ -131,21 +164,6 @@ def _nothing() -> Any:
     import xarray as xr
 
     return xr.Dataset()
-
-
-def chains_of(tree: Any) -> xr.Dataset:
-    """Return the numbers in a tree's group ``posterior``, chain and draw first; refuse a tree that has none."""
-    if not hasattr(tree, "children") or "posterior" not in tree.children:
-        raise InputError("there is no group 'posterior'", "not_a_fit", hint="give an ArviZ tree or a file of one")
-    posterior = tree["posterior"].to_dataset()
-    if not {"chain", "draw"} <= {*posterior.sizes} or not posterior.data_vars:
-        raise InputError("the group 'posterior' has no variable along chain and draw", "not_a_fit")
-    kept = {
-        name: v for name, v in posterior.data_vars.items() if {"chain", "draw"} <= {*v.dims} and v.dtype.kind in "biuf"
-    }
-    if not kept:
-        raise InputError("the group 'posterior' has no numbers along chain and draw", "not_a_fit")
-    return cast("xr.Dataset", posterior[[*kept]].transpose("chain", "draw", ...))
 
 
 def _moving(posterior: xr.Dataset) -> tuple[xr.Dataset, tuple[str, ...]]:

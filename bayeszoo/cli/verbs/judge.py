@@ -21,14 +21,14 @@ _WORST = ("failed", "caution", "ok")
 
 
 def judge_command(
-    draws: Annotated[Path, Parameter(help="NetCDF file (.nc) of an ArviZ tree, from any sampler.")],
+    draws: Annotated[Path, Parameter(help="NetCDF file (.nc) of an ArviZ tree, or Stan's CSV file of a chain.")],
     /,
-    *,
+    *more: Annotated[Path, Parameter(help="Stan's CSV files of further chains.")],
     shown: AnswerOptions = ANSWER,
 ) -> int:
     """Judge draws of any sampler, PyMC's, NumPyro's or Stan's: may they be trusted, which quantities, and what next."""
     shown.probe()
-    answer = judge(draws)
+    answer = judge([draws, *more])
     whole = {
         "verdict": answer.verdict,
         "advice": list(answer.advice),
