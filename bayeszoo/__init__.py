@@ -97,6 +97,7 @@ from bayeszoo.tools.maximum_entropy import maximum_entropy
 from bayeszoo.tools.neighbours import knn
 from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.tools.pagerank import pagerank
+from bayeszoo.tools.relabel import Relabelled, relabel
 from bayeszoo.tools.svm import svm
 from bayeszoo.tools.trees import trees
 
@@ -122,7 +123,7 @@ __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 __all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
 __all__ += ["bootstrap_mle", "trees"]
 # Draws of any sampler, and the evidence from them; a model as a script of PyMC alone.
-__all__ += ["Bridge", "Judgement", "bridge", "code", "judge"]
+__all__ += ["Bridge", "Judgement", "Relabelled", "bridge", "code", "judge", "relabel"]
 # Pictures and the pages.
 __all__ += ["explore"]
 __all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]

@@ -32,19 +32,20 @@ class FactorAlignment:
     """Squared length of the mean loadings of each factor over their mean squared length, from 0 to 1."""
 
 
-def align(loadings: np.ndarray) -> FactorAlignment:
+def align(loadings: np.ndarray, signed: bool = True) -> FactorAlignment:
     """Find the order and the signs of the factors of loadings (chain, draw, D, q) that make the draws most alike.
 
-    The mean's largest entry is positive. The search ends in a local optimum, the best of those from several draws.
+    The mean's largest entry is positive. Unless they are ``signed`` factors keep
+    their signs. The search ends in a local optimum, the best of those from several draws.
     """
     shape, q = loadings.shape[:2], loadings.shape[-1]
     W = loadings.reshape(-1, *loadings.shape[2:])
     few = W[:: max(len(W) // _START_DRAWS, 1)]
     starts = np.unique(np.linspace(0, len(few) - 1, _STARTS).astype(int))
-    best = max((_climb(few, few[i]) for i in starts), key=lambda climb: climb[1])[0]
-    mean, _ = _climb(W, best)
+    best = max((_climb(few, few[i], signed) for i in starts), key=lambda climb: climb[1])[0]
+    mean, _ = _climb(W, best, signed)
     mean = mean[:, np.argsort(-np.square(mean).sum(axis=0), kind="stable")]
-    permutations, signs = nearest(W, mean * _upright(mean))
+    permutations, signs = nearest(W, mean * _upright(mean) if signed else mean, signed)
     aligned = np.take_along_axis(W, permutations[:, None], axis=2) * signs[:, None]
     shared = np.square(aligned.mean(axis=0)).sum(axis=0)
     lengths = np.maximum(np.square(aligned).sum(axis=1).mean(axis=0), np.finfo(np.float64).tiny)
@@ -60,12 +61,13 @@ def in_one_order(loadings: np.ndarray) -> FactorAlignment:
     return FactorAlignment(np.broadcast_to(order, shape), np.broadcast_to(signs, shape), np.ones(len(order)))
 
 
-def nearest(loadings: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def nearest(loadings: np.ndarray, reference: np.ndarray, signed: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Return permutations and signs, each (draws, q), that bring loadings (draws, D, q) nearest to one matrix."""
     inner = reference.T @ loadings
-    permutations = np.array([scipy.optimize.linear_sum_assignment(-np.abs(products))[1] for products in inner])
+    gains = np.abs(inner) if signed else inner
+    permutations = np.array([scipy.optimize.linear_sum_assignment(-products)[1] for products in gains])
     chosen = np.take_along_axis(inner, permutations[..., None], axis=2)[..., 0]
-    return permutations, np.where(chosen < 0, -1.0, 1.0)
+    return permutations, np.where(signed & (chosen < 0), -1.0, 1.0)
 
 
 def turned(model: Symmetric, params: Params, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
@@ -74,11 +76,11 @@ def turned(model: Symmetric, params: Params, permutations: np.ndarray, signs: np
     return moved | {name: moved[name] * signs[..., None, :] for name in model.signed}
 
 
-def _climb(W: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, float]:
+def _climb(W: np.ndarray, mean: np.ndarray, signed: bool) -> tuple[np.ndarray, float]:
     """Improve the mean and the draws' orders and signs in turn; return the mean and its squared length."""
     length = -1.0
     while True:
-        permutations, signs = nearest(W, mean)
+        permutations, signs = nearest(W, mean, signed)
         better = np.mean(np.take_along_axis(W, permutations[:, None], axis=2) * signs[:, None], axis=0)
         higher = float(np.square(better).sum())  # the larger this, the smaller the squares about the mean
         if not higher > length * (1 + 1e-12):
