@@ -107,7 +107,7 @@ class BetaBernoulli(BlockModel[Trials]):
         pooled = BetaBinomial(trials, self.a, self.b).logpmf(stats.successes)
         return sum_or_nan(float(pooled), -float(log_binomial(trials, stats.successes)), stats.log_coefficient)
 
-    def predictive(self, stats: Trials, data: Arrays) -> Any:
+    def predictive(self, stats: Trials, data: Arrays) -> BetaBinomial:
         """Return each row's beta-binomial predictive; a row of ``y`` is one trial."""
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
         later = self.block().updated(stats)

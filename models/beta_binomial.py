@@ -103,7 +103,7 @@ class BetaBinomial(Conditional, Observable):
         share = (np.sum(data["successes"]) + self.a) / (np.sum(data["trials"]) + self.a + self.b)
         return {"mean": (float(share), 0.5), "size": (11.0, 1.0)}
 
-    def log_marginal(self, outer: Params, data: Arrays) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> np.ndarray:
         """Return the log probability of the ordered trials of all groups."""
         return np.sum(_chances(outer).log_evidence(_trials(data)), axis=-1)
 
@@ -117,7 +117,7 @@ class BetaBinomial(Conditional, Observable):
         y, n = data["successes"][places], data["trials"][places]
         return distribution.BetaBinomial(rows["trials"], alpha + y, beta + (n - y))
 
-    def shrinkage(self, outer: Params, data: Arrays) -> Any:
+    def shrinkage(self, outer: Params, data: Arrays) -> np.ndarray:
         """Return size / (size + n) of each group."""
         return 1 / (1 + np.asarray(data["trials"]) / np.asarray(outer["size"])[..., None])
 
@@ -125,7 +125,7 @@ class BetaBinomial(Conditional, Observable):
         """Return each group's binomial distribution."""
         return frozen.binom(np.asarray(data["trials"]), params["theta"])
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return alpha and beta of the Beta distribution that the chances are drawn from."""
         alpha, beta = _counts(params)
         return {"alpha": alpha[..., 0], "beta": beta[..., 0]}

@@ -101,7 +101,7 @@ class DawidSkene(MixtureModel):
         votes = data["counts"].sum(axis=1)[:, : self.K] * rng.integers(0, 2)
         return np.apply_along_axis(rng.dirichlet, 1, 0.5 + votes)
 
-    def m_step(self, stats: Any, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: Any, flat: bool = False) -> dict[str, np.ndarray]:
         """Return the mode; the likelihood, which knows no classes' names, gives each that of most of its labels."""
         params = super().m_step(stats, flat)
         if not flat:

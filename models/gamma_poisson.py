@@ -90,7 +90,7 @@ class GammaPoisson(BlockModel[Events]):
         """Return the model with another Gamma prior."""
         return self.replaced(a=block.a, b=block.b)
 
-    def predictive(self, stats: Events, data: Arrays) -> Any:
+    def predictive(self, stats: Events, data: Arrays) -> NegativeBinomial:
         """Return each row's predictive: negative binomial."""
         later = self.block().updated(stats)
         return NegativeBinomial(later.a[..., None], later.b[..., None], _exposure(data))

@@ -106,7 +106,7 @@ class GammaPoissonGroups(Conditional, Observable):
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
         return Poisson(("lam",), "y", shape, rate)
 
-    def log_marginal(self, outer: Params, data: Arrays) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> np.ndarray:
         """Return the log probability of the counts: negative binomial."""
         return np.sum(self._rates(outer).log_evidence(_events(data)), axis=-1)
 
@@ -114,13 +114,13 @@ class GammaPoissonGroups(Conditional, Observable):
         """Return lam_j ~ Gamma(shape + y_j, rate + exposure_j)."""
         return Posterior.of_rows("lam", self._rates(outer).updated(_events(data)).marginals()["lam"])
 
-    def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> Any:
+    def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> frozen.Frozen:
         """Return the negative binomial distribution of new counts, whose rates have Gamma distributions."""
         shape, rate = (np.asarray(outer[name])[..., None] for name in ("shape", "rate"))
         shape, rate = shape + data["y"][places], rate + data["exposure"][places]
         return frozen.nbinom(shape, rate / (rate + rows["exposure"]))
 
-    def shrinkage(self, outer: Params, data: Arrays) -> Any:
+    def shrinkage(self, outer: Params, data: Arrays) -> np.ndarray:
         """Return rate / (rate + exposure) of each group."""
         return 1 / (1 + np.asarray(data["exposure"]) / np.asarray(outer["rate"])[..., None])
 

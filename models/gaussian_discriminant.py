@@ -79,7 +79,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
         y = rng.choice(len(labels["class"]), size, p=params["shares"])
         return params, {"y": y, "reals": self.draw_features(params, y, prior.law, rng), **labels}
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return of two classes with one covariance Fisher's direction, Sigma^-1 (mu_1 - mu_2), and what it tells.
 
         That is the Mahalanobis distance of the means, and the least share of wrong decisions, at the shares. Of more
@@ -128,7 +128,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
             pm.Potential("y", declared.log_likelihood(counts, shares) + pm.math.sum(of_rows))
         return model
 
-    def mle(self, stats: LabelledStats) -> dict[str, Any]:
+    def mle(self, stats: LabelledStats) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood: shares, means and covariances (divided by N) of the rows."""
         law, n = self.features_law(stats.labels), stats.parts[0].counts
         least = law.columns + 1 if self.covariance == "full" else 2

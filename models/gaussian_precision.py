@@ -101,7 +101,7 @@ class GaussianPrecision(BlockModel[Moments]):
         """Return each row's Gaussian distribution; lam of shape (...,) gives (..., rows)."""
         return scipy.stats.norm(self.mu, np.asarray(params["lam"])[..., None] ** -0.5 + np.zeros(len(data["y"])))
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
 

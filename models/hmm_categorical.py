@@ -120,5 +120,5 @@ class HMMCategorical(HiddenMarkovModel):
             pm.Potential("y", ours.hmm_categorical_log_likelihood(*tables, *rows))
         return model
 
-    def _tables(self, data: Arrays, dims: Mapping[str, Any]) -> list[Any]:
+    def _tables(self, data: Arrays, dims: Mapping[str, object]) -> list[Any]:
         return [declared.table(law, dims) for law in self.prior(data).laws]

@@ -76,7 +76,7 @@ class HMMPoisson(HiddenMarkovModel):
         ),
     )
 
-    def weak_fields(self, data: Arrays) -> dict[str, Any]:
+    def weak_fields(self, data: Arrays) -> dict[str, float]:
         """Take a prior worth one event, its mean the rate of the data (half an event where there is none)."""
         seen = data["y"][data["y"] >= 0]
         return {"a": 1.0, "b": len(seen) / max(float(seen.sum()), 0.5)}

@@ -148,7 +148,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Log density of proportions and topics; leading axes are draws."""
         return np.asarray(self._prior(len(data["word"])).logpdf(params))
 
-    def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
+    def undetermined(self, params: Params, data: Any, stats: TopicCounts, flat: bool) -> str:
         """Return why other topics are as likely: too few documents or words tell the topics apart."""
         ranks = [np.linalg.matrix_rank(params[name]) for name in ("proportions", "topics")]
         return f"the documents tell {min(ranks)} of {self.K} topics apart" if flat and min(ranks) < self.K else ""
@@ -167,7 +167,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         of_words = "eta < 1: it grows without bound as the probability of a word goes to 0"
         return of_topics * bool(np.min(self.alpha) < 1 and self.K > 1) or of_words * bool(np.min(self.eta) < 1)
 
-    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return parameters to climb from: of a short Gibbs chain of sparse topics, whatever the prior."""
         K, V = self.K, len(data["word"])
         counts = topic_model.counts_to_start(data, np.full(K, 0.1), np.full(V, 0.1), rng)
@@ -177,7 +177,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Return expected counts and the log likelihood at the parameters."""
         return topic_model.expectation(params, data)
 
-    def m_step(self, stats: TopicCounts, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: TopicCounts, flat: bool = False) -> dict[str, np.ndarray]:
         """Return shares of the expected counts and, unless ``flat``, pseudo-counts alpha - 1 and eta - 1."""
         return topic_model.modes(stats, self._prior(len(stats.words)), flat)
 
@@ -247,7 +247,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Return the axis whose labels mean nothing, unless alpha tells the topics apart."""
         return "topic" if self.K > 1 and np.ptp(self.alpha) == 0 else None
 
-    def invariants(self, params: Params, data: Arrays) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return quantities that do not depend on the labels; leading axes are draws."""
         return topic_model.label_free(params, data)
 
@@ -259,11 +259,11 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Return how many words have a topic to be summed over."""
         return int(np.sum(data["counts"]))
 
-    def excerpt(self, data: Arrays) -> dict[str, Any]:
+    def excerpt(self, data: Arrays) -> dict[str, np.ndarray]:
         """Return some documents and their most frequent words, on which a table of all words can be declared."""
         return topic_model.excerpt(data)
 
-    def shortened(self, data: Arrays, words: int) -> dict[str, Any]:
+    def shortened(self, data: Arrays, words: int) -> dict[str, np.ndarray]:
         """Return a corpus of so few words, with this vocabulary, that all assignments can be gone through."""
         return topic_model.shortened(data, words)
 
@@ -279,7 +279,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         """Return a chain over the topics of the words, parameters integrated out, started at random."""
         return topic_model.TopicChain(data, *self._priors(len(data["word"])), rng)
 
-    def own_parameters(self, params: Params, new: Arrays, rng: np.random.Generator | None) -> dict[str, Any]:
+    def own_parameters(self, params: Params, new: Arrays, rng: np.random.Generator | None) -> dict[str, np.ndarray]:
         """Draw the proportions of documents that the fit has not seen, (..., documents, K), given their words."""
         if rng is None:
             return super().own_parameters(params, new, rng)

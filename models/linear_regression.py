@@ -116,18 +116,18 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
         known = weights.misfit, weights.safe_log_det, stats.n
         return least_squares.log_evidence_over_variance(*known, self.a0, self.b0)
 
-    def predictive(self, stats: FactoredMoments, data: Arrays) -> Any:
+    def predictive(self, stats: FactoredMoments, data: Arrays) -> frozen.Frozen:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
         weights, *learned = self._learned(stats)
         shape, scale = (np.asarray(each)[..., None] for each in learned)
         mean, spread = self.predicted(weights, data)
         return frozen.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
 
-    def leverage(self, data: Arrays) -> Any:
+    def leverage(self, data: Arrays) -> np.ndarray:
         """Return the diagonal of the hat matrix."""
         return self.predicted(self._learned(self.statistics(data))[0], data)[1]
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.sqrt(np.asarray(params["sigma2"]))}
 

@@ -65,7 +65,7 @@ class LocalLevel(MovingLevel):
         """Return what the rows say of their levels at q and r."""
         return Levels.of(params, data, self.m0, self.s0)
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return the share of a forecast's error by which the next forecast moves, after many rows (Kalman's gain)."""
         with np.errstate(divide="ignore", over="ignore"):
             return {"gain": 2 / (1 + np.hypot(1.0, 2 * np.asarray(params["r"]) / np.asarray(params["q"])))}

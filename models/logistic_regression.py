@@ -52,7 +52,7 @@ class LogisticRegression(BinomialRegression):
         ),
     )
 
-    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, float]:
         """Return a prior of about even odds, as wide as odds of e^5."""
         return {"m0": 0.0, "s0": 5.0}
 
@@ -62,7 +62,7 @@ class LogisticRegression(BinomialRegression):
         probability = self.link.mean(self.predictor({"w": w}, data))
         return {"w": w}, {"y": rng.binomial(1, probability), **data}
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return the odds ratios, and of one feature where the chance is a half, as the median lethal dose."""
         crossing = self.crossing(params)
         ratios = {"odds_ratio": self.ratios(params)}

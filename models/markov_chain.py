@@ -110,7 +110,7 @@ class MarkovChain(BlockModel[Counts]):
         p = np.asarray(params["P"])
         return {"entropy rate": np.sum(stationary(p) * entropy(p), axis=-1)} if p.shape[-1] == p.shape[-2] else {}
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return the stationary distribution of a chain of the first order."""
         p = np.asarray(params["P"])
         return {"stationary": stationary(p)} if p.shape[-1] == p.shape[-2] else {}

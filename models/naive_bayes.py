@@ -77,7 +77,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
         y = rng.choice(len(labels["class"]), size, p=params["shares"])
         return params, {"y": y, **self.draw_features(params, y, labels, rng), **labels}
 
-    def mle(self, stats: LabelledStats) -> dict[str, Any]:
+    def mle(self, stats: LabelledStats) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood: `NumericalError` where real numbers of a class do not differ."""
         for part in stats.parts[1].parts if (stats.parts[0].counts > 0).all() else ():
             if isinstance(part, Moments) and len(same := np.argwhere((part.scatter == 0) & (part.n > 0))):

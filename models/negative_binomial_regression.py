@@ -75,7 +75,7 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.predictor(params, data)))
 
-    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, float]:
         """Return a prior about the log of the pooled rate."""
         rate = (np.sum(data["y"]) + 0.5) / np.sum(self.sizes_of(data)) if self.inputs.size(data) else 1.0
         return {"m0": float(np.log(rate)), "s0": 1.5}

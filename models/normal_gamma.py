@@ -102,7 +102,7 @@ class NormalGamma(BlockModel[Moments]):
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return scipy.stats.norm(mu + np.zeros(len(data["y"])), lam**-0.5)
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return sigma, the standard deviation of one observation."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
 

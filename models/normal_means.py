@@ -100,7 +100,7 @@ class NormalMeans(Conditional, Observable):
         rough = self.weak(data) if len(data["y"]) else self
         return {"mu": (rough.m0, rough.t0), "tau": (rough.t0, 1.0)}
 
-    def log_marginal(self, outer: Params, data: Arrays) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> np.ndarray:
         """Return the log density of the estimates, y_j ~ N(mu, tau^2 + se_j^2), given tau alone with mu integrated."""
         mean, sd = self._mu(outer, data)
         own = np.hypot(np.asarray(outer["tau"])[..., None], data["se"])
@@ -128,7 +128,7 @@ class NormalMeans(Conditional, Observable):
         given_mu = lambda mu: self.posterior_given({**outer, "mu": mu}, data)  # noqa: E731
         return Posterior.chained("mu", frozen.norm(mean, sd), given_mu, {"theta": theta})
 
-    def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> Any:
+    def predictive_given(self, outer: Params, data: Arrays, places: np.ndarray, rows: Arrays) -> frozen.Frozen:
         """Return the normal distribution of new estimates about their groups' effects, which are normal too."""
         theta = self.posterior_given(outer, data)["theta"]
         return frozen.norm(theta.mean()[..., places], np.hypot(theta.std()[..., places], rows["se"]))
@@ -141,7 +141,7 @@ class NormalMeans(Conditional, Observable):
         own = np.hypot(np.asarray(params["tau"])[..., None], np.asarray(seen["se"])[places])
         return frozen.norm(mean[..., places], np.hypot(sd[..., places], own))
 
-    def shrinkage(self, outer: Params, data: Arrays) -> Any:
+    def shrinkage(self, outer: Params, data: Arrays) -> np.ndarray:
         """Return se^2 / (se^2 + tau^2) of each group."""
         return 1 / (1 + np.square(np.asarray(outer["tau"])[..., None] / data["se"]))
 

@@ -65,7 +65,7 @@ class PoissonRegression(GeneralizedLinear):
         ),
     )
 
-    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, float]:
         """Return a prior about the log of the pooled rate."""
         rate = (np.sum(data["y"]) + 0.5) / np.sum(self.sizes_of(data)) if self.inputs.size(data) else 1.0
         return {"m0": float(np.log(rate)), "s0": 2.5}
@@ -83,7 +83,7 @@ class PoissonRegression(GeneralizedLinear):
         asks = "counts grow with {0}, which varies tenfold: if it is how long rows were observed, use --exposure {0}"
         return (*lines, *map(asks.format, like))
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return the rate ratios: by how much one more of a feature multiplies the rate."""
         return {"rate_ratio": self.ratios(params)}
 

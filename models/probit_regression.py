@@ -49,7 +49,7 @@ class ProbitRegression(BinomialRegression):
         BIOASSAY,
     )
 
-    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, float]:
         """Return a prior of about even chances, as wide as a probability of Phi(3)."""
         return {"m0": 0.0, "s0": 3.0}
 

@@ -115,12 +115,12 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         """Return the effective number of parameters: the trace of the hat matrix."""
         return {"effective_parameters": self.standardized_weights(stats).effective_parameters}
 
-    def predictive(self, stats: FactoredMoments, data: Arrays) -> Any:
+    def predictive(self, stats: FactoredMoments, data: Arrays) -> frozen.Frozen:
         """Return each row's Gaussian predictive."""
         mean, spread = self.predicted(self.standardized_weights(stats), data)
         return frozen.norm(mean, np.sqrt(np.square(self.sigma)[..., None] + spread))
 
-    def leverage(self, data: Arrays) -> Any:
+    def leverage(self, data: Arrays) -> np.ndarray:
         """Return the diagonal of the hat matrix, of rows in units of sigma."""
         return self.predicted(self.standardized_weights(self.statistics(data)), data)[1] / self.sigma**2
 
@@ -128,10 +128,10 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         """Return how many weights there are."""
         return len(self.units(stats))
 
-    def map(self, stats: FactoredMoments) -> dict[str, Any]:
+    def map(self, stats: FactoredMoments) -> dict[str, np.ndarray]:
         """Return the ridge estimate, with penalty (sigma / tau)^2 on standardized weights."""
         return {"w": self._solution(stats).mean}
 
-    def mle(self, stats: FactoredMoments) -> dict[str, Any]:
+    def mle(self, stats: FactoredMoments) -> dict[str, np.ndarray]:
         """Return the least-squares estimate; there is none where the columns are linearly dependent."""
         return {"w": self.least_squares(stats)[0]}

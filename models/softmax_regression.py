@@ -74,7 +74,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
     def _first(self) -> int:
         return int(self.coding == REFERENCE)
 
-    def weak_intercept(self, data: Arrays) -> dict[str, Any]:
+    def weak_intercept(self, data: Arrays) -> dict[str, float]:
         """Return a prior of about equal shares, as wide as odds of e^5."""
         return {"m0": 0.0, "s0": 5.0}
 
@@ -93,7 +93,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
         noisy = self._logits(w, design) + rng.gumbel(size=(size, len(labels)))  # the largest is of softmax's law
         return {"w": w}, {"y": np.argmax(noisy, axis=1), **design, "class": np.array(labels, dtype=str)}
 
-    def _logits(self, w: Any, data: Arrays) -> np.ndarray:
+    def _logits(self, w: np.ndarray, data: Arrays) -> np.ndarray:
         """Return the logits of each row; weights (..., rows of w, T) give (..., rows, K)."""
         own = np.moveaxis(self.predictor({"w": w}, data), -1, -2)
         return np.concatenate([np.zeros((*own.shape[:-1], self._first)), own], axis=-1)
@@ -102,7 +102,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
         """Return the probabilities of the classes of each row; weights (..., rows of w, T) give (..., rows, K)."""
         return self.likelihood(params, data).mean()
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return the contrasts of the weights with those of the first class, and the odds ratios against it."""
         w = np.asarray(params["w"])
         if self.coding == REFERENCE:

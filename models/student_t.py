@@ -89,16 +89,16 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return scipy.stats.t(self.nu, mu + np.zeros(len(data["y"])), lam**-0.5)
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return sigma, the scale of one observation: its standard deviation is sqrt(nu / (nu - 2)) sigma."""
         return {"sigma": np.asarray(params["lam"]) ** -0.5}
 
-    def component_probabilities(self, params: Params, data: Arrays) -> Any:
+    def component_probabilities(self, params: Params, data: Arrays) -> np.ndarray:
         """Return E[theta_n] given each row and the parameters, shape (..., rows): near 0 for outliers."""
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return weights(self.nu, lam * np.square(data["y"] - mu))
 
-    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return a row, or the prior's mean, and the precision of a typical distance from it."""
         places = np.append(data["y"], self.m0)
         mu = rng.choice(places)
@@ -117,7 +117,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         """Return the expected statistics of both parts of the rows."""
         return stats + other
 
-    def log_prior(self, params: Params, data: Arrays) -> Any:
+    def log_prior(self, params: Params, data: Arrays) -> float:
         """Log density of mu and lam a priori; leading axes are draws."""
         return self._prior.logpdf(params)
 
@@ -145,6 +145,6 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         """Return q(mu, lam)."""
         return q.posterior()
 
-    def vb_log_density(self, q: Normal, params: Params) -> Any:
+    def vb_log_density(self, q: Normal, params: Params) -> np.ndarray:
         """Log density of q(mu, lam); leading axes are draws."""
         return q.logpdf(params)

@@ -88,7 +88,7 @@ class VaryingLines(Conditional, Observable):
         data = {"x": self.center + rng.normal(size=size), "group_code": code, "group": names}
         return params, {"y": rng.normal(self._at_rows(params, data), params["sigma"]), **data}
 
-    def _at_rows(self, params: Params, data: Arrays) -> Any:
+    def _at_rows(self, params: Params, data: Arrays) -> np.ndarray:
         """Return what its group's line is at each row."""
         intercept, slope = (np.asarray(params[name])[..., data["group_code"]] for name in ("intercept", "slope"))
         return intercept + slope * (data["x"] - self.center)
@@ -126,7 +126,7 @@ class VaryingLines(Conditional, Observable):
         """Guess the mean line by least squares of all rows, and the spreads by those of outcome and feature."""
         return guess(data["x"] - self.center, data["y"])
 
-    def log_marginal(self, outer: Params, data: Arrays) -> Any:
+    def log_marginal(self, outer: Params, data: Arrays) -> float:
         """Return the log density of the rows, from the statistics of each group."""
         return log_marginal(outer, self._lines(data))
 

@@ -200,7 +200,7 @@ def _frame(model: Latent, data: Data, assigned: Assignments | Latents) -> pd.Dat
     return frame
 
 
-def by_row(columns: Mapping[str, Any], data: Data, axis: str | None = None, labels: Any = None) -> pd.DataFrame:
+def by_row(columns: Params, data: Data, axis: str | None = None, labels: Any = None) -> pd.DataFrame:
     """Make a table of columns of shape (rows,), or of shape (rows, labels) along an axis; its index names both."""
     import pandas as pd
 

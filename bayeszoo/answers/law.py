@@ -281,7 +281,7 @@ def _far_out(fit: Fit, row: Arrays) -> dict[str, float]:
     return {"mean": mean, "sd": log_square if math.isinf(log_square) else log_variance / 2}
 
 
-def _log_mean(law: Any) -> np.ndarray:
+def _log_mean(law: LogMeanPoisson) -> np.ndarray:
     """Return the log of the mean of a distribution, also where the mean overflows."""
     return law.log_mean if isinstance(law, LogMeanPoisson) else np.log(law.mean())
 

@@ -22,7 +22,9 @@ def sequences(data: Arrays, steps: int | None = None) -> dict[str, np.ndarray]:
     return {"sequence": numbers} if sequence.any() else {}
 
 
-def frame_of(columns: Mapping[str, Any], name: str, about: Mapping[str, Any], every: int | None = None) -> pd.DataFrame:
+def frame_of(
+    columns: Mapping[str, Any], name: str, about: Mapping[str, object], every: int | None = None
+) -> pd.DataFrame:
     """Make the table; its index starts at 1 again after ``every`` rows."""
     import pandas as pd
 

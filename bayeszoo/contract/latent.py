@@ -155,7 +155,7 @@ def _steps(case: Case) -> Iterator[tuple[Any, Any, list[Any]]]:
         yield model.vb_e_step, partial(_means, model), list(climbed)
 
 
-def _means(model: Variational, stats: object) -> dict[str, Any]:
+def _means(model: Variational, stats: object) -> dict[str, np.ndarray]:
     return {name: marginal.mean() for name, marginal in model.vb_posterior(model.vb_m_step(stats)).items()}
 
 

@@ -128,7 +128,7 @@ class Averaged:
         log_p = (self._law.logpmf if self._is_count else self._law.logpdf)(y)
         return np.asarray(scipy.special.logsumexp(log_p, b=self._weights[:, None], axis=0))
 
-    def cdf(self, y: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray) -> np.ndarray:
         """Return the probability of at most ``y``, shape (rows,)."""
         with np.errstate(over="ignore", invalid="ignore"):  # a count of infinite mean is above all numbers
             below = np.where(np.isfinite(self._means), self._law.cdf(y), 0.0)

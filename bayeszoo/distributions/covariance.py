@@ -194,7 +194,7 @@ def _quantile(q: float, *args: np.ndarray) -> np.ndarray:
     return np.where(root.success, place(root.x, a), np.nan)
 
 
-def _cdf(y: Any, sign: Any, r: Any, *rest: Any) -> np.ndarray:
+def _cdf(y: np.ndarray, sign: np.ndarray, r: np.ndarray, *rest: Any) -> np.ndarray:
     """Distribution function at y of the covariance whose scale is sign r."""
     below, error = _average(lambda t, g, nu: scipy.special.stdtr(nu, t), 1e-13, sign * y, r, *rest)
     below = np.where(error <= _ERROR, np.clip(below, 0.0, 1.0), np.nan)
@@ -202,7 +202,14 @@ def _cdf(y: Any, sign: Any, r: Any, *rest: Any) -> np.ndarray:
 
 
 def _average(
-    function: Callable[..., np.ndarray], tolerance: float, y: Any, r: Any, steepness: Any, a: Any, low: Any, high: Any
+    function: Callable[..., np.ndarray],
+    tolerance: float,
+    y: np.ndarray,
+    r: np.ndarray,
+    steepness: np.ndarray,
+    a: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Average ``function(standardized 2 y g, g, nu)`` over log(g / a) between ends; return it and a bound on its error.
 

@@ -390,7 +390,7 @@ class LogMeanNegativeBinomial(ByMarginals):
         """Draw counts of shape ``size``."""
         return np.asarray(self._marginals.rvs(size=size, random_state=random_state))
 
-    def logpmf(self, k: Any) -> np.ndarray:
+    def logpmf(self, k: np.ndarray) -> np.ndarray:
         """Log mass at the counts ``k``; -inf where they are not counts."""
         inside = _is_count(k)
         count = np.where(inside, k, 0.0)

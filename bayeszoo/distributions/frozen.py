@@ -38,7 +38,7 @@ class Frozen(Stackable):
         """Return the probability of at most x."""
         return self.dist.cdf(x, *self.args, **self.kwds)
 
-    def ppf(self, q: Any) -> Any:
+    def ppf(self, q: float) -> Any:
         """Return the quantile of a level."""
         return self.dist.ppf(q, *self.args, **self.kwds)
 
@@ -89,7 +89,7 @@ class Beta(Frozen):
         a, b = (np.asarray(each, dtype=np.float64) for each in self.args)
         return np.sqrt(a / (a + b)) * np.sqrt(b / (a + b)) / np.sqrt(a + b + 1)
 
-    def var(self) -> Any:
+    def var(self) -> np.ndarray:
         """Return the variance."""
         return np.square(self.std())
 
@@ -101,7 +101,7 @@ class Beta(Frozen):
         """Return the probability of at most x."""
         return beta_cdf(x, *self.args)[()]
 
-    def ppf(self, q: Any) -> Any:
+    def ppf(self, q: float) -> Any:
         """Return the quantile of a level."""
         return beta_ppf(q, *self.args)[()]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +106,7 @@ class Chained:
         return np.asarray(frozen.norm(self.gain * later, self.rest).logpdf(apart).sum(axis=-1))
 
 
-def given_all_others(y: Any, pull: np.ndarray, precision: np.ndarray) -> Any:
+def given_all_others(y: np.ndarray, pull: np.ndarray, precision: np.ndarray) -> frozen.Frozen:
     """Return the normal distribution of each entry of y ~ N(m, C) given all the others, (..., T).
 
     ``pull`` is C^-1 (y - m) and ``precision`` the diagonal of C^-1, both (..., T); where it is 0, y is unknown, and

@@ -47,7 +47,7 @@ class _Mixed:
         """Return the mean; NaN where it does not exist or the grid does not give it."""
         return self._moments.own_mean
 
-    def std(self) -> Any:
+    def std(self) -> np.ndarray:
         """Return the standard deviation; NaN where it does not exist or the grid does not give it."""
         return self._moments.own_sd
 
@@ -187,7 +187,7 @@ def integrated(
         both = {**_named(integrand, outer), **inner(outer).rvs((), rng)}
         return {name: np.reshape(values, (*size, *values.shape[1:])) for name, values in both.items()}
 
-    def log_density(params: Params) -> Any:
+    def log_density(params: Params) -> np.ndarray:
         outer = {name: np.asarray(params[name]) for name in integrand.axes_of}
         return log_joint(outer) - grid.log_integral + inner(outer).logpdf(params)
 
@@ -235,7 +235,7 @@ def _inner_marginals(
     }
 
 
-def _named(integrand: Integrand, quantities: Params) -> dict[str, Any]:
+def _named(integrand: Integrand, quantities: Params) -> dict[str, np.ndarray]:
     """Return the outer parameters alone."""
     return {name: quantities[name] for name in integrand.axes_of}
 

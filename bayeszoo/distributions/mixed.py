@@ -32,7 +32,7 @@ class LocationScaleMixture:
         scales > 0.
     """
 
-    def __init__(self, standard: Any, weights: Any, loc: Any, scale: Any) -> None:
+    def __init__(self, standard: Any, weights: np.ndarray, loc: Any, scale: Any) -> None:
         self._standard = standard
         self._weights, self._loc, self._scale = np.broadcast_arrays(weights, loc, scale)
         self._inside = np.minimum(np.sum(self._weights, axis=0), 1.0)
@@ -99,15 +99,15 @@ class LocationScaleMixture:
             values[some] = at(places[some])
         return values.reshape(*leading, *own)
 
-    def cdf(self, x: Any) -> Any:
+    def cdf(self, x: np.ndarray) -> Any:
         """Return the probability of at most ``x``, of the own shape, with leading axes or without."""
         return self._at(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place >= 0), x)
 
-    def below(self, x: Any) -> Any:
+    def below(self, x: np.ndarray) -> np.ndarray:
         """Return the probability of less than ``x``, which the atom at 0 parts from that of at most ``x``."""
         return self._at(lambda place: self._sum(self._standard.cdf, place) + self.atom * (place > 0), x)
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: np.ndarray) -> np.ndarray:
         """Return the density of the part that is not 0."""
         return self._at(lambda place: self._sum(self._standard.pdf, place, True), x)
 
@@ -121,7 +121,7 @@ class LocationScaleMixture:
 
         return self._at(at, x)
 
-    def logcdf(self, x: Any) -> Any:
+    def logcdf(self, x: np.ndarray) -> np.ndarray:
         """Return the log of the probability of at most ``x``."""
 
         def at(place: np.ndarray) -> np.ndarray:
@@ -130,7 +130,7 @@ class LocationScaleMixture:
 
         return self._at(at, x)
 
-    def logsf(self, x: Any) -> Any:
+    def logsf(self, x: np.ndarray) -> np.ndarray:
         """Return the log of the probability of more than ``x``."""
 
         def at(place: np.ndarray) -> np.ndarray:

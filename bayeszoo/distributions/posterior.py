@@ -103,7 +103,7 @@ class Posterior(Mapping[str, Any]):
 
     @classmethod
     def chained(
-        cls, name: str, first: Any, second: Callable[[Any], Posterior], marginals: Mapping[str, Marginal]
+        cls, name: str, first: frozen.Frozen, second: Callable[[Any], Posterior], marginals: Mapping[str, Marginal]
     ) -> Posterior:
         """Return the joint distribution of a number ``name`` and of the parameters that depend on it.
 
@@ -115,7 +115,7 @@ class Posterior(Mapping[str, Any]):
             value = first.rvs(size=(*size, *np.shape(first.mean())), random_state=rng)
             return {name: value, **second(value).rvs((), rng)}
 
-        def log_density(params: Mapping[str, Any]) -> Any:
+        def log_density(params: Mapping[str, Any]) -> np.ndarray:
             return first.logpdf(params[name]) + second(params[name]).logpdf(params)
 
         def nodes() -> list[Node]:
@@ -181,7 +181,7 @@ class Posterior(Mapping[str, Any]):
         shapes = {name: np.shape(marginal.mean()) for name, marginal in self.items()}
         return {name: self[name].rvs(size=(*size, *shape), random_state=rng) for name, shape in shapes.items()}
 
-    def _product(self, params: Mapping[str, Any]) -> Any:
+    def _product(self, params: Mapping[str, object]) -> Any:
         return sum(sum_over(marginal.logpdf(params[name]), np.ndim(marginal.mean())) for name, marginal in self.items())
 
 

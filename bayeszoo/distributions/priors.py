@@ -82,7 +82,7 @@ class Normal(Prior):
         """Draw the number."""
         return rng.normal(self.mean, self.sd)
 
-    def given(self, precision: Any, weighted: Any) -> tuple[Any, Any]:
+    def given(self, precision: np.ndarray, weighted: np.ndarray) -> tuple[Any, Any]:
         """Return mean and sd given Gaussian estimates of it, by the sums of their precisions and of precision times y.
 
         It is a Gaussian again: Bishop, PRML, 2.3.6.

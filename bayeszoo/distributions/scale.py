@@ -59,13 +59,13 @@ class Scale:
         inside = self.low + (self.high - self.low) * scipy.special.expit(place)
         return np.clip(inside, self.low, self.high)  # not beyond an end by rounding
 
-    def complement(self, place: object) -> Any:
+    def complement(self, place: object) -> np.ndarray:
         """Return the distance to the upper end of the value at a coordinate."""
         if self.logarithmic:
             return -(self.high - self.above) * np.expm1(-self._of_log.complement(place))
         return (self.high - self.low) * scipy.special.expit(-np.asarray(place))
 
-    def log_slope(self, place: Any) -> Any:
+    def log_slope(self, place: np.ndarray) -> np.ndarray:
         """Return the log derivative of the value with respect to its coordinate."""
         if self.logarithmic:
             return self._of_log.log_slope(place) + self._of_log.value(place)

@@ -178,7 +178,7 @@ def log_negative_binomial_of_odds(k: npt.ArrayLike, a: npt.ArrayLike, log_odds: 
     return np.where(inside, near, log_rising(a, k) - scipy.special.gammaln(k + 1) + powers)
 
 
-def log_beta_binomial(k: Any, n: Any, a: Any, b: Any) -> np.ndarray:
+def log_beta_binomial(k: Any, n: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Log mass at ``k`` of n trials whose probability is drawn from Beta(a, b).
 
     Two negative binomial counts of one rate, given their sum, are beta-binomial, whatever the rate; at this one they

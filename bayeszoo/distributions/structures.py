@@ -262,7 +262,9 @@ class Structure:
         log_growth = np.sum(np.log1p(relative), axis=-1)
         return np.asarray(gammas - (more * self.log_det(factor) + (nu + more) * log_growth) / 2)
 
-    def log_ratio_of_rows(self, nu: Any, psi: np.ndarray, rows: np.ndarray, centres: np.ndarray, share: Any) -> Any:
+    def log_ratio_of_rows(
+        self, nu: np.ndarray, psi: np.ndarray, rows: np.ndarray, centres: np.ndarray, share: Any
+    ) -> np.ndarray:
         """Return `log_ratio` of single rows (n, D), whose growth is a share of their scatter about centres, (..., n).
 
         That has one eigenvalue in each block: the share of the squared distance in units of psi, (..., blocks, n).

@@ -87,7 +87,7 @@ class WeightedQuantile:
         unit = float(np.ptp(self.values)) or 1.0  # squares of small numbers would vanish
         return unit * math.sqrt(self.probabilities @ np.square((self.values - self.mean()) / unit))
 
-    def cdf(self, at: Any) -> Any:
+    def cdf(self, at: np.ndarray) -> Any:
         """Return the probability of at most ``at``."""
         return np.append(0.0, self.cumulative)[np.searchsorted(self.values, at, side="right")]
 

@@ -42,7 +42,7 @@ class MultivariateT(ByMarginals):
 class GaussianRows(ByMarginals):
     """So many rows of vectors given their ``mean`` (..., D) and ``cov`` (..., D, D), whose leading axes are draws."""
 
-    def __init__(self, mean: Any, cov: Any, rows: int) -> None:
+    def __init__(self, mean: np.ndarray, cov: np.ndarray, rows: int) -> None:
         self._mean, self._factor = np.asarray(mean, dtype=np.float64), np.linalg.cholesky(cov)
         sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
         self._marginals = frozen.norm(*(np.repeat(values[..., None, :], rows, axis=-2) for values in (self._mean, sd)))

@@ -17,7 +17,7 @@ from bayeszoo.likelihoods.inverse_wishart import as_data
 Places = Sequence[Sequence[int]]
 
 
-def DirichletTables(name: str, alpha: np.ndarray, tables: Places, dims: tuple[str, ...]) -> Any:
+def DirichletTables(name: str, alpha: np.ndarray, tables: Places, dims: tuple[str, ...]) -> pt.TensorVariable:
     """Declare probabilities p[..., places] ~ Dirichlet(alpha[..., places]) of each table, independent.
 
     Parameters
@@ -52,7 +52,7 @@ def _log_constant(alpha: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.special.gammaln(alpha.sum(axis=-1)) - scipy.special.gammaln(alpha).sum(axis=-1))
 
 
-def _log_density(p: Any, alpha: Any, constant: Any) -> Any:
+def _log_density(p: pt.TensorVariable, alpha: pt.TensorVariable, constant: pt.TensorVariable) -> pt.TensorVariable:
     safe = pt.switch(pt.eq(alpha, np.float64(1)), np.float64(1), p)  # p**0 is 1, also at 0
     return constant + pt.sum((alpha - 1) * pt.log(safe), axis=-1)
 
@@ -82,28 +82,28 @@ class Simplexes(Transform):
         self.order = np.argsort(np.concatenate([group.ravel() for group in self.groups]))
         self.ends = np.cumsum([0, *(len(group) * (group.shape[1] - 1) for group in self.groups)])
 
-    def forward(self, value: Any, *inputs: Any) -> Any:
+    def forward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
         """Map probabilities (..., L) to coordinates, one less for each table."""
         each = [simplex.forward(value[..., group]) for group in self.groups]
         return pt.concatenate([_flat(own) for own in each], axis=-1)
 
-    def _parts(self, value: Any) -> list[Any]:
+    def _parts(self, value: pt.TensorVariable) -> list[Any]:
         """Return the coordinates of tables of as many levels, (..., tables, levels - 1)."""
         ends = zip(self.groups, self.ends[:-1], self.ends[1:], strict=True)
         return [
             value[..., at:to].reshape((*value.shape[:-1], len(group), group.shape[1] - 1)) for group, at, to in ends
         ]
 
-    def backward(self, value: Any, *inputs: Any) -> Any:
+    def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Map coordinates to probabilities."""
         each = [_flat(simplex.backward(own)) for own in self._parts(value)]
         return pt.concatenate(each, axis=-1)[..., self.order]
 
-    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+    def log_jac_det(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Log of |dp / d value|, p without the last entry of each table: the sum of log p, and log of their sizes."""
         return sum(pt.sum(simplex.log_jac_det(own), axis=-1) for own in self._parts(value))
 
 
-def _flat(values: Any) -> Any:
+def _flat(values: pt.TensorVariable) -> pt.TensorVariable:
     """Join the last two axes."""
     return values.reshape((*values.shape[:-2], values.shape[-2] * values.shape[-1]))

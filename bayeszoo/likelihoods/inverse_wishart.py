@@ -17,7 +17,7 @@ from bayeszoo.likelihoods.ops.covariances import GaussianTerms
 _HALF_LOG_2_PI = math.log(2 * math.pi) / 2
 
 
-def InverseWishart(name: str, nu: npt.ArrayLike, psi: np.ndarray, dims: Any = None) -> Any:
+def InverseWishart(name: str, nu: npt.ArrayLike, psi: np.ndarray, dims: Any = None) -> pt.TensorVariable:
     """Declare Sigma ~ InvWishart(nu, Psi), or several that are independent, sampled on their Cholesky factors.
 
     Parameters
@@ -48,8 +48,13 @@ def InverseWishart(name: str, nu: npt.ArrayLike, psi: np.ndarray, dims: Any = No
 
 
 def ScaledNormal(
-    name: str, mean: np.ndarray, kappa: npt.ArrayLike, sigma: Any, count: int | None = None, dims: Any = None
-) -> Any:
+    name: str,
+    mean: np.ndarray,
+    kappa: npt.ArrayLike,
+    sigma: pt.TensorVariable,
+    count: int | None = None,
+    dims: Any = None,
+) -> pt.TensorVariable:
     """Declare mu ~ N(mean, Sigma / kappa), or one for each of several, in a tenth of ``pm.MvNormal``'s time to compile.
 
     Parameters
@@ -84,14 +89,20 @@ def as_data(name: str, **values: Any) -> list[Any]:
     return [pm.Data(f"{name}_{key}", value) for key, value in values.items()]
 
 
-def gaussian_log_likelihood(mu: Any, sigma: Any, n: Any, mean: Any, scatter: Any) -> Any:
+def gaussian_log_likelihood(
+    mu: pt.TensorVariable,
+    sigma: pt.TensorVariable,
+    n: pt.TensorVariable,
+    mean: pt.TensorVariable,
+    scatter: pt.TensorVariable,
+) -> pt.TensorVariable:
     """Log density of n rows N(mu, Sigma), given only their mean and the scatter about it; or of each of K sets (K,)."""
     n, shift = pt.as_tensor_variable(n), mean - mu
     about_mu = scatter + n[..., None, None] * shift[..., :, None] * shift[..., None, :]
     return _gaussian_terms(sigma, about_mu, n) - n * mean.shape[-1] * _HALF_LOG_2_PI
 
 
-def _gaussian_terms(sigma: Any, scatter: Any, n: Any) -> Any:
+def _gaussian_terms(sigma: pt.TensorVariable, scatter: pt.TensorVariable, n: Any) -> pt.TensorVariable:
     """Return -(n log|Sigma| + tr(Sigma^-1 S)) / 2 of one matrix (D, D), or of each of (K, D, D)."""
     if sigma.type.ndim == 2:
         return GaussianTerms()(sigma[None], scatter[None], pt.atleast_1d(n))[0][0]
@@ -103,12 +114,16 @@ def _log_constant(nu: np.ndarray, psi: np.ndarray) -> np.ndarray:
     return np.asarray(nu / 2 * (log_det - size * math.log(2)) - scipy.special.multigammaln(nu / 2, size))
 
 
-def _log_density(sigma: Any, nu: Any, psi: Any, constant: Any) -> Any:
+def _log_density(
+    sigma: pt.TensorVariable, nu: pt.TensorVariable, psi: pt.TensorVariable, constant: pt.TensorVariable
+) -> pt.TensorVariable:
     """Log density of each matrix as SciPy's ``invwishart(df=nu, scale=psi)``."""
     return constant + _gaussian_terms(sigma, psi + pt.zeros_like(sigma), nu + sigma.shape[-1] + np.float64(1))
 
 
-def _log_density_of_normal(value: Any, mean: Any, kappa: Any, sigma: Any) -> Any:
+def _log_density_of_normal(
+    value: pt.TensorVariable, mean: pt.TensorVariable, kappa: pt.TensorVariable, sigma: pt.TensorVariable
+) -> pt.TensorVariable:
     if value.type.ndim == 2 and sigma.type.shape[0] == 1:
         sigma = pt.broadcast_to(sigma, (value.shape[0], *sigma.shape[1:]))
     shift, size = value - mean, value.shape[-1]
@@ -144,12 +159,12 @@ class Cholesky(Transform):
         self.rows, self.columns = np.tril_indices(size)
         self.diagonal, self.size = self.rows == self.columns, size
 
-    def forward(self, value: Any, *inputs: Any) -> Any:
+    def forward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
         """Map Sigma, shape (D, D) or (K, D, D), to the packed factor."""
         packed = pt.linalg.cholesky(value)[..., self.rows, self.columns]
         return pt.switch(self.diagonal, pt.log(pt.switch(self.diagonal, packed, np.float64(1))), packed)
 
-    def backward(self, value: Any, *inputs: Any) -> Any:
+    def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Map the packed factor to Sigma = L L', by a sum of products: numba compiles it in less time than ``@``."""
         place = np.zeros((self.size, self.size), dtype=np.int64)
         place[self.rows, self.columns] = np.arange(len(self.rows))
@@ -157,7 +172,7 @@ class Cholesky(Transform):
         factor = packed[..., place] * np.tri(self.size)
         return pt.sum(factor[..., :, None, :] * factor[..., None, :, :], axis=-1)
 
-    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+    def log_jac_det(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Log of |d Sigma / d value| = 2^D prod L_ii^(D - i + 2), with i = 1..D, of each matrix.
 
         The lower triangle of L L' has derivative 2^D prod L_ii^(D - i + 1) in that of L (Muirhead 1982, theorem

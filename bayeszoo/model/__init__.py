@@ -3,7 +3,7 @@
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.base import Stats
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Simulated
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.capabilities import (
     EM,
@@ -33,7 +33,7 @@ from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, Gi
 from bayeszoo.model.views import View
 
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats"]
-__all__ += ["Arrays", "Params"]
+__all__ += ["Arrays", "Params", "Simulated"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "Gibbs"]
 __all__ += ["ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "PointMasses", "Predictive"]
 __all__ += ["Additive", "BlockModel", "Sequential", "Stochastic", "Sufficient", "Symmetric", "Variational", "View"]

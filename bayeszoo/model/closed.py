@@ -110,11 +110,11 @@ class PointEstimates[S: Stats](ClosedForm[S], family=True):
         """Return how many numbers the likelihood is maximized over."""
 
     @abstractmethod
-    def map(self, stats: S) -> dict[str, Any]:
+    def map(self, stats: S) -> dict[str, np.ndarray]:
         """Return the mode of the posterior in the constrained space (no Jacobian), or raise `NumericalError`."""
 
     @abstractmethod
-    def mle(self, stats: S) -> dict[str, Any]:
+    def mle(self, stats: S) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood, or raise `NumericalError`."""
 
     def certificate(self, stats: S, params: Params) -> list[Check]:
@@ -211,15 +211,15 @@ class BlockModel[S: Stats](Conjugate[S], PointEstimates[S], Observable, family=T
         """Return how many numbers the likelihood is maximized over."""
         return self.block(stats).free_parameters
 
-    def map(self, stats: S) -> dict[str, Any]:
+    def map(self, stats: S) -> dict[str, np.ndarray]:
         """Return the mode of the posterior in the constrained space, which may lie on an edge."""
         return _plain(self.block(stats).updated(stats).mode())
 
-    def mle(self, stats: S) -> dict[str, Any]:
+    def mle(self, stats: S) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood."""
         return _plain(self.block(stats).mle(stats))
 
 
-def _plain(params: dict[str, np.ndarray]) -> dict[str, Any]:
+def _plain(params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return arrays of one number as numbers."""
     return {name: np.asarray(value)[()] for name, value in params.items()}

@@ -185,14 +185,14 @@ class Conditional(Model, family=True):
                 return law
         return super().held_out(params, seen, places)
 
-    def own_parameters(self, params: Params, new: Arrays, rng: np.random.Generator | None) -> dict[str, Any]:
+    def own_parameters(self, params: Params, new: Arrays, rng: np.random.Generator | None) -> dict[str, np.ndarray]:
         """Draw the parameters of groups without observations."""
         if rng is None or not isinstance(self.inputs, Groups):
             return super().own_parameters(params, new, rng)
         groups = self.inputs.uninformed(new[str(self.inputs.row_names)])
         return self.posterior_given(self._outer_of(params), groups).rvs((), rng)
 
-    def _outer_of(self, params: Params) -> dict[str, Any]:
+    def _outer_of(self, params: Params) -> dict[str, np.ndarray]:
         """Return those of the parameters that are outer ones, and their complements where these are known."""
         names = {*self.outer, *self.complements.values()}
         return {name: values for name, values in params.items() if name in names}

@@ -41,7 +41,7 @@ class ConjugateSteps[P: Product](EM, Variational, Additive, family=True):
     def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the log density of all rows; leading axes of the parameters are draws."""
 
-    def m_step(self, stats: Expected[P], flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: Expected[P], flat: bool = False) -> dict[str, np.ndarray]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
         return stats.prior.mle(stats.stats) if flat else stats.posterior().mode()
 

@@ -17,7 +17,7 @@ ZERO = np.float64(0)
 
 
 @singledispatch
-def declared(prior: priors.Prior, name: str) -> Any:
+def declared(prior: priors.Prior, name: str) -> pt.TensorVariable:
     """Declare a number ``name`` with a prior, in the model that is open."""
     if not prior.pymc:
         raise TypeError(f"{type(prior).__name__} has no declaration")
@@ -39,5 +39,5 @@ def _(prior: priors.LogUniform, name: str) -> Any:
     return pm.CustomDist(name, prior.above, *ends, dist=_log_uniform, transform=interval, class_name="LogUniform")
 
 
-def _log_uniform(above: object, low: object, high: object, size: object) -> Any:
+def _log_uniform(above: object, low: object, high: object, size: object) -> pt.TensorVariable:
     return above + pt.exp(pm.Uniform.dist(low, high, size=size))

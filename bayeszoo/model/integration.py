@@ -185,7 +185,7 @@ class OuterIntegrand(Integrand):
         """Return the i-th outer parameter at its coordinates."""
         return np.asarray(self._coordinates.value(i, places))
 
-    def log_joint(self, quantities: Mapping[str, Any]) -> Any:
+    def log_joint(self, quantities: Params) -> np.ndarray:
         """Return the log of evidence times prior in the outer parameters themselves."""
         return self._model.log_outer_prior(quantities) + self._model.log_marginal(quantities, self._data)
 
@@ -260,7 +260,7 @@ def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exis
     return exists
 
 
-def _derived(model: Model, params: Params) -> dict[str, Any]:
+def _derived(model: Model, params: Params) -> dict[str, np.ndarray]:
     """Return quantities derived from the parameters that are integrated over, without those that have no moments."""
     with suppress(KeyError, NumericalError):  # it needs others too, or is too large for a number at some point
         return {name: v for name, v in model.derived(params).items() if name not in model.without_moments}

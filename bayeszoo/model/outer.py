@@ -73,7 +73,7 @@ class OuterCoordinates:
         places = np.array([scale.place(value) for scale, value in zip(self.scales, entries, strict=True)])
         return (places - self.origin) / self.unit
 
-    def log_slope(self, points: np.ndarray) -> Any:
+    def log_slope(self, points: np.ndarray) -> np.ndarray:
         """Return the log derivative of the numbers with respect to the coordinates at points (..., D), shape (...)."""
         places = self.origin + self.unit * points
         slopes = sum(scale.log_slope(places[..., i]) for i, scale in enumerate(self.scales))

@@ -179,7 +179,7 @@ class Over(Conditional, family=True):
         outside = [sum_over(inside[name] != outer[name], len(shape)) for name, shape in self.outer_shapes.items()]
         return np.where(np.isnan(values) | np.any(outside, axis=0), -np.inf, values)[()]
 
-    def _evidence_at(self, point: Params, stats: object) -> Any:
+    def _evidence_at(self, point: Params, stats: object) -> float:
         try:
             return _evidence(self.at(point), stats)
         except InputError:  # fields that do not go together
@@ -275,7 +275,7 @@ def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
             for name in drawn[0]
         }
 
-    def log_density(params: Params) -> Any:
+    def log_density(params: Params) -> np.ndarray:
         own = {name: np.shape(law.mean()) for name, law in each[0].items()}
         flat = {name: np.reshape(params[name], (-1, *shape)) for name, shape in own.items()}
         heights = [law.logpdf({name: flat[name][i] for name in flat}) for i, law in enumerate(each)]

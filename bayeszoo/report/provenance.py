@@ -226,7 +226,7 @@ def _data_line(tree: xr.DataTree) -> str:
     return f"{line}  # the arrays that were given, SHA-256 {tree.attrs['data_digest']}" if "..." in words else line
 
 
-def _options_of_reading(tree: xr.DataTree) -> Mapping[str, Any]:
+def _options_of_reading(tree: xr.DataTree) -> Mapping[str, object]:
     example = own_example(Fit(tree).model, tree.attrs["data_source"], tree.attrs["data_digest"])
     return {} if example else (Fit(tree).reading or {}).get("options", {})
 

@@ -56,7 +56,7 @@ def number(value: object, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def estimate(value: Any, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
+def estimate(value: float, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
     """Format an estimate so that its last digit is of the order of its Monte Carlo error.
 
     Without an error it has five significant digits, or as many as show two of its ``sd``; where ``digits``
@@ -80,7 +80,7 @@ def estimate(value: Any, error: Any = None, digits: int | None = None, sd: Any =
     return f"{round(value, -last) + 0.0:.{max(-last, 0)}f}"  # + 0.0: no minus in front of a rounded 0
 
 
-def _digits_beside(value: Any, sd: Any) -> int:
+def _digits_beside(value: float, sd: Any) -> int:
     """Return how many significant digits show a value to two of its sd: five at least, and as many as a double has."""
     if not all(isinstance(x, float | np.floating) and math.isfinite(x) and x for x in (value, sd)):
         return 5
@@ -141,7 +141,7 @@ def _cells(
         yield [label, *cells]
 
 
-def _without_rounding(summary: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+def _without_rounding(summary: Mapping[str, object], kind: str) -> Mapping[str, object]:
     """Return the summary without rounding errors of probabilities at an edge, where a climb comes ever nearer to 0."""
     if kind != "point estimate" or summary["mean"] is None:
         return summary
@@ -292,14 +292,14 @@ def _of_labels(facts: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _own_figures(facts: Mapping[str, Any]) -> list[str]:
+def _own_figures(facts: Mapping[str, object]) -> list[str]:
     """Return a line for each number that the model has of its own, all facts of an exact fit but those said above."""
     said = ("log_evidence", "derived_withheld", "label_stability", "components_withheld", "labelled", "numbered_as")
     own = {name: value for name, value in facts.items() if name not in said}
     return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
 
 
-def _how(document: Mapping[str, Any], facts: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
+def _how(document: Mapping[str, object], facts: Mapping[str, object], exact: Mapping[str, object]) -> str:
     if document["kind"] == "exact":
         return "(exact, of the ordered data)"
     label = f"({document['method']} approximation)"

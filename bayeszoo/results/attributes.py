@@ -62,7 +62,7 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and value.isidentifier() and len(value) <= 200
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: int) -> bool:
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return is_whole and bool(0 <= value < _MOST_DIGITS)
 
@@ -215,7 +215,7 @@ def _is_reading(value: object) -> bool:
     )
 
 
-def _is_command(value: Any) -> bool:
+def _is_command(value: str) -> bool:
     """Say whether a text is the words of a command, which a page shows to be typed again."""
     try:
         words = shlex.split(value) if _is_text(value) and len(value) <= _LONGEST_COMMAND else []
@@ -280,7 +280,7 @@ _OF_GROUPS: dict[str, Check] = {
 }
 
 
-def parse(name: str, text: Any) -> Any:
+def parse(name: str, text: str) -> Any:
     """Read an attribute that is JSON."""
     if not isinstance(text, str) or len(text) > LARGEST:
         raise _wrong(name, text)

@@ -54,7 +54,7 @@ FITS = "fits"
 """The node of fits by group under which the fit of each group stands."""
 
 
-def is_by_group(tree: Any) -> bool:
+def is_by_group(tree: xr.DataTree) -> bool:
     """Say whether a tree is what `fit_by` returned: not a fit, but one of each group."""
     return "by" in getattr(tree, "attrs", {}) and FITS in tree.children
 

@@ -137,7 +137,7 @@ def _each(function: Weighted) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return of
 
 
-def _number(value: Any) -> float:
+def _number(value: float) -> float:
     if np.ndim(value) != 0:
         raise InputError(
             f"the functional returned an array of shape {np.shape(value)}", "wrong_shape", hint="return one number"

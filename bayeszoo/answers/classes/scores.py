@@ -46,7 +46,7 @@ def _probabilities(frame: pd.DataFrame) -> np.ndarray:
     return frame[[f"p[{label}]" for label in frame.attrs["classes"]]].to_numpy()
 
 
-def _observed(counts: np.ndarray, classes: list[str], by_trials: bool) -> dict[str, Any]:
+def _observed(counts: np.ndarray, classes: list[str], by_trials: bool) -> dict[str, np.ndarray]:
     if by_trials:
         return labelled("observed", classes, counts)
     return {"observed": np.array(classes, dtype=object)[np.argmax(counts, axis=1)]}

@@ -251,7 +251,7 @@ def _takes(kind: type[Model], rows: Data) -> bool:
 
 def _candidates(
     kind: type[Model] | Path, chosen: dict[str, Any], terms: TermOptions, rows: Data | None, prior: Prior
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """Return the candidates of one -c by name; the name is empty where there is one only."""
     if isinstance(kind, Path):
         return {"": saved.load(kind, single=True)}
@@ -278,7 +278,7 @@ def _named(called: Sequence[str], texts: Sequence[str], groups: Sequence[Mapping
     return dict(zip(unique(name for name, _ in pairs), (each for _, each in pairs), strict=True))
 
 
-def _fitted(named: Mapping[str, Any], rows: Data | None, seed: int, reporter: Reporter) -> dict[str, Any]:
+def _fitted(named: Mapping[str, object], rows: Data | None, seed: int, reporter: Reporter) -> dict[str, Any]:
     """Fit the models by NUTS; where a fit is not ok, keep the model with the criteria that need no fit."""
     fitted = dict(named)
     for name, candidate in named.items():

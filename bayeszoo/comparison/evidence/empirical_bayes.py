@@ -145,7 +145,7 @@ def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def no_closed_form(model: Model, data: Any) -> str:
+def no_closed_form(model: Model, data: Data) -> str:
     """Say why the evidence of these data has no closed form, where draws may take its place; else nothing."""
     if not (isinstance(model, ClosedForm) and isinstance(model, Observable)):
         return ""

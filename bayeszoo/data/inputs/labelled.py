@@ -89,7 +89,7 @@ class Labelled(Mixed):
         kinds: Mapping[str, str],
         missing: str,
         like: Arrays | None,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
         target: str | None = None,
     ) -> Parsed:
         if target is None:

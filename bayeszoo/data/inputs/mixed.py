@@ -160,7 +160,7 @@ class Mixed(Inputs):
         return {name: fitted[name] for name in in_order_of([*fitted], names, FEATURES)}
 
     def _from_columns(
-        self, table: Table, kinds: Mapping[str, str], missing: str, like: Arrays | None, options: Mapping[str, Any]
+        self, table: Table, kinds: Mapping[str, str], missing: str, like: Arrays | None, options: Mapping[str, object]
     ) -> Parsed:
         return self._features(table, kinds, missing, like, options, {})[0]
 

@@ -337,6 +337,6 @@ class Block[S: Stats](Law[S]):
             raise NumericalError(f"no maximum-likelihood estimate: there are no observations{where}", "no_data")
 
     @staticmethod
-    def _grows(below: Any, what: str, where: str) -> str:
+    def _grows(below: np.ndarray, what: str, where: str) -> str:
         """Say why the density is unbounded, where any is below 1; else nothing."""
         return f"{what} < 1: it grows without bound as {where}" if np.any(below) else ""

@@ -225,7 +225,7 @@ class Normal(Block[Moments]):
         values = ([] if self.mean_known else [mean]) + ([] if self.variance is not None else [second])
         return dict(zip(self.names, values, strict=True))
 
-    def predictive(self, rows: int) -> Any:
+    def predictive(self, rows: int) -> frozen.Frozen:
         """Return the distribution of new rows, (..., rows): Student t with 2 a degrees of freedom, or normal."""
         scale = np.sqrt(self._typical_variance * (1 + 1 / self.kappa))[..., None]
         loc = np.asarray(self.m)[..., None] + np.zeros(rows)

@@ -52,7 +52,7 @@ class Events(Stats):
         return np.where(self.events > 0, self.events / positive_or(self.exposure), 1.0)[()]
 
     @property
-    def log_likelihood(self) -> Any:
+    def log_likelihood(self) -> float:
         """Log mass of the rows at the rate ``pivot``."""
         return self.peaks - self.deviance - np.where(self.events > 0, 0.0, self.exposure)[()]
 

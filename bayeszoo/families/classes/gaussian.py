@@ -91,7 +91,9 @@ class GaussianFeatures(Model, family=True):
         return dict(zip(map(str, data["real"]), each, strict=True))
 
     @staticmethod
-    def draw_features(params: Params, classes: np.ndarray, law: Any, rng: np.random.Generator) -> np.ndarray:
+    def draw_features(
+        params: Params, classes: np.ndarray, law: GaussianComponents, rng: np.random.Generator
+    ) -> np.ndarray:
         """Draw the rows (n, D) of known classes (n,)."""
         factors = np.linalg.cholesky(law.matrices(params["covariances"]))[classes]
         noise = rng.standard_normal((len(classes), law.columns, 1))

@@ -77,7 +77,7 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         each = (law.log_predictive(rows) for law, rows in later.law.apart(self.rows_of(data)))
         return {"(shares)": shares, **dict(zip(self.feature_names(stats.labels), each, strict=True))}
 
-    def mle(self, stats: LabelledStats) -> dict[str, Any]:
+    def mle(self, stats: LabelledStats) -> dict[str, np.ndarray]:
         """Return the maximum of the likelihood; `NumericalError` where some class has no rows."""
         labels, counts = stats.labels["class"], stats.parts[0].counts
         if (counts == 0).any():

@@ -100,7 +100,7 @@ class WordCounts(Model, family=True):
             each = [information_of_rates(shares, rates) for rates in np.moveaxis(params["rates"], -1, 0)]
         return dict(zip(map(str, data["word"]), each, strict=True)) if each else {}
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return of negative binomial counts their rates, the means of a document of length 1."""
         if self.counts != "negative_binomial":
             return {}
@@ -108,7 +108,9 @@ class WordCounts(Model, family=True):
         with np.errstate(divide="ignore"):
             return {"rates": self.size * (1 - p) / p}
 
-    def draw_counts(self, params: Params, classes: np.ndarray, length: np.ndarray, rng: np.random.Generator) -> Any:
+    def draw_counts(
+        self, params: Params, classes: np.ndarray, length: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
         """Draw how often each word occurs (n, V) in documents of known classes and lengths (n,)."""
         own = params[PARAMETERS[self.counts]][classes]
         if self.counts == "multinomial":

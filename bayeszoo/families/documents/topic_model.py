@@ -181,7 +181,7 @@ def log_density(q: TopicFactors, params: Params, exchangeable: bool) -> np.ndarr
     return symmetrized(q.dirichlets.proportions, params, q.dirichlets.topics.log_pairs(params))
 
 
-def label_free(params: Params, data: Arrays) -> dict[str, Any]:
+def label_free(params: Params, data: Arrays) -> dict[str, np.ndarray]:
     """Return quantities that do not depend on the labels: likelihoods, likeness of documents, and sizes of topics."""
     theta, each, lengths = np.asarray(params["proportions"]), log_documents(params, data), lengths_of(data)
     D = len(lengths)
@@ -276,7 +276,7 @@ def tokens(data: Arrays) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(data["doc"], data["counts"]), np.repeat(data["term"], data["counts"])
 
 
-def shortened(data: Arrays, words: int) -> dict[str, Any]:
+def shortened(data: Arrays, words: int) -> dict[str, np.ndarray]:
     """Return the first documents, cut to at most five words each and any word twice, and N words in all."""
     twice = {**data, "counts": np.minimum(data["counts"], 2)}
     documents, _ = tokens(twice)
@@ -288,7 +288,7 @@ def shortened(data: Arrays, words: int) -> dict[str, Any]:
     return {**arrays, "document": data["document"][: doc.max(initial=0) + 1], "word": data["word"]}
 
 
-def excerpt(data: Arrays, documents: int = 10, words: int = 8) -> dict[str, Any]:
+def excerpt(data: Arrays, documents: int = 10, words: int = 8) -> dict[str, np.ndarray]:
     """Return documents, evenly spread, and of their words those that are most frequent in all."""
     rows = spread_out(len(data["document"]), documents)
     often = np.bincount(data["term"], data["counts"], minlength=len(data["word"]))

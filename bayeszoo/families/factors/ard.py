@@ -126,7 +126,7 @@ class Prior:
     relevance: tuple[float, float]
     precision: tuple[float, float]
 
-    def log_density(self, params: Mapping[str, Any]) -> np.ndarray:
+    def log_density(self, params: Mapping[str, object]) -> np.ndarray:
         """Log density of mean, loadings, alpha and variance; leading axes are draws."""
         (a, b), (c, d) = self.relevance, self.precision
         mean, loadings, alpha, variance = (np.asarray(params[k]) for k in ("mean", "loadings", "alpha", "variance"))
@@ -158,7 +158,7 @@ class Prior:
         mean[:, 0] += stats.centre
         return mean, precision
 
-    def mode(self, stats: Complete) -> dict[str, Any]:
+    def mode(self, stats: Complete) -> dict[str, np.ndarray]:
         """Return coefficients given alpha and variance, and these given the coefficients, each where it is best."""
         mean, _ = self.coefficients(stats)
         nothing = np.zeros((*mean.shape, mean.shape[1]))
@@ -269,7 +269,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         loadings = rng.normal(0.0, np.sqrt(scale), (stats.size, self.q))
         return {"mean": mean, "loadings": loadings, "alpha": np.full(self.q, 1 / scale), "variance": scale}
 
-    def m_step(self, stats: Complete, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: Complete, flat: bool = False) -> dict[str, np.ndarray]:
         """Return parameters with a higher expected log joint density."""
         if flat:
             why = "the likelihood depends neither on alpha nor on rotations of the loadings; use ppca"
@@ -313,7 +313,7 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         """Return the axis whose labels mean nothing; the signs of the loadings mean nothing either."""
         return "factor"
 
-    def invariants(self, params: Params, data: Any) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Any) -> dict[str, np.ndarray]:
         """Return quantities that depend neither on the order of the factors nor on their signs; leading axes are draws.
 
         The cosines are of the principal angles between the loadings and the q leading eigenvectors of the rows'

@@ -228,7 +228,7 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
         return FactorRows(params["mean"], params["loadings"], params["variance"], len(data["Y"]))
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return the q largest eigenvalues of the covariance of a row, and the share of its variance in the factors."""
         W, variance = np.asarray(params["loadings"]), np.asarray(params["variance"])
         squares = np.linalg.svd(W, compute_uv=False) ** 2

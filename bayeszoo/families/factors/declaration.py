@@ -30,12 +30,12 @@ class Trapezoid(Transform):
         self._places = np.zeros((self._head, factors, factors))
         self._places[np.arange(self._head), self.at[0][: self._head], self.at[1][: self._head]] = 1.0
 
-    def forward(self, value: Any, *inputs: Any) -> Any:
+    def forward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
         """Map L to its coordinates, shape (D q - q (q - 1) / 2,)."""
         free = value[*self.at]
         return pt.switch(self.is_diagonal, pt.log(pt.switch(self.is_diagonal, free, np.float64(1.0))), free)
 
-    def backward(self, value: Any, *inputs: Any) -> Any:
+    def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Map coordinates to L: a sum of products, which numba compiles with what surrounds it."""
         head, factors = value[: self._head], self._places.shape[1]
         diagonal = self.is_diagonal[: self._head]
@@ -43,12 +43,12 @@ class Trapezoid(Transform):
         top = pt.sum(positive[:, None, None] * self._places, axis=0)
         return pt.concatenate([top, value[self._head :].reshape((self.fixed.shape[0] - factors, factors))], axis=0)
 
-    def log_jac_det(self, value: object, *inputs: object) -> Any:
+    def log_jac_det(self, value: object, *inputs: object) -> pt.TensorVariable:
         """Log of the product of the diagonal."""
         return pt.sum(pt.switch(self.is_diagonal, value, np.float64(0.0)))
 
 
-def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: object = None) -> Any:
+def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: object = None) -> pt.TensorVariable:
     """Declare the L of loadings W whose entries are independent N(0, scale^2), up to their rotation.
 
     Parameters
@@ -76,7 +76,7 @@ def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: o
     )
 
 
-def _log_density(value: Any, scales: Any, rows: int, factors: int) -> Any:
+def _log_density(value: pt.TensorVariable, scales: pt.TensorVariable, rows: int, factors: int) -> pt.TensorVariable:
     """Log density of the free entries: chi variates on the diagonal, and normal ones below."""
     degrees = np.arange(factors, 0, -1.0)
     diagonal, below = np.eye(rows, factors, dtype=bool), np.tril(np.ones((rows, factors)), -1)
@@ -97,7 +97,7 @@ def _draw(scales: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray
     return np.asarray(scales) * (normal + np.eye(*shape[-2:]) * diagonal[..., None, :])
 
 
-def GaussianRows(name: str, mean: Any, cov: Any, rows: np.ndarray) -> None:
+def GaussianRows(name: str, mean: pt.TensorVariable, cov: pt.TensorVariable, rows: np.ndarray) -> None:
     """Declare that rows are Gaussian, each by the numbers that it has.
 
     Parameters

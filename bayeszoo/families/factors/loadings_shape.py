@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +49,7 @@ def turned(L: np.ndarray) -> np.ndarray:
     return np.asarray(L * np.where(np.diagonal(L) < 0, -1.0, 1.0))
 
 
-def log_density(L: Any, scale: Any) -> np.ndarray:
+def log_density(L: np.ndarray, scale: float) -> np.ndarray:
     """Return the log density of the free entries of L (..., D, q) where W has entries N(0, scale^2), shape (...,).
 
     Of a 0 on the diagonal it is -inf but for the last column: chi of one degree of freedom is half a normal variate.

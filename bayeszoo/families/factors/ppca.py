@@ -47,14 +47,14 @@ class PpcaModel(FactorModel, family=True):
         variance = np.float64((1 - share) * np.mean(scale**2))
         return {"mean": stats.each_column()[1], "loadings": loadings_shape.identified(W), "variance": variance}
 
-    def m_step(self, stats: Complete, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: Complete, flat: bool = False) -> dict[str, np.ndarray]:
         """Return parameters with a higher expected log joint density or, with ``flat``, log likelihood."""
         return m_step_flat(stats) if flat else self.prior(len(stats.centre)).m_step(stats)
 
-    def coordinates(self, data: Any) -> Coordinates:
+    def coordinates(self, data: Patterns) -> Coordinates:
         """Return the mean, the free loadings and the log of the variance as coordinates of the parameters."""
 
-        def parameters(x: np.ndarray) -> dict[str, Any]:
+        def parameters(x: np.ndarray) -> dict[str, np.ndarray]:
             params = from_vector(x, self.q)
             return {**params, "loadings": loadings_shape.turned(params["loadings"])}
 
@@ -80,7 +80,7 @@ class PpcaModel(FactorModel, family=True):
         return [at_most("stationary_distance", describe(likelihood, x).distance, MAX_DISTANCE)]
 
 
-def m_step_flat(stats: Complete) -> dict[str, Any]:
+def m_step_flat(stats: Complete) -> dict[str, np.ndarray]:
     """Return the parameters that maximize the expected log likelihood, the loadings identified.
 
     Raises `NumericalError` where the variance of the noise goes to 0.
@@ -97,7 +97,7 @@ def of_factors(q: int) -> str:
     return f"{q} component{'s' * (q != 1)}"
 
 
-def _params(stats: Complete, loadings: np.ndarray, shift: np.ndarray, variance: float) -> dict[str, Any]:
+def _params(stats: Complete, loadings: np.ndarray, shift: np.ndarray, variance: float) -> dict[str, np.ndarray]:
     return {"mean": stats.centre + shift, "loadings": loadings, "variance": np.float64(variance)}
 
 
@@ -111,7 +111,7 @@ class FactorPrior:
     a0: float
     b0: float
 
-    def m_step(self, stats: Complete) -> dict[str, Any]:
+    def m_step(self, stats: Complete) -> dict[str, np.ndarray]:
         """Return parameters with a higher expected log joint: coefficients given the variance, then the variance.
 
         Each of the two steps is to the maximum (ECM: Meng and Rubin 1993), so EM never falls. A factor whose first
@@ -179,7 +179,7 @@ def to_vector(params: Params) -> np.ndarray:
     return np.concatenate([params["mean"], free, [np.log(params["variance"])]])
 
 
-def from_vector(x: np.ndarray, factors: int) -> dict[str, Any]:
+def from_vector(x: np.ndarray, factors: int) -> dict[str, np.ndarray]:
     """Return the parameters with these coordinates."""
     size = (len(x) - 1 + factors * (factors - 1) // 2) // (factors + 1)
     loadings = np.zeros((size, factors))

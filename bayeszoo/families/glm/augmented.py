@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
@@ -241,7 +240,7 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
 
     # EM
 
-    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw weights from a wide Gaussian."""
         start = self._dispersed(data)
         return start.rows.params(start.draw(rng))
@@ -252,7 +251,7 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
         parabola, value = self._expected(rows, rows.place(params), 0.0)
         return Expectation((rows, parabola), math.fsum(value))
 
-    def m_step(self, stats: tuple[LinkedRows, Parabola], flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: tuple[LinkedRows, Parabola], flat: bool = False) -> dict[str, np.ndarray]:
         """Return the mode of the weights given the parabolas: a regression with weighted rows."""
         return stats[0].params(GaussianWeights.conditional(*stats, flat).mean)
 
@@ -297,7 +296,7 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
         """Return the Gaussian of the weights in the user's units."""
         return gaussian(q.rows.name, q.rows.gaussian_of(q.mean, q.weight))
 
-    def vb_log_density(self, q: GaussianWeights, params: Mapping[str, Any]) -> Any:
+    def vb_log_density(self, q: GaussianWeights, params: Params) -> np.ndarray:
         """Return its log density; leading axes of the weights are draws."""
         return self.vb_posterior(q).logpdf(params)
 

@@ -13,14 +13,16 @@ import scipy
 from bayeszoo.families.linear.declaration import Whitened, as_data
 
 
-def BinomialByLogOdds(name: str, trials: Any, log_odds: Any, observed: Any) -> Any:
+def BinomialByLogOdds(
+    name: str, trials: pt.TensorVariable, log_odds: pt.TensorVariable, observed: pt.TensorVariable
+) -> pt.TensorVariable:
     """Declare successes of trials, one entry a row; ``pm.Binomial`` takes those of sure trials for impossible."""
 
-    def log_mass(value: Any, trials: Any, log_odds: Any) -> Any:
+    def log_mass(value: pt.TensorVariable, trials: pt.TensorVariable, log_odds: pt.TensorVariable) -> pt.TensorVariable:
         orders = pt.gammaln(trials + 1.0) - pt.gammaln(value + 1.0) - pt.gammaln(trials - value + 1.0)
         return orders + value * log_odds - trials * pt.softplus(log_odds)
 
-    def draw(trials: Any, log_odds: Any, rng: np.random.Generator, size: Any = None) -> Any:
+    def draw(trials: Any, log_odds: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
         return rng.binomial(trials.astype(np.int64), scipy.special.expit(log_odds), size)
 
     return pm.CustomDist(
@@ -28,14 +30,18 @@ def BinomialByLogOdds(name: str, trials: Any, log_odds: Any, observed: Any) -> A
     )
 
 
-def PoissonByLogMean(name: str, exposure: Any, log_rate: Any, observed: Any) -> Any:
+def PoissonByLogMean(
+    name: str, exposure: pt.TensorVariable, log_rate: pt.TensorVariable, observed: pt.TensorVariable
+) -> pt.TensorVariable:
     """Declare counts of an exposure, one entry a row; ``pm.Poisson`` takes those of tiny means for impossible."""
 
-    def log_mass(value: Any, exposure: Any, log_rate: Any) -> Any:
+    def log_mass(
+        value: pt.TensorVariable, exposure: pt.TensorVariable, log_rate: pt.TensorVariable
+    ) -> pt.TensorVariable:
         log_mean = log_rate + pt.log(exposure)
         return value * log_mean - pt.exp(log_mean) - pt.gammaln(value + np.float64(1.0))
 
-    def draw(exposure: Any, log_rate: Any, rng: np.random.Generator, size: Any = None) -> Any:
+    def draw(exposure: Any, log_rate: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
         return rng.poisson(exposure * np.exp(log_rate), size)
 
     return pm.CustomDist(
@@ -43,26 +49,28 @@ def PoissonByLogMean(name: str, exposure: Any, log_rate: Any, observed: Any) -> 
     )
 
 
-def NegativeBinomialByLogMean(name: str, log_mean: Any, phi: Any, observed: Any) -> Any:
+def NegativeBinomialByLogMean(
+    name: str, log_mean: pt.TensorVariable, phi: pt.TensorVariable, observed: pt.TensorVariable
+) -> pt.TensorVariable:
     """Declare counts of variance mean + mean^2 / phi, one entry a row, however large or small the means are."""
 
-    def log_mass(value: Any, log_mean: Any, phi: Any) -> Any:
+    def log_mass(value: pt.TensorVariable, log_mean: pt.TensorVariable, phi: pt.TensorVariable) -> pt.TensorVariable:
         share = log_mean - pt.log(phi)
         orders = pt.gammaln(value + phi) - pt.gammaln(phi) - pt.gammaln(value + np.float64(1.0))
         return orders - phi * pt.softplus(share) - value * pt.softplus(-share)
 
-    def draw(log_mean: Any, phi: Any, rng: np.random.Generator, size: Any = None) -> Any:
+    def draw(log_mean: Any, phi: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
         return rng.poisson(rng.gamma(phi, np.exp(log_mean) / phi, size))
 
     return pm.CustomDist(name, log_mean, phi, logp=log_mass, random=draw, observed=observed, dims="row", dtype="int64")
 
 
-def log_odds_of_probit(eta: Any) -> Any:
+def log_odds_of_probit(eta: pt.TensorVariable) -> pt.TensorVariable:
     """Return the log odds of a success of probability Phi(eta); its gradient is finite however far out eta is."""
     return _log_normal_cdf(eta) - _log_normal_cdf(-eta)
 
 
-def _log_normal_cdf(eta: object) -> Any:
+def _log_normal_cdf(eta: object) -> pt.TensorVariable:
     """Return log Phi(eta); each branch sees only what it can take, as PyTensor differentiates both of a switch."""
     below, above = pt.minimum(eta, np.float64(0.0)), pt.maximum(eta, np.float64(0.0))
     root = np.float64(math.sqrt(2))
@@ -73,11 +81,11 @@ def _log_normal_cdf(eta: object) -> Any:
 class WhitenedRows(Whitened):
     """A matrix, row after row a vector, in coordinates in which the Gaussian of a solution is standard normal."""
 
-    def forward(self, value: Any, *inputs: Any) -> Any:
+    def forward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Map the matrix to its coordinates, of the same shape."""
         return pt.reshape(super().forward(pt.flatten(value), *inputs), value.shape)
 
-    def backward(self, value: Any, *inputs: Any) -> Any:
+    def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Map coordinates to the matrix."""
         return pt.reshape(super().backward(pt.flatten(value), *inputs), value.shape)
 
@@ -106,10 +114,10 @@ def GaussianRows(name: str, mean: np.ndarray, sd: np.ndarray, whitened: Whitened
     )
 
 
-def CategoricalByLogits(name: str, logits: Any, observed: Any) -> Any:
+def CategoricalByLogits(name: str, logits: pt.TensorVariable, observed: pt.TensorVariable) -> pt.TensorVariable:
     """Declare classes of rows by their logits (n, K); ``pm.Categorical`` takes improbable ones for impossible."""
 
-    def log_mass(value: Any, logits: Any) -> Any:
+    def log_mass(value: pt.TensorVariable, logits: pt.TensorVariable) -> pt.TensorVariable:
         return pt.take_along_axis(pt.special.log_softmax(logits, axis=-1), value[..., None], axis=-1)[..., 0]
 
     def draw(logits: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
@@ -120,6 +128,6 @@ def CategoricalByLogits(name: str, logits: Any, observed: Any) -> Any:
     )
 
 
-def with_reference(w: Any) -> Any:
+def with_reference(w: pt.TensorVariable) -> pt.TensorVariable:
     """Return the weights (K - 1, T) of all classes but the first, with those of the first, 0, in front of them."""
     return pt.concatenate([pt.zeros_like(w[:1]), w])

@@ -13,7 +13,7 @@ from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Law
 
 
-def table(law: Law[Any], dims: Mapping[str, Any] | None = None) -> Any:
+def table(law: Law[Any], dims: Mapping[str, Any] | None = None) -> pt.TensorVariable:
     """Declare a table by its Dirichlet prior, or return the known one."""
     if not isinstance(law, Categorical):
         (known,) = law.at({}).values()
@@ -23,7 +23,7 @@ def table(law: Law[Any], dims: Mapping[str, Any] | None = None) -> Any:
     return pm.Dirichlet(name, a=a, dims=(dims or {}).get(name))
 
 
-def log_of(probabilities: object) -> Any:
+def log_of(probabilities: object) -> pt.TensorVariable:
     """Return logarithms; of a known 0, -inf."""
     if isinstance(probabilities, pt.TensorConstant):
         with np.errstate(divide="ignore"):
@@ -31,7 +31,9 @@ def log_of(probabilities: object) -> Any:
     return pt.log(probabilities)
 
 
-def forward(initial: Any, transition: Any, log_b: Any, starts: np.ndarray, rows: int) -> Any:
+def forward(
+    initial: pt.TensorVariable, transition: pt.TensorVariable, log_b: pt.TensorVariable, starts: np.ndarray, rows: int
+) -> pt.TensorVariable:
     """Return the log density of T rows by the forward algorithm, in logarithms, as a product of matrices.
 
     ``log_b`` (T, K) is the log density of each row in each state, 0 where its observation is missing; ``starts`` the
@@ -50,7 +52,7 @@ def forward(initial: Any, transition: Any, log_b: Any, starts: np.ndarray, rows:
     return log_sum(factors[0, 0], 0)
 
 
-def log_sum(terms: object, axis: int) -> Any:
+def log_sum(terms: object, axis: int) -> pt.TensorVariable:
     """Log of the sum of exponentials; of -inf alone it is -inf, and its gradient 0."""
     largest = pt.max(terms, axis=axis, keepdims=True)
     shift = pt.switch(pt.isinf(largest), np.float64(0), largest)

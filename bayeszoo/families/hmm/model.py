@@ -160,7 +160,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
                 f"K={self.K} states but only {rows} observation{'s' * (rows != 1)}", "too_few_rows", hint=hint
             )
 
-    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return parameters to climb from, at random."""
         return self.vb_m_step(self.path_statistics(self.seeds(data, rng), data)).q.typical()
 
@@ -205,7 +205,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         sums = emissions.smoothed(law, tables, log_density, data["y"], starts(data["sequence"]))
         return Expectation(expected_states(prior, *sums[:3]), sums.value)
 
-    def m_step(self, stats: ExpectedStates, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: ExpectedStates, flat: bool = False) -> dict[str, np.ndarray]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
         alone = not 1 + times_left(stats).min() > 1  # less is lost next to the concentration 1 of a flat prior
         if self.K > 1 and alone and is_flat(stats.prior.transition, flat):
@@ -318,7 +318,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         told_apart = is_known or any(np.any(np.ptp(values, axis=0) > 0) for values in map(np.atleast_1d, by_state))
         return None if told_apart or self.K == 1 else "state"
 
-    def invariants(self, params: Params, data: Arrays) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return quantities that do not depend on the labels; leading axes are draws.
 
         ``together`` says of up to 20 pairs of rows how alike the probabilities of their states are; ``next`` is the

@@ -122,7 +122,7 @@ def _checked(initial: npt.ArrayLike, transition: npt.ArrayLike, log_table: objec
     return tables
 
 
-def log_rows(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> np.ndarray:
+def log_rows(initial: Any, transition: np.ndarray, log_b: np.ndarray, starts: Any = None) -> np.ndarray:
     """Return the log density of each row given those before it, (..., T); leading axes of the arguments are draws."""
     tables = _checked(initial, transition, np.swapaxes(log_b, -1, -2))
     draws = np.broadcast_shapes(tables[0].shape[:-1], tables[1].shape[:-2], tables[2].shape[:-2])

@@ -87,7 +87,7 @@ def table(name: str, alpha: np.ndarray, known: Any = None) -> Law[Any]:
     return block if known is None else Known(block, {name: np.array(known)})
 
 
-def table_statistics(law: Law[Any], counts: np.ndarray) -> Any:
+def table_statistics(law: Law[Any], counts: np.ndarray) -> Counts:
     """Return the statistics of a table from counts (..., *axes, V) of the draws from its rows."""
     if isinstance(law, Block):
         return Counts(counts)

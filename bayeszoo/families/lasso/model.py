@@ -55,7 +55,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
     def prior_scales(self, terms: int) -> np.ndarray:
         """Return the scales of the priors of standardized weights, shape (T,)."""
 
-    def variance(self, params: Params) -> Any:
+    def variance(self, params: Params) -> np.ndarray:
         """Return the noise variance: known, or among the parameters."""
         return np.asarray(params["sigma2"] if self.learn_sigma else self.sigma**2)
 

@@ -39,12 +39,12 @@ class Whitened(Transform):
     def _numbers(self, inputs: Any) -> Any:
         return inputs[-4:] if self._by_inputs else self.numbers
 
-    def forward(self, value: object, *inputs: object) -> Any:
+    def forward(self, value: object, *inputs: object) -> pt.TensorVariable:
         """Map vectors, (..., T), to their coordinates."""
         centre, _, inverse, _ = self._numbers(inputs)
         return weighted_sums(inverse, value - centre)
 
-    def backward(self, value: object, *inputs: object) -> Any:
+    def backward(self, value: object, *inputs: object) -> pt.TensorVariable:
         """Map coordinates to the vectors."""
         centre, matrix, _, _ = self._numbers(inputs)
         return centre + weighted_sums(matrix, value)
@@ -63,12 +63,12 @@ class NonCentred(Transform):
 
     name = "noncentred"
 
-    def forward(self, value: Any, *inputs: Any) -> Any:
+    def forward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
         """Map the entries to their units."""
         mean, sd = inputs[-2:]
         return (value - mean) / sd
 
-    def backward(self, value: Any, *inputs: Any) -> Any:
+    def backward(self, value: Any, *inputs: Any) -> pt.TensorVariable:
         """Map units to the entries."""
         mean, sd = inputs[-2:]
         return mean + sd * value
@@ -79,7 +79,7 @@ class NonCentred(Transform):
         return pt.log(sd) + pt.zeros_like(value)
 
 
-def weighted_sums(rows: Any, weights: Any) -> Any:
+def weighted_sums(rows: Any, weights: pt.TensorVariable) -> pt.TensorVariable:
     """Return the sums of rows (R, T) under weights (..., T), (..., R), as numba compiles them with what surrounds them.
 
     A product of matrices takes it minutes.
@@ -92,7 +92,7 @@ def as_data(**values: object) -> list[Any]:
     return [pm.Data(name, np.asarray(value, dtype=np.float64)) for name, value in values.items()]
 
 
-def noise_variance(a0: float, b0: float, shape: tuple[int, ...] = ()) -> Any:
+def noise_variance(a0: float, b0: float, shape: tuple[int, ...] = ()) -> pt.TensorVariable:
     """Declare ``sigma2 ~ InvGamma(a0, scale b0)``, or several of them, its numbers passed in as data."""
     alpha, beta = as_data(a0=a0, b0=b0)
     return pm.InverseGamma("sigma2", alpha=alpha, beta=beta, shape=shape)
@@ -100,7 +100,7 @@ def noise_variance(a0: float, b0: float, shape: tuple[int, ...] = ()) -> Any:
 
 def spike_and_slab(
     pi: object, sigma2: object, precision: np.ndarray, origin: np.ndarray, fixed: int, dims: tuple[str, ...]
-) -> Any:
+) -> pt.TensorVariable:
     """Declare which terms are ``included``, their weights ``slab`` about the origin, and ``w``, 0 where they are not.
 
     ``precision`` (T, T) is that of all weights, times ``sigma2``; the first ``fixed`` are always in. ``dims`` are the
@@ -116,16 +116,16 @@ def spike_and_slab(
     return pm.Deterministic("w", origin + is_in * weights, dims=term)
 
 
-def squared_error(w: object, design: np.ndarray, outcome: np.ndarray) -> Any:
+def squared_error(w: object, design: np.ndarray, outcome: np.ndarray) -> pt.TensorVariable:
     """Return the squared error of ``design @ w``, from the few rows that statistics keep."""
     rows, values = as_data(design=design, outcome=outcome)
     return pt.sum(pt.sqr(values - weighted_sums(rows, w)))
 
 
-def LaplaceVector(name: str, mean: Any, b: Any, whitened: Whitened) -> Any:
+def LaplaceVector(name: str, mean: pt.TensorVariable, b: pt.TensorVariable, whitened: Whitened) -> pt.TensorVariable:
     """Declare independent Laplace entries of locations ``mean`` and scales ``b`` (T,), in whitened coordinates."""
 
-    def log_density(value: Any, mean: Any, b: Any) -> Any:
+    def log_density(value: pt.TensorVariable, mean: pt.TensorVariable, b: pt.TensorVariable) -> pt.TensorVariable:
         return -pt.sum(pt.log(np.float64(2.0) * b) + pt.abs(value - mean) / b)
 
     def draw(rng: np.random.Generator, size: Any, mean: Any, b: Any) -> np.ndarray:
@@ -134,7 +134,7 @@ def LaplaceVector(name: str, mean: Any, b: Any, whitened: Whitened) -> Any:
     return _vector(name, whitened, "(t),(t)", log_density, draw, mean=mean, b=b)
 
 
-def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, whitened: Whitened) -> Any:
+def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, whitened: Whitened) -> pt.TensorVariable:
     """Declare w ~ N(mean, sigma2 root root') in whitened coordinates, compiled in a tenth of ``pm.MvNormal``'s time.
 
     ``mean`` (T,) and ``root`` (T, T) are arrays, ``sigma2`` is a variable or a number; of a variable (K,) there are K
@@ -142,7 +142,14 @@ def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, w
     """
     constant = np.float64(-len(mean) * math.log(2 * math.pi) / 2 - np.linalg.slogdet(root)[1])
 
-    def log_density(value: Any, mean: Any, root: Any, inverse: Any, constant: Any, sigma2: Any) -> Any:
+    def log_density(
+        value: pt.TensorVariable,
+        mean: pt.TensorVariable,
+        root: pt.TensorVariable,
+        inverse: pt.TensorVariable,
+        constant: pt.TensorVariable,
+        sigma2: pt.TensorVariable,
+    ) -> pt.TensorVariable:
         squares = pt.sum(pt.sqr(weighted_sums(inverse, value - mean)), axis=-1)
         return constant - (value.shape[-1] * pt.log(sigma2) + squares / sigma2) / 2
 
@@ -162,7 +169,7 @@ def _vector(
     log_density: Callable[..., object],
     draw: Callable[..., np.ndarray],
     **values: object,
-) -> Any:
+) -> pt.TensorVariable:
     """Declare a vector, or one for each entry of the last input.
 
     The arrays in ``values`` and those of the whitening are inputs of its density.

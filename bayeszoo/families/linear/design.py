@@ -201,7 +201,7 @@ class LinearTerms(LinearPredictor, family=True):
         """Return what weights are measured from: ``m0`` for the intercept, else 0; shape (T,)."""
         return np.array([self.m0] * self.intercept + [0.0] * (terms - self.intercept))
 
-    def term_scales(self, terms: int, of_intercept: Any, of_slopes: str) -> np.ndarray:
+    def term_scales(self, terms: int, of_intercept: float, of_slopes: str) -> np.ndarray:
         """Return the scales of the priors of standardized terms, (..., T).
 
         ``of_intercept`` is a number, and ``of_slopes`` a field: a number for all other terms, or one for each.

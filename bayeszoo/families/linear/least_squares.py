@@ -68,7 +68,7 @@ class Solution:
         return self.factor @ self.factor.T * self.trust
 
     @property
-    def log_det_factor(self) -> Any:
+    def log_det_factor(self) -> float:
         """Log determinant of ``factor``."""
         return np.linalg.slogdet(self.prior_root)[1] - self.log_det / 2
 
@@ -194,7 +194,7 @@ def gaussian(name: str, solution: Solution) -> Posterior:
     )
 
 
-def log_evidence_over_variance(misfit: Any, log_det: Any, n: Any, a0: Any, b0: Any) -> Any:
+def log_evidence_over_variance(misfit: Any, log_det: Any, n: float, a0: Any, b0: Any) -> Any:
     """Return the log density of n outcomes about weights ~ N(m0, variance V0), variance ~ InvGamma(a0, b0).
 
     ``misfit`` is the squared error of the posterior mean and its distance to the prior's, and ``log_det`` the log of

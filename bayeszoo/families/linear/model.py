@@ -78,7 +78,7 @@ class LinearModel(LinearTerms, family=True):
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
         return frozen.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
 
-    def variance(self, params: Params) -> Any:
+    def variance(self, params: Params) -> np.ndarray:
         """Return the noise variance: where it is unknown the parameter ``sigma2``, one of each draw."""
         return np.asarray(params["sigma2"])
 

@@ -149,7 +149,7 @@ class _Given(NamedTuple):
         means = of.line[0] + aa * to_a + ab * to_b, of.line[1] + ab * to_a + bb * to_b
         return cls(*means, aa, ab, bb, of.b * np.sqrt(of.alone / of_slope))
 
-    def slope_at(self, intercept: object) -> Any:
+    def slope_at(self, intercept: object) -> frozen.Frozen:
         """Return the slopes given intercepts."""
         return _normal(self.slope + self.ab / self.aa * (intercept - self.intercept), self.rest)
 
@@ -163,7 +163,7 @@ def lines_given(outer: Params, lines: Lines) -> Posterior:
         intercept = rng.normal(marginal.intercept, np.sqrt(marginal.aa), (*size, *marginal.intercept.shape))
         return {"intercept": intercept, "slope": rng.normal(marginal.slope_at(intercept).mean(), marginal.rest)}
 
-    def log_density(params: Params) -> Any:
+    def log_density(params: Params) -> np.ndarray:
         of_slope = marginal.slope_at(params["intercept"]).logpdf(params["slope"])
         return np.sum(intercepts.logpdf(params["intercept"]) + of_slope, axis=-1)
 
@@ -172,6 +172,6 @@ def lines_given(outer: Params, lines: Lines) -> Posterior:
     )
 
 
-def _normal(mean: Any, sd: Any) -> Any:
+def _normal(mean: np.ndarray, sd: np.ndarray) -> frozen.Frozen:
     """Return a normal distribution; of no spread, SciPy does not know the mean."""
     return frozen.norm(mean, np.maximum(sd, TINY))

@@ -113,7 +113,7 @@ def _checked(transition: Any) -> np.ndarray:
     return matrices
 
 
-def _name(index: Any) -> str:
+def _name(index: np.ndarray) -> str:
     return f"transition[{', '.join(map(str, index))}]" if len(index) else "transition"
 
 

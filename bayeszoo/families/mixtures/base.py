@@ -77,12 +77,12 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Return responsibilities to start from: each row mostly of one component, at random."""
         return rng.dirichlet(np.full(self.K, 0.5), self.inputs.size(data))
 
-    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return parameters to climb from, at random."""
         self.require_rows(data)
         return self.m_step(self.expected_statistics(self.seeds(data, rng), data))
 
-    def vb_start(self, data: Arrays, rng: np.random.Generator) -> Any:
+    def vb_start(self, data: Arrays, rng: np.random.Generator) -> Factors:
         """Return q(theta) to climb from, at random; every other one leaves components empty, whose q is the prior."""
         self.require_rows(data)
         each = self.seeds(data, rng)
@@ -135,7 +135,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         each, log_total = responsibilities(prior.log_terms(params, data))
         return Expectation(prior.moments(each, data), math.fsum(log_total))
 
-    def vb_e_step(self, q: Any, data: Arrays) -> Expectation:
+    def vb_e_step(self, q: Factors, data: Arrays) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
         each, log_normalizer = responsibilities(q.q.expected_log_terms(data))
         return Expectation(q.prior.moments(each, data), math.fsum(log_normalizer))
@@ -144,7 +144,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Return the log likelihood of each row, which does not depend on labels: it tells maxima apart."""
         return responsibilities(self.log_terms(params, data))[1]
 
-    def vb_row_terms(self, q: Any, data: Arrays) -> np.ndarray:
+    def vb_row_terms(self, q: Factors, data: Arrays) -> np.ndarray:
         """Return the log normalizer of each row under q(theta), which tells optima of the ELBO apart."""
         return responsibilities(q.q.expected_log_terms(data))[1]
 
@@ -157,7 +157,7 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         """Return the axis whose labels mean nothing."""
         return "component" if self.K > 1 else None
 
-    def invariants(self, params: Params, data: Arrays) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return quantities that do not depend on the labels; leading axes are draws."""
         return label_free(self.log_terms(params, data), np.asarray(params["weights"]))
 
@@ -215,7 +215,7 @@ def spread_out(size: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, size - 1, min(most, size)).round().astype(np.int64))
 
 
-def label_free(log_terms: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+def label_free(log_terms: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Return quantities that do not depend on the labels, from log terms (..., rows, K) and weights (..., K).
 
     ``sorted_weights`` (..., K), ``log_likelihood`` (...), ``log_density`` (..., up to 10 rows) and ``together``

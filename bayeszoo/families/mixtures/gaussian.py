@@ -74,7 +74,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         """Return responsibilities to start from: each row of the nearest of K rows, chosen by k-means++."""
         return np.eye(self.K)[clusters(data["Y"], self.K, rng)]
 
-    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return parameters to climb from, at random: of many rows a few steps up from the clusters of some."""
         Y = data["Y"]
         if len(Y) <= max(SEEDED, self.K):
@@ -145,14 +145,14 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         """Return each row's distribution; parameters of shape (..., own shape) give (..., rows)."""
         return MixtureRows(self.component_law(data), params, len(data["Y"]))
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return mean and standard deviation of a row, and 1 / sum(weights^2), which do not depend on labels."""
         rows = MixtureRows(self.components(np.shape(params["means"])[-1]), params, 1)
         effective = 1 / np.sum(np.square(params["weights"]), axis=-1)
         mean, sd = rows.mean()[..., 0, :], rows.std()[..., 0, :]
         return {"mixture_mean": mean, "mixture_sd": sd, **({"effective_components": effective} if self.K > 1 else {})}
 
-    def invariants(self, params: Params, data: Arrays) -> dict[str, Any]:
+    def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return quantities that do not depend on the labels; leading axes are draws."""
         of_some = super().invariants
         invariants = piecewise(lambda some: of_some(some, data), params, data["Y"].size * self.K)

@@ -36,7 +36,7 @@ def _exponential(features: int, length: Any) -> Any:
     return _Of(features, full)
 
 
-def _covariance(name: str, features: int, length: Any, shape: Shape) -> Any:
+def _covariance(name: str, features: int, length: pt.TensorVariable, shape: Shape) -> Any:
     """Return PyMC's covariance of amplitude 1."""
     cov, zero = pm.gp.cov, np.float64(0)
     known = {
@@ -52,7 +52,7 @@ def _covariance(name: str, features: int, length: Any, shape: Shape) -> Any:
     return known[name]()
 
 
-def declared(rows: Rows, amplitude: Any, length: Any, sigma: Any) -> None:
+def declared(rows: Rows, amplitude: pt.TensorVariable, length: pt.TensorVariable, sigma: pt.TensorVariable) -> None:
     """Declare the outcomes as rows of a process, in the model that is open, without jitter."""
     features = rows.places.shape[1]
     terms = [
@@ -64,7 +64,9 @@ def declared(rows: Rows, amplitude: Any, length: Any, sigma: Any) -> None:
     process.marginal_likelihood("y", X=places, y=outcome, sigma=sigma, jitter=NO_JITTER, dims="row")
 
 
-def marginal(rows: Rows, amplitude: Any, length: Any, sigma: Any) -> Any:
+def marginal(
+    rows: Rows, amplitude: pt.TensorVariable, length: pt.TensorVariable, sigma: pt.TensorVariable
+) -> pt.TensorVariable:
     """Return the log density of outcomes less their mean; the tables of distances are data."""
     tables = [
         [pm.Data(f"distances_{i}_{j}", table) for j, table in enumerate(term)] for i, term in enumerate(rows.tables)

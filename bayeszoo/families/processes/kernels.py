@@ -77,48 +77,48 @@ def _root(t: Any, of: Any) -> Any:
     return of.sqrt(of.maximum(t, SMALLEST))
 
 
-def _matern32(t: Any, of: Any, shape: Shape) -> Any:
+def _matern32(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     r = math.sqrt(3) * _root(t, of)
     return (1 + r) * of.exp(-r)
 
 
-def _matern32_slope(t: Any, of: Any, shape: Shape) -> Any:
+def _matern32_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     r = math.sqrt(3) * _root(t, of)
     return -r * r / 2 * of.exp(-r)
 
 
-def _matern52_slope(t: Any, of: Any, shape: Shape) -> Any:
+def _matern52_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     r = math.sqrt(5) * _root(t, of)
     return -r * r * (1 + r) / 6 * of.exp(-r)
 
 
-def _matern52(t: Any, of: Any, shape: Shape) -> Any:
+def _matern52(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     r = math.sqrt(5) * _root(t, of)
     return (1 + r + r * r / 3) * of.exp(-r)
 
 
-def _rational_quadratic(t: Any, of: Any, shape: Shape) -> Any:
+def _rational_quadratic(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     return of.exp(-shape.alpha * of.log1p(t / (2 * shape.alpha)))
 
 
-def _rational_quadratic_slope(t: Any, of: Any, shape: Shape) -> Any:
+def _rational_quadratic_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     return -t / 2 * of.exp(-(shape.alpha + 1) * of.log1p(t / (2 * shape.alpha)))
 
 
-def _exponential(t: Any, of: Any, shape: Shape) -> Any:
+def _exponential(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     return of.exp(-_root(t, of))
 
 
-def _exponential_slope(t: Any, of: Any, shape: Shape) -> Any:
+def _exponential_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     r = _root(t, of)
     return -r / 2 * of.exp(-r)
 
 
-def _gaussian(t: Any, of: Any, shape: Shape) -> Any:
+def _gaussian(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     return of.exp(-t / 2)
 
 
-def _gaussian_slope(t: Any, of: Any, shape: Shape) -> Any:
+def _gaussian_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
     return -t / 2 * of.exp(-t / 2)
 
 

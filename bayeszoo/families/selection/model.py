@@ -80,7 +80,7 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, PointM
         stats = self.statistics(data)
         return SelectionChain(self.selection(stats), *self.units_and_origin(stats), self.share, rng)
 
-    def derived(self, params: Params) -> dict[str, Any]:
+    def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return which terms are in, and sigma, the standard deviation of one observation."""
         is_in = np.asarray(params["w"])[..., int(self.intercept) :] != 0
         return {"included": is_in.astype(np.float64), "sigma": np.sqrt(np.asarray(params["sigma2"]))}

@@ -297,7 +297,7 @@ def slab(
     return point, float(np.sum(law.logpdf(drawn)[~is_in]))
 
 
-def share_given(a: float, b: float, w: Any, fixed: int) -> Any:
+def share_given(a: float, b: float, w: np.ndarray, fixed: int) -> Any:
     """Return the distribution of the share of terms that are in, ~ Beta(a, b) a priori, given weights (..., T)."""
     is_in = np.asarray(w)[..., fixed:] != 0
     return frozen.beta(a + is_in.sum(axis=-1), b + (~is_in).sum(axis=-1))

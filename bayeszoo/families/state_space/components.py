@@ -57,7 +57,7 @@ class Components:
         X = np.ascontiguousarray(data["X"], dtype=np.float64)
         return cls(flat[:-1], flat[-1], each[0].shape, data["y"], X, data["sequence"], float(m0), structure)
 
-    def at(self, params: Mapping[str, Any]) -> Components:
+    def at(self, params: Mapping[str, object]) -> Components:
         """Return the same rows at another point."""
         return type(self).of(params, {"y": self.y, "X": self.X, "sequence": self.sequence}, self.m0, self.structure)
 
@@ -85,7 +85,7 @@ class Components:
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return values.reshape((*self.shape, *values.shape[1:]))
 
-    def _law(self, mean: np.ndarray, variance: np.ndarray) -> Any:
+    def _law(self, mean: np.ndarray, variance: np.ndarray) -> frozen.Frozen:
         """Return the distributions of parts (..., parts * rows), those of a part side by side."""
         has_m0 = np.array([part in ("level", SIGNAL) for part in self.structure.shown])
         mean = mean + np.where(has_m0, self.m0, 0.0)[:, None]
@@ -130,11 +130,11 @@ class Components:
         terms[:, seen] = frozen.norm(0.0, np.sqrt(total[:, seen])).logpdf(error[:, seen])
         return self._shaped(terms)
 
-    def filtered(self) -> Any:
+    def filtered(self) -> frozen.Frozen:
         """Return the normal distribution of each part given the rows so far, (..., parts * T)."""
         return self._law(*self._filtered[:2])
 
-    def smoothed(self) -> Any:
+    def smoothed(self) -> frozen.Frozen:
         """Return the normal distribution of each part given all rows, (..., parts * T)."""
         moments = self._empty(len(self.y))
         parts_of.smoothed(*self._inputs, self._asked, *moments)
@@ -146,7 +146,7 @@ class Components:
         parts_of.drawn(*self._inputs, z)
         return np.asarray(self.m0 + z[:, 0])
 
-    def ahead(self, steps: int, new: np.ndarray) -> Any:
+    def ahead(self, steps: int, new: np.ndarray) -> frozen.Frozen:
         """Return the normal distribution of each part after each sequence, (..., parts * sequences * steps).
 
         ``new`` (steps, p) are the features of the rows to come.
@@ -175,7 +175,7 @@ class Components:
         mean, factor, scale = self._after(int(self.sequence[-1]), 0, np.empty((0, self.X.shape[1])))[1]
         return self._shaped(mean), self._shaped(factor * np.sqrt(scale)[:, None, :])
 
-    def given_others(self, places: np.ndarray) -> Any:
+    def given_others(self, places: np.ndarray) -> frozen.Frozen:
         """Return the normal distribution of rows at ``places``, each given all others; NaN of a missing one."""
         pull, precision = (self._shaped(values[:, places]) for values in (self.backward.pull, self.backward.precision))
         return given_all_others(self.y[places], pull, precision)

@@ -14,13 +14,13 @@ from bayeszoo.families.state_space.structure import SDS, Structure
 from bayeszoo.likelihoods.ops.kalman import level_log_likelihood, structural_log_likelihood
 
 
-def walk(name: str, q: object, m0: float, s0: float, opens: np.ndarray, dims: str) -> Any:
+def walk(name: str, q: object, m0: float, s0: float, opens: np.ndarray, dims: str) -> pt.TensorVariable:
     """Declare levels: N(m0, s0^2) in the first row of each sequence, then N(the one before, q^2)."""
     first = (np.float64(m0), np.float64(s0), opens.astype(np.float64))
     return pm.CustomDist(name, q, *first, logp=_log_walk, random=_walked, signature="(),(),(),(t)->(t)", dims=dims)
 
 
-def _log_walk(level: Any, q: Any, m0: Any, s0: Any, opens: Any) -> Any:
+def _log_walk(level: pt.TensorVariable, q: pt.TensorVariable, m0: Any, s0: Any, opens: Any) -> pt.TensorVariable:
     before = pt.concatenate([pt.atleast_1d(m0), level[:-1]])
     mean, sd = opens * m0 + (1 - opens) * before, opens * s0 + (1 - opens) * q
     return pt.sum(pm.logp(pm.Normal.dist(mean, sd), level))
@@ -33,20 +33,22 @@ def _walked(q: Any, m0: Any, s0: Any, opens: Any, rng: Any = None, size: Any = N
     return np.asarray(m0 + moved - moved[first] + moves[first])
 
 
-def marginal(q: object, r: object, y: np.ndarray, m0: float, s0: float, starts: np.ndarray) -> Any:
+def marginal(q: object, r: object, y: np.ndarray, m0: float, s0: float, starts: np.ndarray) -> pt.TensorVariable:
     """Return the log density of the rows, NaN where missing, given both standard deviations."""
     rows = _with_gaps(y - m0)
     return level_log_likelihood(q, r, rows, pm.Data("variance_0", np.float64(s0) ** 2), pm.Data("starts", starts))
 
 
-def _with_gaps(deviations: np.ndarray) -> Any:
+def _with_gaps(deviations: np.ndarray) -> pt.TensorVariable:
     """Declare numbers of which some are NaN, which `pymc.Data` does not take."""
     missing = np.isnan(deviations)
     known = pm.Data("deviations", np.where(missing, 0.0, deviations))
     return pt.switch(pm.Data("missing", missing.astype(np.float64)), np.float64(np.nan), known)
 
 
-def structural(outer: Mapping[str, Any], data: Mapping[str, np.ndarray], m0: float, structure: Structure) -> Any:
+def structural(
+    outer: Mapping[str, object], data: Mapping[str, np.ndarray], m0: float, structure: Structure
+) -> pt.TensorVariable:
     """Return the log density of the rows given standard deviations by name, of which there need not be all."""
     q, r = pt.stack([outer.get(name, np.float64(0.0)) for name in SDS][:-1]), outer.get("r", np.float64(0.0))
     first, spread = structure.factors
@@ -55,7 +57,7 @@ def structural(outer: Mapping[str, Any], data: Mapping[str, np.ndarray], m0: flo
     return structural_log_likelihood(q, r, _with_gaps(data["y"] - m0), *declared)
 
 
-def covariance(outer: Mapping[str, Any], terms: Mapping[str, np.ndarray]) -> Any:
+def covariance(outer: Mapping[str, object], terms: Mapping[str, np.ndarray]) -> pt.TensorVariable:
     """Return the covariance matrix of rows: constant terms, and variances times the terms that vary."""
     moving = (pt.square(sd) * pm.Data(f"of_{name}", terms[name]) for name, sd in outer.items())
     return pm.Data("of_first", terms[""]) + sum(moving)

@@ -56,7 +56,7 @@ def best(stats: Squares, name: str, prior: Prior | None) -> float:
         return math.sqrt(2 * total / (n + math.sqrt(n**2 + 4 * total / float(prior.sd) ** 2))) if total else 0.0
     middle = math.log(total / max(n, 1)) / 2 if total else 0.0
 
-    def depth(log_sd: float) -> Any:
+    def depth(log_sd: float) -> float:
         return n * log_sd + total / 2 * math.exp(-2 * log_sd) - prior.logpdf(math.exp(log_sd))
 
     low, high = middle - WIDE, middle + WIDE

@@ -105,7 +105,7 @@ class Levels:
         terms[:, seen] = of_seen.logpdf(self._filtered.error[:, seen])
         return self._shaped(terms)
 
-    def filtered(self) -> Any:
+    def filtered(self) -> frozen.Frozen:
         """Return the normal distribution of each level given the rows so far, (..., T)."""
         mean, rest = (self._shaped(values) for values in (self._filtered.mean, self._filtered.rest))
         return frozen.norm(self.m0 + mean, np.sqrt(rest))
@@ -118,7 +118,7 @@ class Levels:
         mean, sd, gain, rest = map(self._shaped, (self.m0 + mean, np.sqrt(variance), gain, np.sqrt(rest)))
         return Chained(mean, sd, gain, rest)
 
-    def ahead(self, steps: int) -> Any:
+    def ahead(self, steps: int) -> frozen.Frozen:
         """Return the normal distribution of the levels after each sequence, (..., sequences * steps)."""
         last = np.append(starts(self.sequence)[1:], len(self.y)) - 1
         mean, rest = (self._shaped(values[:, last]) for values in (self._filtered.mean, self._filtered.rest))
@@ -126,7 +126,7 @@ class Levels:
         variance = (rest[..., None] + moved).reshape((*mean.shape[:-1], -1))
         return frozen.norm(self.m0 + np.repeat(mean, steps, axis=-1), np.sqrt(variance))
 
-    def given_others(self, places: np.ndarray) -> Any:
+    def given_others(self, places: np.ndarray) -> frozen.Frozen:
         """Return the normal distribution of rows at ``places``, each given all others; NaN of a missing one."""
         pull, precision = self._empty(2)
         ahead, _, _, error, total = self._filtered

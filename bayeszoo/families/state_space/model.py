@@ -95,13 +95,13 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         """Return what the rows say at one point, of many that follow each other."""
         return self.levels(params, data)
 
-    def m_step(self, stats: Squares, flat: bool = False) -> dict[str, Any]:
+    def m_step(self, stats: Squares, flat: bool = False) -> dict[str, float]:
         """Return the most probable standard deviations given the squares, or with ``flat`` their maximum likelihood."""
         priors: Any = dict.fromkeys(self.outer) if flat else self.outer_priors
         sds = {name: best(stats, name, prior) for name, prior in priors.items()}
         return or_still(stats, sds, (lambda at: 0.0) if flat else self.log_outer_prior, self.may_be_still)
 
-    def log_prior(self, params: Params, data: Arrays) -> Any:
+    def log_prior(self, params: Params, data: Arrays) -> float:
         """Return the log density of the standard deviations."""
         return self.log_outer_prior({name: params[name] for name in self.outer})
 
@@ -116,7 +116,7 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         def to_vector(params: Params) -> np.ndarray:
             return np.log(np.maximum([params[name] for name in self.outer], LEAST) / unit)
 
-        def from_vector(x: np.ndarray) -> dict[str, Any]:
+        def from_vector(x: np.ndarray) -> dict[str, np.ndarray]:
             return dict(zip(self.outer, unit * np.exp(x), strict=True))
 
         return Coordinates(to_vector, from_vector)

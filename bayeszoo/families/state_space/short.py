@@ -6,15 +6,13 @@ are those of the loops.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 LOG_2PI = np.log(2 * np.pi)
 Array = np.ndarray
 
 
-def _ratio(part: Any, whole: Any, other: float) -> Any:
+def _ratio(part: np.ndarray, whole: np.ndarray, other: float) -> np.ndarray:
     """Return part / whole, but of 0 in 0 another number."""
     return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), other)
 

@@ -100,7 +100,7 @@ class StructuralModel(MovingSeries, family=True):
         of_outer = {name: params[name] for name in self.outer}
         return Components.of(of_outer, self.centred(data), float(self.first_mean), self.structure(data))
 
-    def centred(self, data: Arrays) -> dict[str, Any]:
+    def centred(self, data: Arrays) -> dict[str, np.ndarray]:
         """Return the rows with features measured from their centres."""
         return {**data, "X": data["X"] - self.entries("center", len(data[FEATURE]))}
 

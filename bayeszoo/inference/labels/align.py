@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -64,7 +63,7 @@ def align(model: Latent, params: Params, data: Arrays) -> Alignment:
     return Alignment(permutations.reshape(*shape, K), q.T, _stability(p, permutations, q))
 
 
-def permute(model: Model, params: Params, permutations: np.ndarray) -> dict[str, Any]:
+def permute(model: Model, params: Params, permutations: np.ndarray) -> dict[str, np.ndarray]:
     """Relabel each draw by permutations (*leading, K): the same numbers, bit for bit, in another order.
 
     The axis that the model names as exchangeable, and the one with ``_2``, are permuted wherever ``dims`` has them.

@@ -9,7 +9,6 @@ Papastamoulis and Ntzoufras 2022). The draws are not rotated: their prior is not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -70,7 +69,7 @@ def nearest(loadings: np.ndarray, reference: np.ndarray, signed: bool = True) ->
     return permutations, np.where(signed & (chosen < 0), -1.0, 1.0)
 
 
-def turned(model: Symmetric, params: Params, permutations: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
+def turned(model: Symmetric, params: Params, permutations: np.ndarray, signs: np.ndarray) -> dict[str, np.ndarray]:
     """Put the factors of each draw in another order, then give them other signs, both (*leading, q)."""
     moved = permute(model, params, permutations)
     return moved | {name: moved[name] * signs[..., None, :] for name in model.signed}

@@ -189,7 +189,7 @@ def _e_step(model: EM, params: Params, data: object) -> Expectation:
     return model.e_step(params, data)
 
 
-def mle(model: EM, data: object) -> dict[str, Any]:
+def mle(model: EM, data: object) -> dict[str, np.ndarray]:
     """Return the maximum of the likelihood: in closed form where the model has one for these data, else by climbs."""
     params = model.closed_mle(data)
     state: dict[str, Any] = climbs(model, data, np.random.default_rng(0), True).best.state if params is None else params

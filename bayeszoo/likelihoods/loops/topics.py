@@ -220,7 +220,9 @@ def _responsibilities(joint: np.ndarray) -> float:
 
 
 @_loops
-def document_statistics(weights: Any, topics: Any, counts: Any, columns: Any, starts: Any) -> Any:
+def document_statistics(
+    weights: np.ndarray, topics: np.ndarray, counts: np.ndarray, columns: np.ndarray, starts: np.ndarray
+) -> Any:
     """Return log likelihood, expected documents (K,) and expected words (V, K).
 
     The log likelihood is NaN where a cell belongs to no word, or the starts are not those of the cells.

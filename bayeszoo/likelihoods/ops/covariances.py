@@ -6,8 +6,6 @@ their gradients for minutes; loops over small matrices compile in seconds.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bayeszoo.likelihoods.loops import vectors
@@ -15,7 +13,7 @@ from bayeszoo.likelihoods.loops.vectors import inverse_factor
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(sigma: Any, scatter: Any, n: Any) -> Any:
+def _by_loops(sigma: np.ndarray, scatter: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return values, and with P the inverse of Sigma the gradients (P S P - n P) / 2 and -P / 2."""
     size = sigma.shape[1]
     if scatter.shape != sigma.shape:

@@ -34,8 +34,14 @@ class PpcaLikelihood(LogDensity):
 
 
 def ppca_log_likelihood(
-    mean: Any, loadings: Any, variance: Any, observed: Any, n: Any, means: Any, scatters: Any
-) -> Any:
+    mean: pt.TensorVariable,
+    loadings: pt.TensorVariable,
+    variance: pt.TensorVariable,
+    observed: pt.TensorVariable,
+    n: pt.TensorVariable,
+    means: pt.TensorVariable,
+    scatters: pt.TensorVariable,
+) -> pt.TensorVariable:
     """Return the log density of rows N(mean, W W' + sigma2 I), missing numbers integrated out, as a PyTensor scalar.
 
     Of mean (D,), loadings W (D, q), whose rotations W Q have the same density, and variance sigma2 > 0, the variance of

@@ -11,7 +11,7 @@ from bayeszoo.likelihoods.loops.gaussian import gaussian_value_and_gradient
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(covariance: Any, y: Any) -> Any:
+def _by_loops(covariance: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return value and gradient as arrays."""
     value, gradient = gaussian_value_and_gradient(covariance, y)
     return np.asarray(value), gradient

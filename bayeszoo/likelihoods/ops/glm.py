@@ -11,7 +11,9 @@ from bayeszoo.likelihoods.loops.glm import glm_value_and_gradient, softmax_value
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(w: Any, design: Any, outcome: Any, size: Any, link: Any) -> Any:
+def _by_loops(
+    w: np.ndarray, design: np.ndarray, outcome: np.ndarray, size: np.ndarray, link: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return value and gradient as arrays."""
     value, gradient = glm_value_and_gradient(w, design, outcome, size, link[0])
     return np.asarray(value), gradient

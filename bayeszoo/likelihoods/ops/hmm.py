@@ -20,7 +20,15 @@ from bayeszoo.likelihoods.loops import vectors
 from bayeszoo.likelihoods.ops.operation import LogDensity, compiled_by, jitted, source_version
 
 
-def _by_loops(zeros: Any, logs: bool, initial: Any, transition: Any, table: Any, codes: Any, starts: Any) -> Any:
+def _by_loops(
+    zeros: Any,
+    logs: bool,
+    initial: np.ndarray,
+    transition: np.ndarray,
+    table: np.ndarray,
+    codes: np.ndarray,
+    starts: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     tables = np.ascontiguousarray(initial), np.ascontiguousarray(transition), np.ascontiguousarray(table)
     value, of_initial, of_transition, of_table = hmm_loops.table_density(zeros, *tables, logs, codes, starts)
     return np.asarray(value), of_initial, of_transition, of_table
@@ -41,7 +49,7 @@ class ChainLikelihood(LogDensity):
     def __init__(self, states: int | None, logs: bool) -> None:
         self.states, self.logs = states, logs
 
-    def interpreted(self, *inputs: Any) -> Any:
+    def interpreted(self, *inputs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the outputs, for other linkers than numba's."""
         return _by_loops(vectors.zeros(len(inputs[0])), self.logs, *inputs)
 
@@ -65,14 +73,16 @@ def _funcify(op: ChainLikelihood, node: Any, **kwargs: Any) -> Any:
     return chain, source_version(_by_loops, *op.sources)
 
 
-def _log_likelihood(logs: bool, initial: Any, transition: Any, table: Any, *rest: Any) -> Any:
+def _log_likelihood(
+    logs: bool, initial: Any, transition: Any, table: pt.TensorVariable, *rest: Any
+) -> pt.TensorVariable:
     """Apply the operation of K states, where a shape says how many."""
     shapes = (pt.as_tensor_variable(x).type.shape[0] for x in (initial, transition, table))
     states = next((n for n in shapes if n is not None), None)
     return ChainLikelihood(states, logs)(initial, transition, table, *rest)[0]
 
 
-def hmm_log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any) -> Any:
+def hmm_log_likelihood(initial: pt.TensorVariable, transition: Any, log_b: Any, starts: Any) -> pt.TensorVariable:
     """Return the log density of the ordered rows, states summed out, as a PyTensor scalar.
 
     Parameters
@@ -91,7 +101,9 @@ def hmm_log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any) -
     return hmm_table_log_likelihood(initial, transition, log_b.T, pt.arange(log_b.shape[0]), starts)
 
 
-def hmm_table_log_likelihood(initial: Any, transition: Any, log_table: Any, codes: Any, starts: Any) -> Any:
+def hmm_table_log_likelihood(
+    initial: Any, transition: Any, log_table: pt.TensorVariable, codes: Any, starts: Any
+) -> pt.TensorVariable:
     """Return the same where few observations are distinct, such as counts: three times as fast.
 
     ``log_table`` (K, V) is the log density in each state of each distinct observation, ``codes`` (T,) the column of
@@ -100,12 +112,25 @@ def hmm_table_log_likelihood(initial: Any, transition: Any, log_table: Any, code
     return _log_likelihood(True, initial, transition, log_table, codes, starts)
 
 
-def hmm_categorical_log_likelihood(initial: Any, transition: Any, emission: Any, symbols: Any, starts: Any) -> Any:
+def hmm_categorical_log_likelihood(
+    initial: pt.TensorVariable,
+    transition: pt.TensorVariable,
+    emission: pt.TensorVariable,
+    symbols: pt.TensorVariable,
+    starts: pt.TensorVariable,
+) -> pt.TensorVariable:
     """Return the log probability of symbols (T,), columns of ``emission`` (K, V), or -1 where one is missing."""
     return _log_likelihood(False, initial, transition, emission, symbols, starts)
 
 
-def hmm_gaussian_log_likelihood(initial: Any, transition: Any, means: Any, sigmas: Any, y: Any, starts: Any) -> Any:
+def hmm_gaussian_log_likelihood(
+    initial: pt.TensorVariable,
+    transition: pt.TensorVariable,
+    means: pt.TensorVariable,
+    sigmas: pt.TensorVariable,
+    y: pt.TensorVariable,
+    starts: pt.TensorVariable,
+) -> pt.TensorVariable:
     """Return the log density of rows y (T,) ~ N(means_k, sigmas_k^2), given their state k; NaN is missing."""
     missing, sigmas = pt.isnan(y), pt.as_tensor_variable(sigmas)[:, None]
     z = (pt.switch(missing, np.float64(0), y) - pt.as_tensor_variable(means)[:, None]) / sigmas
@@ -114,7 +139,9 @@ def hmm_gaussian_log_likelihood(initial: Any, transition: Any, means: Any, sigma
     return hmm_table_log_likelihood(initial, transition, log_b, pt.arange(log_b.shape[1]), starts)
 
 
-def hmm_poisson_log_likelihood(initial: Any, transition: Any, rates: Any, counts: Any, codes: Any, starts: Any) -> Any:
+def hmm_poisson_log_likelihood(
+    initial: Any, transition: Any, rates: pt.TensorVariable, counts: Any, codes: Any, starts: Any
+) -> pt.TensorVariable:
     """Return the log probability of rows ~ Poisson(rates_k), rates (K,) > 0, given their state k.
 
     ``counts`` (V,) are the distinct counts, and ``codes`` (T,) say which is that of each row, -1 where it is missing.
@@ -125,7 +152,7 @@ def hmm_poisson_log_likelihood(initial: Any, transition: Any, rates: Any, counts
     return hmm_table_log_likelihood(initial, transition, log_table, codes, starts)
 
 
-def _excess(rates: Any, counts: Any) -> Any:
+def _excess(rates: pt.TensorVariable, counts: pt.TensorVariable) -> pt.TensorVariable:
     """Return rates - counts - counts log(rates / counts), which is 0 where they are equal, without cancellation."""
     away = (rates - counts) / counts
     near = pt.abs(away) < np.float64(0.5)
@@ -133,7 +160,7 @@ def _excess(rates: Any, counts: Any) -> Any:
     return counts * pt.switch(near, inside - pt.log1p(inside), away - pt.log(rates / counts))
 
 
-def _log_peak(counts: Any) -> Any:
+def _log_peak(counts: pt.TensorVariable) -> pt.TensorVariable:
     """Return the log Poisson mass of counts > 0 at rates equal to them: from 16 on by Stirling's series."""
     low, high = pt.minimum(counts, np.float64(16)), pt.maximum(counts, np.float64(16))
     direct = low * pt.log(low) - low - pt.gammaln(low + np.float64(1))

@@ -14,7 +14,9 @@ from bayeszoo.likelihoods.loops.kalman import derivatives
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(q: Any, r: Any, y: Any, first: Any, starts: Any) -> Any:
+def _by_loops(
+    q: np.ndarray, r: np.ndarray, y: np.ndarray, first: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the value and its derivatives in both standard deviations, as arrays."""
     own, noise = q.item(), r.item()
     value, of_q2, of_r2 = derivatives(y, opens(starts, len(y)), first.item(), own * own, noise * noise)
@@ -30,7 +32,9 @@ class LevelLikelihood(LogDensity):
     loops = staticmethod(_by_loops)
 
 
-def level_log_likelihood(q: Any, r: Any, y: Any, first: Any, starts: Any) -> Any:
+def level_log_likelihood(
+    q: pt.TensorVariable, r: pt.TensorVariable, y: Any, first: Any, starts: Any
+) -> pt.TensorVariable:
     """Return the log density of rows about a level that moves in time, levels integrated out, as a scalar.
 
     Parameters
@@ -47,7 +51,16 @@ def level_log_likelihood(q: Any, r: Any, y: Any, first: Any, starts: Any) -> Any
     return LevelLikelihood()(*map(pt.as_tensor_variable, (q, r, y, first, starts)))[0]
 
 
-def _structural_by_loops(q: Any, r: Any, y: Any, X: Any, first: Any, spread: Any, starts: Any, sizes: Any) -> Any:
+def _structural_by_loops(
+    q: np.ndarray,
+    r: np.ndarray,
+    y: np.ndarray,
+    X: np.ndarray,
+    first: np.ndarray,
+    spread: np.ndarray,
+    starts: np.ndarray,
+    sizes: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the value and its derivatives in the standard deviations, as arrays."""
     noise, marks = r.item(), opens(starts, len(y))
     value, of_q2, of_r2 = structural.derivatives(y, X, marks, sizes, first, spread, q * q, noise * noise)
@@ -63,7 +76,9 @@ class StructuralLikelihood(LogDensity):
     loops = staticmethod(_structural_by_loops)
 
 
-def structural_log_likelihood(q: Any, r: Any, y: Any, X: Any, first: Any, spread: Any, starts: Any, sizes: Any) -> Any:
+def structural_log_likelihood(
+    q: pt.TensorVariable, r: pt.TensorVariable, y: Any, X: Any, first: Any, spread: Any, starts: Any, sizes: Any
+) -> pt.TensorVariable:
     """Return the log density of rows about a level, slope, season and features, all integrated out, as a scalar.
 
     Parameters

@@ -14,7 +14,9 @@ from bayeszoo.likelihoods.loops.topics import cell_sums, document_statistics
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(proportions: Any, topics: Any, counts: Any, doc: Any, term: Any) -> Any:
+def _by_loops(
+    proportions: np.ndarray, topics: np.ndarray, counts: np.ndarray, doc: np.ndarray, term: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return value and gradients, from one pass over the cells."""
     value, of_documents, of_words = cell_sums(proportions, topics.T.copy(), counts, doc, term)
     return np.asarray(value), of_documents, of_words.T.copy()
@@ -43,7 +45,9 @@ def lda_log_likelihood(proportions: Any, topics: Any, cells: Any) -> Any:
     return LatentDirichletLikelihood()(proportions, topics, *cells)[0]
 
 
-def _one_topic_by_loops(weights: Any, topics: Any, counts: Any, columns: Any, starts: Any) -> Any:
+def _one_topic_by_loops(
+    weights: np.ndarray, topics: np.ndarray, counts: np.ndarray, columns: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return value and gradients from the expected counts, which are divided by the probabilities; 0 / 0 is 0."""
     value, documents, words = document_statistics(weights, topics, counts, columns, starts)
     of_weights = documents / np.where(weights != 0.0, weights, 1.0)

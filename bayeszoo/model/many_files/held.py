@@ -76,7 +76,7 @@ class Here:
 
     @classmethod
     def read(
-        cls, model: Model, paths: Sequence[str], options: Mapping[str, Any], reporter: Reporter
+        cls, model: Model, paths: Sequence[str], options: Mapping[str, object], reporter: Reporter
     ) -> tuple[Held, list[About]]:
         """Read the files one after the other."""
         parts = []
@@ -98,7 +98,7 @@ class There:
 
     @classmethod
     def read(
-        cls, client: Any, model: Model, paths: Sequence[str], options: Mapping[str, Any], reporter: Reporter
+        cls, client: Any, model: Model, paths: Sequence[str], options: Mapping[str, object], reporter: Reporter
     ) -> tuple[Held, list[About]]:
         """Let the workers read the files, which the futures of this object keep there."""
         reference = Reference.of(model)
@@ -125,7 +125,7 @@ class There:
 
 
 def held_rows(
-    model: Model, paths: Sequence[str], options: Mapping[str, Any], client: Any, reporter: Reporter
+    model: Model, paths: Sequence[str], options: Mapping[str, object], client: Any, reporter: Reporter
 ) -> tuple[Held, list[About]]:
     """Read files here, or by the workers of a cluster; return the holder of their rows, and facts about them."""
     if client is None:

@@ -117,7 +117,7 @@ def _next_axis(first: np.ndarray, within: np.ndarray, rows: np.ndarray) -> np.nd
     return np.asarray(scipy.linalg.solve_triangular(factor.T, directions[:, 0]))
 
 
-def _draw_classes(panel: Axes, plane: Plane, rows: np.ndarray, y: np.ndarray, labels: Any) -> None:
+def _draw_classes(panel: Axes, plane: Plane, rows: np.ndarray, y: np.ndarray, labels: np.ndarray) -> None:
     from matplotlib.patches import Ellipse
 
     radius = np.sqrt(scipy.stats.chi2(2).ppf(_SHARE))

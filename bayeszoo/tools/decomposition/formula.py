@@ -95,7 +95,7 @@ def _names(node: ast.expr) -> list[str]:
     )
 
 
-def _value(node: ast.expr, factors: Mapping[str, np.ndarray]) -> Any:
+def _value(node: ast.expr, factors: Mapping[str, np.ndarray]) -> np.ndarray:
     """Compute a part of a formula; its names were checked."""
     match node:
         case ast.Name():

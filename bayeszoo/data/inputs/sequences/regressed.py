@@ -106,7 +106,7 @@ class RegressedSeries(RealSeries):
         return {**super().unseen(arrays, rows), self.features: np.empty((rows, 0))}
 
 
-def _without(table: Table, names: Sequence[str], options: Mapping[str, Any]) -> Table:
+def _without(table: Table, names: Sequence[str], options: Mapping[str, object]) -> Table:
     """Return the table without features, but for those that are times or name sequences too."""
     kept = {options.get("time"), options.get(SEQUENCE)}
     return replace(table, columns={n: c for n, c in table.columns.items() if n not in names or n in kept})
