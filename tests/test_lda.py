@@ -19,6 +19,7 @@ from bayeszoo.families.documents import topic_model
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.ascent import BUDGET, Effort, search
+from bayeszoo.inference import reference
 from bayeszoo.inference.methods import em, online_vb, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
@@ -214,6 +215,7 @@ def test_no_climb_is_begun_beyond_the_budget_unless_more_than_usual_were_asked_f
 @pytest.mark.slow
 def test_draws_of_many_numbers_are_fewer(monkeypatch):
     monkeypatch.setattr(vb, "HELD", 4 * 10 * (60 * 2 + 2 * 20))
+    monkeypatch.setattr(reference, "MOST_COORDINATES", 100)  # NUTS would take half an hour to measure it
     tree = bz.fit(Large(), planted(60, 30), "vb", seed=1, restarts=2, groups=())
     assert tree["posterior"].sizes["draw"] == 10
     assert Fit(tree).facts["draws_withheld"] == "10 draws a chain instead of 1000: they are of 160 numbers"
