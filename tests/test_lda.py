@@ -17,9 +17,9 @@ from bayeszoo.contract.check import IDENTITIES, run_identity
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.documents import topic_model
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference import reference
 from bayeszoo.inference.engine import ascent
 from bayeszoo.inference.engine.ascent import BUDGET, Effort, search
-from bayeszoo.inference import reference
 from bayeszoo.inference.methods import em, online_vb, vb
 from bayeszoo.inference.methods.enumeration import Enumeration
 from bayeszoo.inference.problem import Problem
