@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 SHOWN = 10
-BUDGET = 1.5
+BUDGET = 0.9
 """CPU seconds of `make test` for a test with all its cases."""
 
 CONTRACT = "tests/test_contract.py::test_identity"
