@@ -39,6 +39,12 @@ _ABOUT = (
 )
 
 
+def unlike(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the statistics that no replicate reaches, and those that hardly any does, of `predictive_check`."""
+    edge = np.minimum(frame["p_value"], 1 - frame["p_value"])
+    return frame[edge == 0], frame[(edge > 0) & (edge < FALSE_ALARM / 2 / len(frame))]
+
+
 @dataclass(frozen=True)
 class Checked:
     """A fit and data sets that its model generates; refusals are errors of `predictive_check`."""
@@ -70,8 +76,7 @@ class Checked:
             return Verdict(name, "unknown", "the model was not checked", f"No replicates: {error}.")
         if frame.empty:
             return Verdict(name, "unknown", "the model was not checked", "No quantity of the data can be compared.")
-        edge = np.minimum(frame["p_value"], 1 - frame["p_value"])
-        never, rarely = frame[edge == 0], frame[(edge > 0) & (edge < FALSE_ALARM / 2 / len(frame))]
+        never, rarely = unlike(frame)
         said = [f"The data's {_listed(never)} never occur{'s' * (len(never) == 1)} in {_total(frame)} replicates."]
         said = said * bool(len(never)) + [f"Hardly any replicate has the data's {_listed(rarely)}."] * bool(len(rarely))
         if len(never):

@@ -1,0 +1,99 @@
+"""A saved fit held against its data: ``bayeszoo residuals``."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayeszoo.answers.predictive_check import predictive_check
+from bayeszoo.answers.residuals import WITHHELD, residuals
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
+from bayeszoo.cli.groups import by_group
+from bayeszoo.data.inputs import Inputs
+from bayeszoo.plots.residuals import plot_residuals
+from bayeszoo.report.next_model import conclusion
+from bayeszoo.report.tables import number
+from bayeszoo.results.stored import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WORST = ("observed", "mean", "sd", "deviance", "standardized", "pit", "normal_score", "leverage", "k_hat")
+_HEADS = {"pit": "PIT", "normal_score": "normal score", "k_hat": "k-hat"}
+_CHECKS = {"observed": "observed", "mean": "replicates", "q025": "2.5%", "q975": "97.5%", "p_value": "p"}
+_CHECKS |= {"mcse": "MC error"}
+_ABOUT_CHECKS = """\
+p: share of replicated data sets with a larger statistic (ties count half). p near 0 or 1: misfit.
+p-values are conservative because the same data fitted the model."""
+
+
+@by_group
+def residuals_command(
+    fit_file: opt.FitFile,
+    /,
+    *,
+    plot: Path | None = None,
+    rows: opt.AtLeast1 = 10,
+    replicates: opt.AtLeast1 = 1000,
+    seed: opt.Seed = 0,
+    shown: AnswerOptions = ANSWER,
+) -> None:
+    """Check a saved fit against its data: residuals, QQ band, posterior predictive checks.
+
+    Parameters
+    ----------
+    plot
+        Draw the residuals here (.png, .pdf or .svg).
+    rows
+        Number of largest residuals to list.
+    replicates
+        Number of replicated data sets for the predictive checks.
+    seed
+        Seed of the replicated data sets and of the randomized PITs of counts.
+    """
+    shown.probe(plot)
+    tree = saved.load(fit_file)
+    frame = residuals(tree, seed=seed)
+    checks = predictive_check(tree, replicates=replicates, seed=seed)
+    worst, facts = worst_rows(frame, rows), {**frame.attrs, "rows": len(frame)}
+
+    def document(written: saved.Written) -> dict[str, Any]:
+        tables = {"worst": saved.records(worst), "checks": saved.records(checks)}
+        return {**{str(name): value for name, value in facts.items()}, **tables, "seed": seed, **written}
+
+    draw = shown.drawn(lambda: plot_residuals(frame), plot)
+    show = partial(_show_residuals, worst, checks, facts, Fit(tree).model.inputs, shown.digits)
+    shown.deliver(show, document, frame, plot=draw)
+
+
+def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """Return the rows of `residuals` that lie furthest out: counts and binary outcomes by deviance, others by tail."""
+    rank = -frame["deviance"].abs() if frame["deviance"].notna().any() else frame["log_tail"]
+    return frame.loc[rank.sort_values(kind="stable", na_position="last").index[:rows]]
+
+
+def _show_residuals(
+    worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, Any], inputs: Inputs, digits: int | None
+) -> None:
+    """Print the largest residuals, how many normal scores lie outside the band, and the predictive checks."""
+    console, basis = terminal.out(), facts["basis"]
+    said = "; ".join(f"{name} ({count} rows)" for name, count in basis.items())
+    console.print(f"{facts['model']}, {facts['method']}: residuals {said}")
+    known = worst[[name for name in _WORST if worst[name].notna().any()]].rename(columns=_HEADS)
+    saved.show_rows(known, f"The {len(worst)} largest residuals of {facts['rows']}", digits=digits)
+    level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
+    outside = f"{facts['outside']} of {facts['rows'] - basis.get(WITHHELD, 0)} normal scores outside"
+    console.print(f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})")
+    console.print(f"Kolmogorov-Smirnov p {p} of uniform PITs (approximate: they share one fit)")
+    if facts["randomized"]:
+        console.print("PITs of discrete outcomes are randomized: another --seed gives others")
+    saved.show_rows(checks[list(_CHECKS)].rename(columns=_CHECKS), "Posterior predictive checks", digits=digits)
+    for name, why in checks["withheld"].items():
+        if why:
+            console.print(f"{name}: withheld, {why}")
+    terminal.show_lines(_ABOUT_CHECKS)
+    for line in conclusion(checks, inputs, facts["model"]):
+        console.print(line)
