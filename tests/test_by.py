@@ -380,6 +380,7 @@ def test_a_table_with_a_column_of_groups_is_told_of_the_option_that_fits_them(ru
     assert "--column bought --by variant" in err
 
 
+@pytest.mark.slow  # it saves a fit by groups with all that ArviZ can use
 def test_the_command_prints_the_expected_loss_of_each_choice(run, written, tmp_path):
     file, fit = written("variant,bought\nA,1\nA,0\nB,1\nB,1\n", "pages.csv"), str(tmp_path / "pages.nc")
     options = ("--column", "bought", "--by", "variant", "--method", "exact", "--set", "a=1", "--set", "b=1")

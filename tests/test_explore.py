@@ -56,6 +56,7 @@ def test_curves_are_densities_in_bins_of_their_peaks():
     np.testing.assert_allclose(likelihood, expected / expected.max(), atol=1 / 500)
 
 
+@pytest.mark.slow  # 81 priors of four fields
 def test_two_parameters_have_their_marginals():
     data = bz.read(NORMAL, {"y": [1.0, 4.0, 2.0]})
     model = NORMAL.weak(data)

@@ -90,6 +90,7 @@ def test_symbols_have_a_row_and_states_a_column():
     np.testing.assert_allclose(cells.T, bz.summarize(tree)["emission"]["mean"], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow  # it climbs to modes of topics
 def test_topics_have_a_line_each_with_their_words():
     model = bz.find("lda")
     table = [[9, 8, 7, 0, 0, 1], [8, 9, 6, 1, 0, 0], [0, 1, 0, 9, 8, 7], [1, 0, 0, 7, 9, 8]]
@@ -115,6 +116,7 @@ def test_entries_beyond_the_first_are_folded_into_their_range(rows):
     assert folded["means"] == f"{means.min():.2g} to {means.max():.2g}"
 
 
+@pytest.mark.slow  # two searches for modes of 80 rows
 def test_a_state_of_a_few_rows_that_are_alike_is_a_spike():
     rng = np.random.default_rng(0)
     y = rng.normal(0, 3, 80)

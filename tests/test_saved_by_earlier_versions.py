@@ -24,6 +24,7 @@ def test_an_exact_fit_is_asked_as_a_new_one():
     assert bz.predict(tree, 3)["mean"].to_numpy() == pytest.approx([law.mean()] * 3)
 
 
+@pytest.mark.slow  # it compiles the loops of a mixture
 def test_a_mode_of_components_is_asked_as_a_new_one(tmp_path):
     tree = bz.load(SAVED / "mixture_0_1.nc")
     assert bz.assign(tree)["component"].tolist() == [2, 2, 2, 1, 1, 1, 1]

@@ -42,9 +42,10 @@ from bayeszoo.report.densities import hero
 from bayeszoo.report.function import about_function, function
 from bayeszoo.report.levels import levels, next_rows
 from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
+from bayeszoo.report.profile import profiles
 from bayeszoo.report.tables import number, topic_rows
 from bayeszoo.results.stored import Fit
-from bayeszoo.results.summary import best, best_of_components
+from bayeszoo.results.summary import best, best_of_components, document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,10 +135,22 @@ def _shares(trees: Sequence[xr.DataTree]) -> list[Any]:
 
 def states(tree: xr.DataTree) -> Answer:
     """Draw the path of the states over time."""
-    caption = "The probability of the rarest state given all rows, and the most probable path."
+    caption = "The probability of each state given all rows, and the most probable path."
     if "symbol" not in Fit(tree).data:
         caption = f"Rows with the mean of the state that each is in. {caption}"
-    return Answer(below=[picture(partial(plot_states, tree), "states over time", caption, wide=True)])
+    drawn = picture(partial(plot_states, tree), "states over time", caption, wide=True)
+    return Answer(below=[drawn, *profiled(tree)])
+
+
+def profiled(tree: xr.DataTree) -> list[Any]:
+    """Return what the components or states are, as tables."""
+    blocks: list[Any] = []
+    for title, columns, rows, words in profiles(tree, document(tree)):
+        texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+        blocks.append(
+            table(columns, texts, title, words=words, sortable=False) if columns else Words(f"{title}.", "note")
+        )
+    return blocks
 
 
 def topics(tree: xr.DataTree) -> Answer:
@@ -246,7 +259,7 @@ def responsibilities(tree: xr.DataTree) -> Answer:
         caption += f" Of {values.shape[1]} columns the two in which the components differ most."
     each = table(["component", "rows", "mean probability that it is another"], rows, sortable=False)
     drawn = picture(partial(_draw, frame, data), "rows by component", caption)
-    return Answer([drawn], under=[Words(lead), each, Folded("The least sure rows", [unsure])])
+    return Answer([drawn], under=[*profiled(tree), Words(lead), each, Folded("The least sure rows", [unsure])])
 
 
 def _numbers(frame: pd.DataFrame, data: Any) -> np.ndarray | None:
