@@ -75,6 +75,9 @@ def test_what_has_no_evidence_is_refused(model):
         pm.Normal("tau")
     with raises(bz.InputError, "unknown_name", "tau"):
         bz.bridge(tree_of(), other)
+    two = bz.fit(bz.find("gaussian_mixture")(K=2), [0.1, 0.3, 2.1, 2.4], "enumerate", seed=1)
+    with raises(bz.InputError, "exchangeable_labels", "component"):
+        bz.bridge(two)
     with raises(bz.InputError, "too_few_draws"):
         bz.bridge(tree_of().isel(draw=slice(0, 4)), model)
 

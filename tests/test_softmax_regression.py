@@ -388,3 +388,13 @@ def test_evidence_by_smc_is_the_exact_one_of_logistic_regression():
     assert facts["log_evidence_mcse"] < 0.1
     once = bz.fit(LOGISTIC(tau=0.8, s0=2.0), (X, (y == "bee").astype(int)), "exact", seed=1)
     assert abs(once["exact"].attrs["log_evidence"] - exact) > 0.1  # which the comparison would see
+
+
+@pytest.mark.quick
+def test_a_matrix_in_whitened_coordinates_has_one_jacobian():
+    """It is one variable: a number for each row is refused by PyMC, where a sampler is compiled."""
+    model = SOFTMAX(tau=2.0)
+    declared = model.declare(bz.example(SOFTMAX))
+    (w,) = declared.free_RVs
+    value = declared.rvs_to_values[w]
+    assert declared.rvs_to_transforms[w].log_jac_det(value, *w.owner.inputs).ndim == 0

@@ -18,7 +18,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most, verdict
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import Symmetric
+from bayeszoo.model.capabilities import exchangeable_axis
 from bayeszoo.results.files import read_tree
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.judge import judge
@@ -104,8 +104,8 @@ def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
         fit = Fit(tree)
         if fit.tree.attrs["kind"] not in ("sampled", "exact"):
             raise InputError(f"{fit.tree.attrs['method']} has no draws of the posterior", "not_sampled")
-        if isinstance(fit.model, Symmetric):
-            line = f"labels of {fit.model.exchangeable_axis} can be exchanged, and chains do not visit all orders"
+        if axis := exchangeable_axis(fit.model):
+            line = f"the labels along {axis} can be exchanged, and chains do not visit all orders"
             raise InputError(line, "exchangeable_labels", hint="smc and enumerate have evidences")
         density = Problem(fit.model, fit.observed, np.random.default_rng(0)).density
     else:

@@ -270,7 +270,8 @@ def _about_groups(column: Column) -> str:
     if not 2 <= len(words) <= len(column) // 2 or are_numbers(column):
         return ""
     names = quoted(sorted(words))
-    return f"{column} ({names}) is not used: all rows are taken together; `fit --by {column.name}` fits each group by itself"
+    unused = f"{column} ({names}) is not used: all rows are taken together"
+    return f"{unused}; `fit --by {column.name}` fits each group by itself"
 
 
 def _few_words(column: Column) -> set[str]:

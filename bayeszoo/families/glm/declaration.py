@@ -89,6 +89,10 @@ class WhitenedRows(Whitened):
         """Map coordinates to the matrix."""
         return pt.reshape(super().backward(pt.flatten(value), *inputs), value.shape)
 
+    def log_jac_det(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
+        """Log determinant of the matrix of all rows together."""
+        return super().log_jac_det(pt.flatten(value), *inputs)
+
 
 def GaussianRows(name: str, mean: np.ndarray, sd: np.ndarray, whitened: WhitenedRows, dims: tuple[str, ...]) -> Any:
     """Declare independent Gaussian entries of a matrix in whitened coordinates, at whose centre chains begin."""
