@@ -97,6 +97,7 @@ from bayeszoo.tools.maximum_entropy import maximum_entropy
 from bayeszoo.tools.neighbours import knn
 from bayeszoo.tools.ngrams import ngrams, vowel_or_consonant
 from bayeszoo.tools.pagerank import pagerank
+from bayeszoo.tools.references import Reference, export_references, references
 from bayeszoo.tools.relabel import Relabelled, relabel
 from bayeszoo.tools.svm import svm
 from bayeszoo.tools.trees import trees
@@ -122,6 +123,8 @@ __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
 __all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
 __all__ += ["bootstrap_mle", "trees"]
+# Posteriors whose answer is known.
+__all__ += ["Reference", "export_references", "references"]
 # Draws of any sampler, and the evidence from them; a model as a script of PyMC alone.
 __all__ += ["Bridge", "Judgement", "Relabelled", "bridge", "code", "judge", "relabel"]
 # Pictures and the pages.
