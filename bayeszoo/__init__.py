@@ -84,6 +84,7 @@ from bayeszoo.results.figures import facts, joint_covariance
 from bayeszoo.results.files import load, save
 from bayeszoo.results.summary import summarize
 from bayeszoo.tools.bayesbag import bayesbag
+from bayeszoo.tools.benchmark import Benchmark, Target, benchmark
 from bayeszoo.tools.bootstrap import bootstrap
 from bayeszoo.tools.bootstrap_of_model import bootstrap_mle
 from bayeszoo.tools.bridge import Bridge, bridge
@@ -123,7 +124,8 @@ __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
 __all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
 __all__ += ["bootstrap_mle", "trees"]
-# Posteriors whose answer is known.
+# Posteriors whose answer is known, and samplers of them.
+__all__ += ["Benchmark", "Target", "benchmark"]
 __all__ += ["Reference", "export_references", "references"]
 # Draws of any sampler, and the evidence from them; a model as a script of PyMC alone.
 __all__ += ["Bridge", "Judgement", "Relabelled", "bridge", "code", "judge", "relabel"]

@@ -51,7 +51,7 @@ class Reference:
     draws: Mapping[str, np.ndarray]
     """Independent draws of each parameter, shape (10, 1000, ...); of exchangeable components with labels at random."""
     log_evidence: float
-    """Of the ordered data, in nats, exact to rounding or to the grid."""
+    """The log evidence of the ordered data in nats, exact to rounding or to the grid."""
     derivation: str
     """How the answer is known: in closed form, by quadrature, or as a sum over so many assignments."""
     summary: Mapping[str, Mapping[str, np.ndarray]]
