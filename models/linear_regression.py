@@ -17,8 +17,8 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.regressions import log_evidence_over_variance
 from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
-from bayeszoo.families.linear import least_squares
 from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, normal_inverse_gamma, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
@@ -114,7 +114,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
         """Return the log density of the outcomes, NaN where rounding could change it."""
         weights, _, _ = self._learned(stats)
         known = weights.misfit, weights.safe_log_det, stats.n
-        return least_squares.log_evidence_over_variance(*known, self.a0, self.b0)
+        return log_evidence_over_variance(*known, self.a0, self.b0)
 
     def predictive(self, stats: FactoredMoments, data: Arrays) -> frozen.Frozen:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""

@@ -12,9 +12,9 @@ from bayeszoo.distributions.conjugate.multivariate import MultivariateNormal
 from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.conjugate.regressions import Regressions
 from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
-from bayeszoo.families.experts.regressions import Regressions
 
 AXES = [(), (3,), (2, 3)]
 N = 12

@@ -15,13 +15,13 @@ from bayeszoo.distributions.conjugate.dirichlet import divergence, log_dirichlet
 from bayeszoo.distributions.conjugate.negative_binomial import NegativeBinomial
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.conjugate.regressions import Regressions
 from bayeszoo.distributions.conjugate.tables import Tables
 from bayeszoo.distributions.special import log_beta
 from bayeszoo.distributions.statistics.events import Events
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices, Scalar, Structure
 from bayeszoo.errors import InputError
-from bayeszoo.families.experts.regressions import Regressions
 from tests.blocks import AXES, MADE, N, bug, case, ones, same, some, stationary_gap, total
 from tests.refusals import raises
 

@@ -12,9 +12,9 @@ import numpy as np
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Expected
+from bayeszoo.distributions.conjugate.regressions import Regressions
 from bayeszoo.distributions.mixture_rows import RealRows
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.experts.regressions import Regressions
 from bayeszoo.families.linear.least_squares import covariance_root, solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.mixtures.base import MixtureModel

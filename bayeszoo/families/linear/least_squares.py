@@ -18,14 +18,12 @@ import numpy as np
 import scipy
 
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.conjugate.regressions import DEPENDENT
 from bayeszoo.distributions.posterior import Posterior
-from bayeszoo.distributions.special import log_rising
 from bayeszoo.errors import InputError, NumericalError
 
 MAX_ROUNDING = 1e-6
 """Nats that rounding may take from a log evidence before it is withheld."""
-DEPENDENT = 1e-10
-"""A column is a sum of earlier ones if they leave less than this share of it."""
 MOST_SUMS = 5
 """Sums that a note lists, and weights in each."""
 
@@ -192,17 +190,6 @@ def gaussian(name: str, solution: Solution) -> Posterior:
         lambda params: solution.log_normal(params[name], 1.0),
         {name: solution.covariance},
     )
-
-
-def log_evidence_over_variance(misfit: Any, log_det: Any, n: float, a0: Any, b0: Any) -> Any:
-    """Return the log density of n outcomes about weights ~ N(m0, variance V0), variance ~ InvGamma(a0, b0).
-
-    ``misfit`` is the squared error of the posterior mean and its distance to the prior's, and ``log_det`` the log of
-    the determinant of V0 over that of the posterior. Bishop, PRML, 3.5.1 and exercise 3.23; Murphy 2012, 7.6.3.
-    """
-    scale = b0 + misfit / 2
-    powers = a0 * np.log1p(misfit / (2 * b0)) + n / 2 * np.log(2 * math.pi * scale)
-    return log_rising(a0, n / 2) - powers - log_det / 2
 
 
 def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: Any, scale: Any) -> Posterior:

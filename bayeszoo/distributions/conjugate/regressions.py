@@ -13,13 +13,14 @@ import scipy
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.distributions.posterior import Marginal
-from bayeszoo.distributions.special import digamma_less_log, gamma_divergence, log_gamma, log_normal
+from bayeszoo.distributions.special import digamma_less_log, gamma_divergence, log_gamma, log_normal, log_rising
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices
 from bayeszoo.errors import NoRowLaw, NumericalError
-from bayeszoo.families.linear.least_squares import DEPENDENT, log_evidence_over_variance
 from bayeszoo.foundation.named import Arrays, Params
 
+DEPENDENT = 1e-10
+"""A column is a sum of earlier ones if they leave less than this share of it."""
 EXACT = 1e-12
 """Share of the squares of the outcome below which a squared error may be rounding: products of 16 digits are summed."""
 
@@ -192,6 +193,17 @@ class Regressions(Block[Moments]):
         mean = np.divide(self.b, self.a - 1, out=np.full(self.axes, np.inf), where=self.a > 1)
         each = inverse @ np.swapaxes(inverse, -1, -2) * mean[..., None, None]
         return np.asarray(scipy.linalg.block_diag(*each.reshape(-1, self.terms, self.terms)))
+
+
+def log_evidence_over_variance(misfit: Any, log_det: Any, n: float, a0: Any, b0: Any) -> Any:
+    """Return the log density of n outcomes about weights ~ N(m0, variance V0), variance ~ InvGamma(a0, b0).
+
+    ``misfit`` is the squared error of the posterior mean and its distance to the prior's, and ``log_det`` the log of
+    the determinant of V0 over that of the posterior. Bishop, PRML, 3.5.1 and exercise 3.23; Murphy 2012, 7.6.3.
+    """
+    scale = b0 + misfit / 2
+    powers = a0 * np.log1p(misfit / (2 * b0)) + n / 2 * np.log(2 * math.pi * scale)
+    return log_rising(a0, n / 2) - powers - log_det / 2
 
 
 def _refuse(bad: np.ndarray, what: str, why: str) -> None:
