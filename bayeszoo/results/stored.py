@@ -252,7 +252,7 @@ class Fit:
         return (*self._made_by(), *(self.tree.attrs.get(name) for name in names), arrays)
 
     def _rows(self) -> Data:
-        if not self.holds_its_data:
+        if {*(self.parsed("data_names") if "data_names" in self.tree.attrs else ())} - {*self._stored_arrays()}:
             put_back(self.tree, self._memory["groups_of_data"][1])
         data = Data(
             self._stored_arrays(),
