@@ -58,7 +58,8 @@ function figure(p, own) {
   mark(content.mle[rows][p], p, "mle", svg);
   const [low, high] = content.ends[p];
   [0, 0.25, 0.5, 0.75, 1].forEach((share) => {
-    element(svg, "text", { x: 20 + 600 * share, y: 206, "text-anchor": "middle" }, format(Number((low + share * (high - low)).toPrecision(3))));
+    const anchor = { 0: "start", 1: "end" }[share] ?? "middle";  // else the page cuts the last label
+    element(svg, "text", { x: 20 + 600 * share, y: 206, "text-anchor": anchor }, format(Number((low + share * (high - low)).toPrecision(3))));
   });
   element(svg, "text", { x: 320, y: 222, "text-anchor": "middle" }, content.names[p]);
 }
