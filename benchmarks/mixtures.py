@@ -82,8 +82,8 @@ def mixture_of(Y: np.ndarray) -> pm.Model:
     size = Y.shape[1]
     with pm.Model() as model:
         weights = pm.Dirichlet("weights", pm.Data("alpha", np.ones(3)))
-        covariances = InverseWishart("covariances", size + 2.0, np.eye(size), 3)
-        means = ScaledNormal("means", np.zeros(size), 0.1, covariances)
+        covariances = InverseWishart("covariances", np.full(3, size + 2.0), np.tile(np.eye(size), (3, 1, 1)))
+        means = ScaledNormal("means", np.zeros(size), 0.1, covariances, count=3)
         pm.Potential("Y", gaussian_mixture_log_likelihood(weights, means, covariances, pm.Data("Y_data", Y)))
     return model
 
