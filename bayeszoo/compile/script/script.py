@@ -23,6 +23,9 @@ IMPORTS = "import arviz as az\nimport numpy as np\nimport pymc as pm\nimport pyt
 TAIL = """
 
 if __name__ == "__main__":
+    expected = {height:.12g}  # the log joint density of the original at the initial point
+    height = float(model.compile_logp()(model.initial_point()))
+    assert abs(height - expected) <= 1e-9 * max(1.0, abs(expected)), f"{{height}} is not {{expected}}"
     with model:
         tree = pm.sample(random_seed=1)
     print(az.summary(tree))
@@ -175,7 +178,10 @@ def _labels(values: Term) -> str:
     return f"[{', '.join(quoted(v) if isinstance(v, str) else repr(v) for v in labels)}]"
 
 
-def script(model: pm.Model, about: str = "A model in PyMC") -> str:
-    """Return the code of a model, which draws from its posterior when it is run."""
+def script(model: pm.Model, about: str, height: float) -> str:
+    """Return the code of a model, which draws from its posterior when it is run.
+
+    ``height`` is the log joint density at the initial point, with which the script compares its own.
+    """
     heading = "".join(f"# {line}\n" for line in textwrap.wrap(about, WIDTH))
-    return f"{heading}\n{Script(model).text}\n{TAIL}"
+    return f"{heading}\n{Script(model).text}\n{TAIL.format(height=height)}"
