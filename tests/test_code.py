@@ -1,5 +1,6 @@
 """Scripts of PyMC alone: each has the log joint density of the model that it was written from, and samples it."""
 
+import ast
 import subprocess
 import sys
 
@@ -89,6 +90,16 @@ def test_what_a_user_declares_is_written_too():
     text = bz.code(model)
     assert "pm.Gamma(" in text
     assert largest_gap(model, text) <= CLOSE
+
+
+def test_labels_of_a_table_are_text_and_never_code():
+    label = 'x"]); import os; os.system("touch here") #\n\'\\'
+    Ridge = bz.find("ridge")
+    rows = bz.read(Ridge, {"y": [1.0, 2.0, 3.0, 4.0], label: [1.0, 2.0, 0.0, 1.0], "b\u2028c": [0.0, 1.0, 1.0, 3.0]})
+    tree = ast.parse(bz.code(Ridge.weak(rows), rows))
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert not any(name.startswith(("os", "open", "eval", "exec")) for name in called)
+    assert sum(isinstance(node, ast.Import) for node in ast.walk(tree)) == 4
 
 
 def test_what_cannot_be_written_is_refused():
