@@ -81,7 +81,7 @@ def contrasts_command(
 ) -> int:
     """Compare groups pairwise: of a fit saved with --by, of a hierarchical model, or levels of a regression.
 
-    Also the expected loss of each choice, where more is better.
+    Also the expected loss of each choice, where more is better; where less is better, the two losses change places.
 
     Parameters
     ----------
