@@ -332,7 +332,7 @@ def test_bic_and_held_out_rows_find_the_planted_rank():
 def test_the_best_of_several_climbs_is_the_order_of_the_factors(monkeypatch):
     begun = []
 
-    def climb(W, mean):
+    def climb(W, mean, signed):
         begun.append(mean)
         return mean, float(len(begun))
 

@@ -60,7 +60,7 @@ def test_a_column_names_the_sequence_of_each_row(model):
     by_default = read(model, {"sequence": [7.5, 2.0, 2.0, -1.0], "rolls": [6, 1, 6, 6]})
     assert by_default["sequence"].tolist() == [0, 1, 1, 2]
     assert by_default["y"].tolist() == data["y"].tolist()
-    assert refusal(model, table).hint == "say which with --column"
+    assert "--column" in refusal(model, table).hint
 
 
 def test_a_column_called_sequence_may_be_the_observations():
