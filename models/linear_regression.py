@@ -19,8 +19,8 @@ import numpy as np
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate.regressions import log_evidence_over_variance
 from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
-from bayeszoo.families.linear.least_squares import Solution, above_zero, covariance_root, normal_inverse_gamma, solve
-from bayeszoo.families.linear.model import DIABETES, LinearModel
+from bayeszoo.families.linear.least_squares import Solution, above_zero, normal_inverse_gamma, solve
+from bayeszoo.families.linear.model import DIABETES, NormalInverseGamma
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.model import Arrays, Conjugate, Params, PointEstimates, Posterior, covariance, plain, positive, real
 
@@ -28,7 +28,7 @@ pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.
 
 
 @dataclass(frozen=True)
-class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[FactoredMoments]):
+class LinearRegression(NormalInverseGamma, Conjugate[FactoredMoments], PointEstimates[FactoredMoments]):
     """Gaussian outcomes of unknown noise, whose mean is linear in terms.
 
     Parameters
@@ -56,19 +56,14 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw noise and weights from the prior, standard normal features, and ``size`` outcomes given them."""
         data = self.simulate_design(rng, size, np.shape(self.w0), np.shape(self.V0))
-        mean, root = self.prior_in_units(self.nothing(data), *self._prior(self.nothing(data)))
+        mean, root = self.prior_of_weights(self.nothing(data))
         sigma2 = self.b0 / rng.gamma(self.a0)
         w = mean + math.sqrt(sigma2) * root @ rng.standard_normal(len(mean))
         return {"w": w, "sigma2": sigma2}, {"y": rng.normal(self.design(data) @ w, math.sqrt(sigma2)), **data}
 
-    def _prior(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
-        """Return prior mean, about the origin, and lower triangular root of the covariance of standardized weights."""
-        mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", len(stats.units))])
-        return mean, covariance_root("V0", self.V0, len(mean))
-
     def _learned(self, stats: FactoredMoments) -> tuple[Solution, float, float]:
         """Return standardized weights at unit noise, and shape and scale of the posterior of the noise variance."""
-        weights = solve(*self.equations(stats), *self._prior(stats))
+        weights = solve(*self.equations(stats), *self.prior_of_standardized(stats))
         return weights, self.a0 + stats.n / 2, self.b0 + weights.misfit / 2
 
     def _whitened(self, stats: FactoredMoments) -> Any:
@@ -78,7 +73,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
     def declare(self, data: Arrays) -> Any:
         """Declare one Gaussian outcome a row."""
         stats = self.statistics(data)
-        mean, root = self.prior_in_units(stats, *self._prior(stats))
+        mean, root = self.prior_of_weights(stats)
         with pm.Model(coords=self.coords(data)) as model:
             sigma2 = pm.InverseGamma("sigma2", alpha=self.a0, beta=self.b0)
             w = pm.MvNormal("w", mean, cov=sigma2 * (root @ root.T), dims="term", transform=self._whitened(stats))
@@ -89,7 +84,7 @@ class LinearRegression(LinearModel, Conjugate[FactoredMoments], PointEstimates[F
 
     def compressed(self, stats: FactoredMoments) -> Any:
         """Declare the density of the rows from their factored moments."""
-        mean, root = self.prior_in_units(stats, *self._prior(stats))
+        mean, root = self.prior_of_weights(stats)
         with pm.Model() as model:
             n, origin = ours.as_data(n=stats.n, origin=self.origin(len(mean)))
             sigma2 = ours.noise_variance(self.a0, self.b0)

@@ -82,7 +82,7 @@ class MixtureOfRegressions(RegressionMixture):
 
     def declare(self, data: Arrays) -> Any:
         """Declare one outcome of a mixture of K Gaussians a row."""
-        mean, root = self.prior_of_weights(data)
+        mean, root = self.prior_of_weights(self.nothing(data))
         with pm.Model(coords=self.coords(data)) as model:
             weights = pm.Dirichlet("weights", a=np.full(self.K, self.alpha), dims="component")
             sigma2 = pm.InverseGamma("sigma2", alpha=self.a0, beta=self.b0, dims="component")
@@ -96,7 +96,7 @@ class MixtureOfRegressions(RegressionMixture):
 
     def compiled(self, data: Arrays) -> Any:
         """Declare the same density without a decomposition of matrices, in whitened coordinates."""
-        mean, root = self.prior_of_weights(data)
+        mean, root = self.prior_of_weights(self.nothing(data))
         with pm.Model() as model:
             weights = pm.Dirichlet("weights", a=pm.Data("alpha", np.full(self.K, self.alpha)))
             sigma2 = ours.noise_variance(self.a0, self.b0, (self.K,))

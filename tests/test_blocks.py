@@ -10,6 +10,7 @@ from scipy import stats
 
 from bayeszoo.distributions.conjugate.bernoulli import Chance
 from bayeszoo.distributions.conjugate.law import Block
+from bayeszoo.distributions.conjugate.regressions import Regressions
 from bayeszoo.distributions.structures import Matrices
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
@@ -28,6 +29,7 @@ from tests.blocks import (
     expectation_error,
     failures,
     ones,
+    regressions,
     same,
     some,
     stationary_gap,
@@ -210,6 +212,14 @@ def test_densities_are_scipys():
     expected = stats.invwishart(float(block.nu), block.psi).logpdf(params["covariance"])
     expected += stats.multivariate_normal(block.m, params["covariance"] / block.kappa).logpdf(params["mean"])
     assert block.logpdf(params) == pytest.approx(expected, rel=1e-11)
+    block_of_lines, design = regressions(rng, ())
+    lines = block_of_lines.rvs((), rng)
+    of_weights = np.linalg.inv(block_of_lines.root.T @ block_of_lines.root) * lines["sigma2"]
+    density = stats.multivariate_normal(block_of_lines.m, of_weights).logpdf(lines["w"])
+    density += stats.invgamma(block_of_lines.a, scale=block_of_lines.b).logpdf(lines["sigma2"])
+    assert block_of_lines.logpdf(lines) == pytest.approx(density, rel=1e-11)
+    outcomes = stats.norm(design["terms"] @ lines["w"], np.sqrt(lines["sigma2"])).logpdf(design["x"])
+    np.testing.assert_allclose(block_of_lines.log_density(lines, design), outcomes, rtol=1e-11)
     rows_density = stats.multivariate_normal(params["mean"], params["covariance"]).logpdf(rows["x"])
     np.testing.assert_allclose(block.log_density(params, rows), rows_density, rtol=1e-11)
 
@@ -230,6 +240,19 @@ SEEDED = {
         divergence_error,
         10,
     ),
+    "least squares in place of the posterior": (
+        regressions,
+        {"updated": lambda b, s: replace(Regressions.updated(b, s), m=b.mle(s)["w"])},
+        candidate_gap,
+        1e-3,
+    ),
+    "misfit without the prior": (
+        regressions,
+        {"updated": lambda b, s: replace(Regressions.updated(b, s), b=b.b + s.n * b.mle(s)["sigma2"] / 2)},
+        candidate_gap,
+        1e-3,
+    ),
+    "lines known for certain": (regressions, {"_spread": lambda b, rows: 0.0}, expectation_error, 10),
     "plug-in expectation": (
         both,
         {"expected_log_density": lambda b, rows: b.log_density(b.typical(), rows)},

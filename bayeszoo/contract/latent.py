@@ -42,6 +42,7 @@ FEW = 5  # rows whose assignments are all summed over
 FEW_WORDS = 12  # words, where each has a latent variable
 SIMULATIONS = 100
 EDGE = 1e-9  # a probability, or a positive number, below it is taken for one of 0
+TINY = np.finfo(np.float64).tiny  # a probability below it has lost digits
 
 
 def _value(case: Case, params: Params) -> float:
@@ -224,10 +225,9 @@ def _log_complete(case: Case, point: Mapping[str, object], z: np.ndarray) -> flo
     model = case.model
     if (complete := model.log_complete(point, z[None], case.data)) is not None:
         return float(complete[0] + model.log_prior(point, case.data))
-    with np.errstate(divide="ignore"):
-        return _value(case, point) + float(
-            np.log(model.component_probabilities(point, case.data)[np.arange(case.size), z]).sum()
-        )
+    each = model.component_probabilities(point, case.data)[np.arange(case.size), z]
+    with np.errstate(divide="ignore"):  # a probability that is nearly 0 has lost its digits, and counts as 0
+        return _value(case, point) + float(np.log(np.where(each < TINY, 0.0, each)).sum())
 
 
 def enumerated_row_order(case: Case) -> Check:

@@ -54,12 +54,14 @@ def code(fit: xr.DataTree | str | Path | Model | pm.Model, data: object = None) 
 
 def _declared(fit: xr.DataTree | str | Path | Model | pm.Model, data: object) -> tuple[pm.Model, str]:
     """Return the PyMC model that is meant, and a line about it."""
+    import pymc
+
     if isinstance(fit, Model):
         rows = example(fit) if data is None else read(fit, data)
         return fit.declare(rows), _about(fit, rows.source)
     if data is not None:
         raise InputError("data go with a model of the zoo", "conflicting_options", hint="leave data out")
-    if hasattr(fit, "basic_RVs"):
+    if isinstance(fit, pymc.Model):
         return fit, "A model in PyMC"
     view = Fit(load(fit) if isinstance(fit, str | Path) else fit)
     return view.model.declare(view.data), _about(view.model, view.tree.attrs["data_source"])

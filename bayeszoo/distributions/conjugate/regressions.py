@@ -92,10 +92,9 @@ class Regressions(Block[Moments]):
         rows = self._rows(stats)
         prior = np.concatenate([self.root, np.zeros((*self.m.shape, 1))], axis=-1)
         prior = np.broadcast_to(prior, (*rows.shape[:-2], *prior.shape[-2:]))
-        factor = np.linalg.qr(np.concatenate([prior, rows], axis=-2), mode="r")
-        signs = np.copysign(1.0, np.diagonal(factor, axis1=-2, axis2=-1))[..., :-1, None]  # else rounding chooses them
-        known = signs * factor[..., :-1, :]
-        return _times(np.linalg.inv(known[..., :-1]), known[..., -1]), known[..., :-1], np.square(factor[..., -1, -1])
+        factor = upper_root(np.concatenate([prior, rows], axis=-2))
+        root = factor[..., :-1, :-1]
+        return _times(np.linalg.inv(root), factor[..., :-1, -1]), root, np.square(factor[..., -1, -1])
 
     def updated(self, stats: Moments) -> Self:
         """Return the posterior."""
@@ -219,6 +218,13 @@ def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 def _log_det(root: np.ndarray) -> Any:
     return np.linalg.slogdet(root)[1]
+
+
+def upper_root(rows: np.ndarray) -> np.ndarray:
+    """Return the upper triangular R with R'R = rows' rows, (..., N, D), N >= D, whose diagonal is not negative."""
+    factor = np.linalg.qr(rows, mode="r")
+    signs = np.copysign(1.0, np.diagonal(factor, axis1=-2, axis2=-1))  # else rounding chooses them
+    return np.asarray(signs[..., None] * factor)
 
 
 def _root(scatter: np.ndarray) -> np.ndarray:

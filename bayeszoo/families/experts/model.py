@@ -12,11 +12,11 @@ import numpy as np
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Expected
-from bayeszoo.distributions.conjugate.regressions import Regressions
+from bayeszoo.distributions.conjugate.regressions import Regressions, upper_root
 from bayeszoo.distributions.mixture_rows import RealRows
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.linear.least_squares import covariance_root, solve
-from bayeszoo.families.linear.model import LinearModel
+from bayeszoo.families.linear.least_squares import solve
+from bayeszoo.families.linear.model import NormalInverseGamma
 from bayeszoo.families.mixtures.base import MixtureModel
 from bayeszoo.foundation.named import Arrays, Params
 
@@ -26,16 +26,12 @@ COLLAPSED = 1e-5
 """A noise variance over that of one regression of all rows, below which a maximum is taken to be degenerate."""
 
 
-class RegressionMixture(LinearModel, MixtureModel, family=True):
+class RegressionMixture(NormalInverseGamma, MixtureModel, family=True):
     """A mixture of K linear regressions with normal-inverse-gamma priors.
 
     Parameters are ``weights`` (K,), ``w`` (K, T) in the user's units, and ``sigma2`` (K,).
     """
 
-    w0: float
-    V0: float
-    a0: float
-    b0: float
     has_identity_link = False
     nonnegative = ("sigma2",)
     probabilities = ("weights",)
@@ -44,25 +40,16 @@ class RegressionMixture(LinearModel, MixtureModel, family=True):
         """Return the names of the terms, and the numbers of the regressions."""
         return {**super().coords(data), "component": np.arange(1, self.K + 1)}
 
-    def prior_of_weights(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and root of the covariance over sigma2 of weights in the user's units."""
-        nothing = self.nothing(data)
-        mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", len(nothing.units))])
-        return self.prior_in_units(nothing, mean, covariance_root("V0", self.V0, len(mean)))
-
     def whitened(self, data: Arrays) -> Any:
         """Return coordinates in which the weights of one regression of all rows would be standard normal."""
         stats = self.statistics(data)
-        mean, root = np.zeros(len(self.units(stats))), covariance_root("V0", self.V0, len(self.units(stats)))
-        solution = solve(*self.equations(stats), mean, root)
+        solution = solve(*self.equations(stats), *self.prior_of_standardized(stats))
         return ours.Whitened(self.in_units(stats, solution), self.noise_sd(stats))
 
     def component_law(self, data: Arrays) -> Regressions:
         """Return the K regressions, with their prior."""
-        mean, root = self.prior_of_weights(data)
-        factor = np.linalg.qr(np.linalg.inv(root), mode="r")
-        factor = np.copysign(1.0, np.diag(factor))[:, None] * factor
-        m, roots = np.tile(mean, (self.K, 1)), np.tile(factor, (self.K, 1, 1))
+        mean, root = self.prior_of_weights(self.nothing(data))
+        m, roots = np.tile(mean, (self.K, 1)), np.tile(upper_root(np.linalg.inv(root)), (self.K, 1, 1))
         a, b = (np.full(self.K, float(each)) for each in (self.a0, self.b0))
         return Regressions(("w", "sigma2"), "y", m, roots, a, b, self.design)
 

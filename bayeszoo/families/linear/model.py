@@ -14,7 +14,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.design import LinearTerms
-from bayeszoo.families.linear.least_squares import Solution, fitted
+from bayeszoo.families.linear.least_squares import Solution, covariance_root, fitted
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.fields import real
@@ -121,3 +121,24 @@ class LinearModel(LinearTerms, family=True):
         if stats.n > rank and squared_error > 1e-20 * total:
             return math.sqrt(squared_error / (stats.n - rank))
         return math.sqrt(total / (stats.n - 1)) if stats.n > 1 and total > 0 else 1.0
+
+
+class NormalInverseGamma(LinearModel, family=True):
+    """Weights of standardized terms ~ N(mean, sigma2 V0), given a noise variance sigma2 ~ InvGamma(a0, scale b0).
+
+    The mean is ``w0``, of the intercept ``m0``; a number ``V0`` is that multiple of the identity.
+    """
+
+    w0: float
+    V0: float
+    a0: float
+    b0: float
+
+    def prior_of_standardized(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (T,), about the origin, and lower triangular root of V0 (T, T); statistics tell the terms."""
+        mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", len(stats.units))])
+        return mean, covariance_root("V0", self.V0, len(mean))
+
+    def prior_of_weights(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and root of the covariance over sigma2 of the weights in the user's units."""
+        return self.prior_in_units(stats, *self.prior_of_standardized(stats))
