@@ -33,8 +33,13 @@ def scrambled(values, seed=1):
     return moved
 
 
-def tree_of(values):
-    dims = {name: ("chain", "draw", *(f"{name}_{i}" for i in range(v.ndim - 2))) for name, v in values.items()}
+AXES = {"weights": ("state",), "means": ("state", "column"), "transition": ("state", "state_2")}
+
+
+def tree_of(values, named=AXES):
+    """Make a tree whose axes have these names, or ArviZ's own."""
+    auto = {name: [f"{name}_dim_{i}" for i in range(v.ndim - 2)] for name, v in values.items()}
+    dims = {name: ("chain", "draw", *named.get(name, auto[name])[: v.ndim - 2]) for name, v in values.items()}
     return xr.DataTree.from_dict({"posterior": xr.Dataset({name: (dims[name], v) for name, v in values.items()})})
 
 
@@ -88,6 +93,30 @@ def test_the_density_is_the_same_or_relabelling_is_refused():
 def test_axes_that_cannot_be_are_refused(axes, code):
     with raises(bz.InputError, code):
         bz.relabel(tree_of(components()), axes)
+
+
+def test_as_many_columns_as_components_are_not_taken_for_labels():
+    """By their names; axes without names that are as long by chance are refused."""
+    rng = np.random.default_rng(0)
+    switched = rng.random(SHAPE) < 0.5
+    values = {
+        "weights": rng.dirichlet([50, 30], SHAPE),
+        "means": np.array([[0.0, 10.0], [5.0, -3.0]]) + 0.1 * rng.normal(size=(*SHAPE, 2, 2)),
+    }
+    swapped = {n: np.where(switched.reshape(*SHAPE, *[1] * (v.ndim - 2)), v[:, :, ::-1], v) for n, v in values.items()}
+    means = bz.relabel(tree_of(swapped)).tree["posterior"]["means"].mean(("chain", "draw")).to_numpy()
+    np.testing.assert_allclose(means[np.argsort(means[:, 0])], [[0, 10], [5, -3]], atol=0.05)
+    with raises(bz.InputError, "ambiguous_labels", "means"):
+        bz.relabel(tree_of(swapped, named={}))
+    with raises(bz.InputError, "ambiguous_labels", "scale"):
+        bz.relabel(tree_of({**swapped, "scale": rng.gamma(3, size=(*SHAPE, 2))}, AXES | {"scale": ("column",)}))
+
+
+def test_a_matrix_of_transitions_without_names_is_refused():
+    with raises(bz.InputError, "ambiguous_labels", "transition"):
+        bz.relabel(tree_of(components(), named={}))
+    with raises(bz.InputError, "ambiguous_labels", "transition"):
+        bz.relabel(tree_of(components(), AXES | {"transition": ("state", "next")}))
 
 
 def test_without_one_vector_of_probabilities_the_axes_must_be_told():

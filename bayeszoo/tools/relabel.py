@@ -65,7 +65,8 @@ def relabel(
         Draws of any sampler, as ArviZ has them.
     axes : mapping of str to int or tuple of int, optional
         The axis of each variable along which labels lie, counted without chain and draw; both of a transition matrix.
-        By default all axes that are as long as the one vector of probabilities that the tree has.
+        By default those with the name of the axis of the one vector of probabilities that the tree has, with ``_2``
+        the second of a matrix; an axis without a name of its own if no other of the variable is as long.
     signed : bool
         Whether a component may also change its sign, as a factor; all the variables in ``axes`` change it with the
         component.
@@ -106,16 +107,37 @@ def _told(posterior: xr.Dataset, axes: Mapping[str, int | tuple[int, ...]]) -> d
 
 
 def _inferred(posterior: xr.Dataset) -> dict[str, tuple[int, ...]]:
-    """Return all axes as long as the vector of probabilities."""
-    vectors = [v.to_numpy() for v in posterior.data_vars.values() if v.ndim == 3 and v.dtype.kind == "f"]
-    sums_to_one = [v for v in vectors if (v >= 0).all() and np.abs(v.sum(axis=2) - 1).max() < SIMPLEX]
-    lengths = {v.shape[2] for v in sums_to_one}
+    """Return the axes that are named as that of the vector of probabilities, or the one as long where none has a name.
+
+    Other axes may be as long by chance, as the columns of as many components: what the names do not tell is refused.
+    """
+    vectors = [v for v in posterior.data_vars.values() if v.ndim == 3 and v.dtype.kind == "f" and _sum_to_one(v)]
+    lengths, dims = {v.shape[2] for v in vectors}, {str(v.dims[2]) for v in vectors}
     if len(lengths) != 1:
         line = f"it is not known which axes have labels: vectors of probabilities have the lengths {sorted(lengths)}"
         raise InputError(line, "ambiguous_labels", hint='say axes={"mu": 0}')
     (length,) = lengths
     shapes = {str(name): v.shape[2:] for name, v in posterior.data_vars.items()}
-    return {name: tuple(i for i, n in enumerate(own) if n == length) for name, own in shapes.items() if length in own}
+    return {name: _labels_of(posterior[name], length, dims) for name, own in shapes.items() if length in own}
+
+
+def _sum_to_one(values: xr.DataArray) -> bool:
+    """Say whether the entries along the last axis are probabilities."""
+    p = values.to_numpy()
+    return bool((p >= 0).all() and np.abs(p.sum(axis=-1) - 1).max() < SIMPLEX)
+
+
+def _labels_of(values: xr.DataArray, length: int, dims: set[str]) -> tuple[int, ...]:
+    """Return the axes of labels of one variable, whose names are in ``dims``, the second of a matrix with ``_2``."""
+    axes = [i for i, n in enumerate(values.shape[2:]) if n == length]
+    names = [str(values.dims[2 + i]) for i in axes]
+    told = tuple(i for i, name in zip(axes, names, strict=True) if name.removesuffix("_2") in dims)
+    if len(axes) == 1 and (told or names[0].startswith(f"{values.name}_dim_")):
+        return tuple(axes)
+    if not told or (len(told) < len(axes) and _sum_to_one(values)):  # maybe a matrix of transitions
+        line = f"{values.name} has the axes {', '.join(names)} of length {length}: which have labels is not known"
+        raise InputError(line, "ambiguous_labels", hint=f'say axes={{"{values.name}": 0}}')
+    return told
 
 
 def _features(posterior: xr.Dataset, labelled: Mapping[str, tuple[int, ...]], signed: bool) -> np.ndarray:
