@@ -55,6 +55,7 @@ PLAIN = {
     "bridge_functions": "difference to the log evidence by the geometric bridge, in standard errors",
     "bridge_overlap": "effective terms of the estimate",
     "score_z": "mean gradient of the log density over the draws, in standard errors",
+    "symmetry_z": "draws against a symmetry of the density, in standard errors",
     "virial_z": "mean of coordinate times gradient over the draws against -1, in standard errors",
     "kkt_violation": "violation of the KKT conditions",
     "kkt_violation_sd": "violation of the KKT conditions, in nats a standard deviation",

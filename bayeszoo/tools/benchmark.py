@@ -59,6 +59,10 @@ class Benchmark:
     """A row for each target: the largest |z| of each kind of quantity with its ``limit``, the ratio of sds furthest
     from 1, effective draws, calls of the density, and the verdict."""
 
+    def __repr__(self) -> str:
+        """Say the verdict, and show the table."""
+        return f"verdict {self.verdict}\n{self.table.round(2).to_string()}"
+
 
 def benchmark(
     sampler: Sampler, targets: Iterable[Target | str] | None = None, *, budget: int = 100_000, seed: int = 0

@@ -16,13 +16,14 @@ import scipy
 
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
-from bayeszoo.foundation.gate import Check, at_least, at_most, verdict
+from bayeszoo.foundation.gate import Check, at_least, at_most, failures, verdict
 from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import exchangeable_axis
 from bayeszoo.results.files import read_tree
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.judge import judge
 from bayeszoo.tools.points import chains_of, unconstrained
+from bayeszoo.tools.symmetry import check_symmetry
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -58,6 +59,13 @@ class Bridge:
     halves: tuple[float, float]
     """The log evidence from each half of the draws, where the other has shaped the proposals."""
 
+    def __repr__(self) -> str:
+        """Say the log evidence with its error, or why it is withheld."""
+        if self.status == "failed":
+            return f"log evidence by bridge sampling withheld: {failures(self.checks)}"
+        caveat = f"; {failures(self.checks)}" if self.status == "caution" else ""
+        return f"log evidence by bridge sampling {self.log_evidence:.2f} +- {self.error:.2g} nats{caveat}"
+
 
 def bridge(tree: xr.DataTree | str | Path, model: pm.Model | None = None, seed: int = 0) -> Bridge:
     """Estimate the log evidence of a PyMC model from draws of its posterior by bridge sampling.
@@ -84,16 +92,27 @@ def bridge(tree: xr.DataTree | str | Path, model: pm.Model | None = None, seed: 
     ------
     InputError
         When the draws are no draws of the model's posterior, a prior is improper (``undefined_evidence``), labels of
-        components can be exchanged (``exchangeable_labels``: the modes that no chain visits would be missing), or
-        there are fewer than ten draws a coordinate in each half.
+        components can be exchanged (``exchangeable_labels``), the density has a symmetry that the draws do not have
+        (``unvisited_mode``; the modes that no chain visits would be missing), or there are fewer than ten draws a
+        coordinate in each half.
     """
     draws = read_tree(Path(tree)) if isinstance(tree, str | Path) else tree
     density = _density(draws, model)
-    points = unconstrained(density, chains_of(draws))
+    posterior = chains_of(draws)
+    points = unconstrained(density, posterior)
     if points.shape[1] // 2 * points.shape[0] < DRAWS_PER_COORDINATE * density.size:
         raise InputError(f"{points[..., 0].size} draws are too few for {density.size} coordinates", "too_few_draws")
+    _require_all_modes(density, posterior)
     of_draws = judge(draws).checks if draws.attrs.get("kind", "sampled") == "sampled" else ()
     return _judged(density, points, of_draws, np.random.default_rng(seed))
+
+
+def _require_all_modes(density: Density, posterior: xr.Dataset) -> None:
+    """Refuse draws of one of several equal modes: each holds as much of the evidence."""
+    check, change = check_symmetry(density, posterior)
+    if not check.passed:
+        line = f"the draws are of one of several modes that are as high, each a share of the evidence: {change}"
+        raise InputError(line, "unvisited_mode", hint="let the model order the components or fix the sign")
 
 
 def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import check_names, tails
+from bayeszoo.foundation import tails
 from bayeszoo.foundation.gate import (
     APART,
     MAX_R_HAT,
@@ -30,6 +30,7 @@ from bayeszoo.results.files import read_tree
 from bayeszoo.results.summary import elements, summary_of_draws
 from bayeszoo.tools.points import chains_of, check_density, unconstrained
 from bayeszoo.tools.stan_csv import read_stan
+from bayeszoo.tools.symmetry import check_symmetry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,8 @@ ADVICE = {
     "score_z": "find out which density was sampled: it is not that of this model on these data; look at the data, the "
     "prior's scales and the Jacobian of each transform",
     "virial_z": "find out why the draws are wider or narrower than the density: the acceptance rule, or the step",
+    "symmetry_z": "say nothing of single components or signs before `bz.relabel`: numbers that all of them share are "
+    "right, as densities, predictions and sorted values",
     "divergences": "raise target_accept to .95 or .99; if some stay, write hierarchies with non-centred effects",
     "e_bfmi": "write heavy-tailed parameters as products or mixtures of light-tailed ones",
     "tree_depth": "raise max_treedepth, or bring the parameters to one scale",
@@ -83,6 +86,19 @@ class Judgement:
     not_checked: tuple[str, ...]
     """Codes of the checks for which the sampler has stored nothing, as divergences of a random walk."""
 
+    def __repr__(self) -> str:
+        """Say the verdict, what did not pass, what was not checked, and what to do next."""
+        missed = [str(check) for check in self.checks if not check.passed]
+        lines = [
+            f"verdict {self.verdict}: {len(self.checks) - len(missed)} of {len(self.checks)} checks passed",
+            *missed,
+        ]
+        lines += [f"not checked, as the sampler has not stored it: {', '.join(self.not_checked)}"] * bool(
+            self.not_checked
+        )
+        lines += [f"the same in all draws: {len(self.constant)} quantities"] * bool(self.constant)
+        return "\n".join([*lines, *(f"next: {line}" for line in self.advice)])
+
 
 def judge(draws: xr.DataTree | str | Path | Sequence[str | Path], model: pm.Model | None = None) -> Judgement:
     """Say whether draws of chains may be trusted, of which quantities, why not, and what to do next.
@@ -95,7 +111,9 @@ def judge(draws: xr.DataTree | str | Path | Sequence[str | Path], model: pm.Mode
         `az.from_cmdstanpy` return.
     model : pymc.Model, optional
         The model that was to be sampled. Then the gradient of its density tells whether the draws are of it: its mean
-        over them must be 0 (``score_z``), and that of coordinate times gradient -1 (``virial_z``), in errors.
+        over them must be 0 (``score_z``), and that of coordinate times gradient -1 (``virial_z``), in errors; and where
+        its density stays the same when entries are exchanged or signs changed, the draws must be as symmetric
+        (``symmetry_z``), else no chain has visited the other modes, and a warning says which.
 
     Returns
     -------
@@ -110,7 +128,8 @@ def judge(draws: xr.DataTree | str | Path | Sequence[str | Path], model: pm.Mode
     -----
     Limits are those of every fit of the zoo: R-hat 1.01, 100 effective draws a chain in bulk and tails, no divergence,
     E-BFMI .3 (Vehtari et al. 2021, Bayesian Analysis 16, 667-718; Betancourt 2017). Means and sds that heavy tails
-    leave unknown are withheld by the Pareto shape of the draws. No check of draws sees a mode that no chain visited.
+    leave unknown are withheld by the Pareto shape of the draws. No check of draws alone sees a mode that no chain
+    visited; with a model, those are seen that its symmetries make.
     """
     tree = _read(draws)
     if tree.attrs.get("kind", "sampled") != "sampled":
@@ -148,7 +167,11 @@ def _of_density(tree: xr.DataTree, model: pm.Model | None) -> list[Check]:
 
     density, posterior = Density(model), chains_of(tree)
     points = unconstrained(density, posterior)
-    return check_density(density, points) if np.isfinite(points).all() else []
+    if not np.isfinite(points).all():
+        return []
+    symmetry, change = check_symmetry(density, posterior)
+    of_one_mode = f"the draws are of one of several modes that are as high: {change}"
+    return [*check_density(density, points), symmetry.or_caveat(of_one_mode)]
 
 
 def _of_draws(posterior: xr.Dataset) -> list[Check]:
@@ -262,8 +285,3 @@ def _advice(checks: tuple[Check, ...], posterior: xr.Dataset) -> tuple[str, ...]
         length = times * posterior.sizes["draw"]
         lines.append(f"run {times} times as long ({length} draws of each chain), or change the parametrization")
     return tuple(lines)
-
-
-def named(checks: tuple[Check, ...]) -> list[list[Any]]:
-    """Return the checks as rows: plain name, verdict, figure and limit."""
-    return [[check_names.plain(check.name), check.verdict, check.value, check.limit] for check in checks]

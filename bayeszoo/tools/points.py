@@ -60,7 +60,7 @@ def check_density(density: Density, points: np.ndarray) -> list[Check]:
     """
     slopes = np.array([density.joint(x)[1] for x in points.reshape(-1, density.size)]).reshape(points.shape)
     means = {"score_z": slopes, "virial_z": 1 + (points - points.mean(axis=(0, 1))) * slopes}
-    return [at_most(name, _largest_z(terms), *_limits(2 * density.size)) for name, terms in means.items()]
+    return [at_most(name, _largest_z(terms), *limits_of_z(2 * density.size)) for name, terms in means.items()]
 
 
 def _largest_z(terms: np.ndarray) -> float:
@@ -70,6 +70,7 @@ def _largest_z(terms: np.ndarray) -> float:
     return float(np.max(z)) if np.isfinite(terms).all() else np.inf
 
 
-def _limits(count: int) -> tuple[float, float]:
+def limits_of_z(count: int) -> tuple[float, float]:
+    """Return the largest z that passes, and that is shown with a warning, where a number of them are compared."""
     passes, shown = (float(scipy.stats.norm.isf(share / (2 * count))) for share in (ALARMS, SURE))
     return passes, shown

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.errors import Untrustworthy
-from bayeszoo.foundation.gate import as_dict, failures
-from bayeszoo.report.tables import nats
+from bayeszoo.foundation.gate import as_dict
 from bayeszoo.tools.bridge import Bridge, bridge
 
 
@@ -23,7 +22,7 @@ def bridge_command(fit_file: opt.FitFile, /, *, seed: opt.Seed = 0, as_json: opt
     if as_json:
         terminal.print_json({**saved.about(tree), **_document(answer)})
     else:
-        terminal.show_lines(_line(answer))
+        terminal.show_lines(str(answer))
     return Untrustworthy.exit_code if answer.status == "failed" else 0
 
 
@@ -31,10 +30,3 @@ def _document(answer: Bridge) -> dict[str, object]:
     shown = None if answer.status == "failed" else answer.log_evidence
     error = None if shown is None else answer.error
     return {"log_evidence": shown, "error": error, "halves": list(answer.halves), **as_dict(answer.checks)}
-
-
-def _line(answer: Bridge) -> str:
-    if answer.status == "failed":
-        return f"log evidence by bridge sampling withheld: {failures(answer.checks)}"
-    caveat = f"; {failures(answer.checks)}" if answer.status == "caution" else ""
-    return f"log evidence by bridge sampling {nats(answer.log_evidence)} +- {answer.error:.2g} nats{caveat}"

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.errors import Untrustworthy
-from bayeszoo.tools.judge import Judgement, judge, named
+from bayeszoo.tools.judge import Judgement, judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,11 +54,4 @@ def _show(answer: Judgement, frame: pd.DataFrame, whole: dict[str, Any], digits:
         ["quantity", *columns], rows, words=["verdict"], spare=["ess_tail", "ess_bulk", "median"], digits=digits
     )
     saved.note_more(len(frame), "quantities")
-    missed = [row for row in named(answer.checks) if row[1] != "ok"]
-    if missed:
-        terminal.show_table(["check", "verdict", "figure", "must be"], missed, words=["verdict", "must be"])
-    passed = len(answer.checks) - len(missed)
-    lines = [f"verdict {answer.verdict}: {passed} of {len(answer.checks)} checks passed"]
-    lines += [f"not checked, as the file does not have it: {', '.join(answer.not_checked)}"] * bool(answer.not_checked)
-    lines += [f"the same in all draws: {len(answer.constant)} quantities"] * bool(answer.constant)
-    terminal.show_lines("\n".join([*lines, *(f"next: {line}" for line in answer.advice)]))
+    terminal.show_lines(str(answer))
