@@ -89,13 +89,9 @@ class Judgement:
     def __repr__(self) -> str:
         """Say the verdict, what did not pass, what was not checked, and what to do next."""
         missed = [str(check) for check in self.checks if not check.passed]
-        lines = [
-            f"verdict {self.verdict}: {len(self.checks) - len(missed)} of {len(self.checks)} checks passed",
-            *missed,
-        ]
-        lines += [f"not checked, as the sampler has not stored it: {', '.join(self.not_checked)}"] * bool(
-            self.not_checked
-        )
+        passed, unstored = len(self.checks) - len(missed), ", ".join(self.not_checked)
+        lines = [f"verdict {self.verdict}: {passed} of {len(self.checks)} checks passed", *missed]
+        lines += [f"not checked, as the sampler has not stored it: {unstored}"] * bool(unstored)
         lines += [f"the same in all draws: {len(self.constant)} quantities"] * bool(self.constant)
         return "\n".join([*lines, *(f"next: {line}" for line in self.advice)])
 

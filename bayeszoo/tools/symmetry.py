@@ -41,8 +41,7 @@ class Symmetry(NamedTuple):
     change: str
     """As ``exchange of the entries 0 and 1 of mu and w``."""
     z: float
-    """Of each entry the change moves, the mean sign of by how much, which by symmetry is 0: the largest in standard
-    errors."""
+    """The sign of what an entry moves by has mean 0 by symmetry; the largest mean of all entries, in standard errors."""
     entries: int
     """How many entries were compared."""
 
