@@ -41,7 +41,7 @@ class Symmetry(NamedTuple):
     change: str
     """As ``exchange of the entries 0 and 1 of mu and w``."""
     z: float
-    """The sign of what an entry moves by has mean 0 by symmetry; the largest mean of all entries, in standard errors."""
+    """By symmetry the sign of an entry's change has mean 0; the largest mean of all entries, in standard errors."""
     entries: int
     """How many entries were compared."""
 
