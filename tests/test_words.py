@@ -42,6 +42,7 @@ def texts(path):
     return [text for text in (*strings, *comments) if isinstance(text, str)]
 
 
+@pytest.mark.quick  # any change of words may break it
 @pytest.mark.parametrize("name", BANNED)
 def test_prose_has_none_of_these_turns(name):
     found = {}

@@ -84,7 +84,7 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     """
     path = probe(path, overwrite)
     for fit in _every_fit(tree):
-        with suppress(InputError):  # of a model whose file is not at hand
+        with suppress(InputError):  # of a model whose file is elsewhere
             _ = Fit(fit).observed  # which puts the data back where another tool has replaced them
     tree = tree.copy()
     tree.name = None  # of a group's fit in a tree of several; a file has none

@@ -53,7 +53,7 @@ class Reference:
     log_evidence: float
     """The log evidence of the ordered data in nats, exact to rounding or to the grid."""
     derivation: str
-    """How the answer is known: in closed form, by quadrature, or as a sum over so many assignments."""
+    """How the answer is known: in closed form, by quadrature, or as a sum over all assignments."""
     summary: Mapping[str, Mapping[str, np.ndarray]]
     """Exact ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of each parameter; empty of enumerated posteriors."""
     keywords: tuple[str, ...]
