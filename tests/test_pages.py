@@ -18,7 +18,6 @@ import pytest
 
 from bayeszoo import models
 from bayeszoo.cli.app import app, main
-from bayeszoo.cli.verbs.models import in_brief
 from bayeszoo.model import find as zoo
 
 ROOT = Path(__file__).parents[1]
@@ -153,12 +152,8 @@ def test_every_page_of_the_guide_is_listed():
 
 
 def test_the_table_of_models_is_right():
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", README.read_text(encoding="utf-8"), re.M)
-    assert sorted(name for name, *_ in rows) == zoo.builtin_names()
-    for name, about, data in rows:
-        model = zoo.find(name)
-        assert about in in_brief(model)["about"]
-        assert data == ", ".join(f"`{item.name}`" for item in model.examples)
+    rows = re.findall(r"^\| [\w ,()]+ \| (`.*`) \|$", README.read_text(encoding="utf-8"), re.M)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == zoo.builtin_names()
 
 
 def test_each_misprint_has_its_demonstration():

@@ -37,10 +37,9 @@ if TYPE_CHECKING:
 
 
 def _show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) -> None:
-    """Print the table of models; the capabilities that a model lacks are not listed."""
-    columns = ["name", "about", "data", "methods", "capabilities"]
-    cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] for c in columns] for row in rows]
-    terminal.show_table(columns, cells, words=columns, whole="`bayeszoo show MODEL`, --json")
+    """Print the purpose of each model; `show` has its methods and data."""
+    cells = [[row["name"], row["about"].partition(": ")[2].rstrip(".") or row["about"]] for row in rows]
+    terminal.show_table(["name", "for"], cells, words=["for"])
     for name, value in plugins.items():
         terminal.out().print(f"{escaped(name)}  plug-in, not loaded until named ({escaped(value)})")
 
@@ -59,7 +58,7 @@ def _show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
 
 
 def list_command(*, as_json: opt.Json = False) -> None:
-    """List the models, what each can do, and its data."""
+    """List the models and what each is for; `show MODEL` has the methods and the data of one, --json of all."""
     rows = [in_brief(zoo.find(name)) for name in zoo.builtin_names()]
     plugins = {name: point.value for name, point in zoo.plugins().items()}
     if as_json:
