@@ -18,12 +18,11 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import CountRegression
 from bayeszoo.data.table.table import LARGEST_COUNT
 from bayeszoo.distributions.discrete import LogMeanNegativeBinomial
 from bayeszoo.distributions.priors import Gamma, Prior
 from bayeszoo.errors import NumericalError
-from bayeszoo.families.glm.model import LinkedTerms
+from bayeszoo.families.glm.counts import LogLinearCounts
 from bayeszoo.families.glm.negative_binomial import NegativeBinomial
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution
@@ -34,7 +33,7 @@ pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.dec
 
 
 @dataclass(frozen=True)
-class NegativeBinomialRegression(LinkedTerms, LogConcave):
+class NegativeBinomialRegression(LogLinearCounts, LogConcave):
     """Overdispersed counts, whose log mean is linear in terms with Gaussian weights.
 
     Parameters
@@ -49,10 +48,6 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
 
     a0: float = positive(2.0, "prior shape a0 of phi")
     b0: float = positive(0.1, "prior rate b0 of phi")
-    tau: float = positive(0.5, "prior sd of the weights tau", axes=("slope",), kw_only=True)
-    s0: float = positive(1.0, "prior sd of the intercept s0", kw_only=True)
-
-    inputs = CountRegression("y")
     integrated = False
     predicted_quantity, mean_quantity, ratio_of = "log mean", "mean count", "mean"
     nonnegative = ("phi", "rate_ratio")
@@ -65,24 +60,10 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
         ),
     )
 
-    @classmethod
-    def weak(cls, data: Arrays) -> Any:
-        """Standardize; a standard deviation of a feature multiplies the mean by about e, or divides by it."""
-        return replace(super().weak(data), tau=1.0).labelled(data)
-
     def mean(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the mean count of each row at an exposure of 1; weights of shape (..., T) give (..., rows)."""
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.predictor(params, data)))
-
-    def weak_intercept(self, data: Arrays) -> dict[str, float]:
-        """Return a prior about the log of the pooled rate."""
-        rate = (np.sum(data["y"]) + 0.5) / np.sum(self.sizes_of(data)) if self.inputs.size(data) else 1.0
-        return {"m0": float(np.log(rate)), "s0": 1.5}
-
-    def sizes_of(self, data: Arrays) -> np.ndarray:
-        """Return the exposure of each row."""
-        return np.asarray(data.get("exposure", np.ones(self.inputs.size(data))))
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Draw the parameters from the prior, standard normal features, and ``size`` counts given both."""
@@ -91,6 +72,11 @@ class NegativeBinomialRegression(LinkedTerms, LogConcave):
         if not np.max(mean, initial=0.0) < LARGEST_COUNT:
             raise NumericalError("the prior allows counts of 2**53 and more: make tau and s0 smaller", "too_large")
         return {"w": w, "phi": phi}, {"y": rng.poisson(mean), **data}
+
+    @classmethod
+    def weak(cls, data: Arrays) -> Any:
+        """Standardize; narrower than Poisson's, as counts also vary by themselves, and those drawn must stay finite."""
+        return replace(super().weak(data), tau=1.0, s0=1.5).labelled(data)
 
     @property
     def given(self) -> dict[str, Prior]:

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import lazy_loader
 import numpy as np
 
-from bayeszoo.data.inputs import CountRegression
 from bayeszoo.distributions.discrete import LogMeanPoisson
 from bayeszoo.errors import NumericalError
+from bayeszoo.families.glm.counts import LogLinearCounts
 from bayeszoo.families.glm.links import Log
 from bayeszoo.families.glm.model import GeneralizedLinear
-from bayeszoo.model import Arrays, Axes, Example, Params, positive
+from bayeszoo.model import Arrays, Axes, Example, Params
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -31,7 +31,7 @@ VARIES, TELLING = 10.0, 0.5
 
 
 @dataclass(frozen=True)
-class PoissonRegression(GeneralizedLinear):
+class PoissonRegression(LogLinearCounts, GeneralizedLinear):
     """Counts of events, perhaps of an exposure each, whose log rate is linear in terms with Gaussian weights.
 
     Parameters
@@ -42,10 +42,6 @@ class PoissonRegression(GeneralizedLinear):
         Prior standard deviation of the intercept, > 0, in logs of the rate.
     """
 
-    tau: float = positive(0.5, "prior sd of the weights tau", axes=("slope",), kw_only=True)
-    s0: float = positive(1.0, "prior sd of the intercept s0", kw_only=True)
-
-    inputs = CountRegression("y")
     link = Log()
     predicted_quantity, mean_quantity, ratio_of = "log rate", "rate", "rate"
     dims: ClassVar[Axes] = {"w": ("term",), "rate_ratio": ("slope",)}
@@ -64,15 +60,6 @@ class PoissonRegression(GeneralizedLinear):
             {"target": "deaths", "features": ["year"]},
         ),
     )
-
-    def weak_intercept(self, data: Arrays) -> dict[str, float]:
-        """Return a prior about the log of the pooled rate."""
-        rate = (np.sum(data["y"]) + 0.5) / np.sum(self.sizes_of(data)) if self.inputs.size(data) else 1.0
-        return {"m0": float(np.log(rate)), "s0": 2.5}
-
-    def sizes_of(self, data: Arrays) -> np.ndarray:
-        """Return the exposure of each row."""
-        return np.asarray(data.get("exposure", np.ones(self.inputs.size(data))))
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say which feature may be an exposure that was forgotten."""

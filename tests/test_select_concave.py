@@ -8,6 +8,7 @@ import scipy
 from sklearn.linear_model import PoissonRegressor
 
 import bayeszoo as bz
+from bayeszoo.comparison.candidates import differing_priors, gather
 
 POISSON, NEGATIVE = bz.find("poisson_regression"), bz.find("negative_binomial_regression")
 ROWS = {"y": [1, 0, 2, 1, 3, 6, 4], "x": [0.0, 1, 2, 3, 4, 5, 6], "z": [1.0, 0, 2, 1, 0, 1, 2]}
@@ -39,3 +40,24 @@ def test_a_likelihood_without_a_maximum_is_withheld_with_its_reason():
     row = bz.select([POISSON.weak(data)], data).iloc[0]
     assert math.isnan(row["aic"])
     assert row["likelihood_from"].startswith("withheld")
+
+
+def test_priors_that_differ_between_kinds_are_said_as_evidences_compare_them():
+    data = bz.read(POISSON, ROWS)
+    poisson, negative = POISSON.weak(data), NEGATIVE.weak(data)
+    (line,) = differing_priors(gather([poisson, negative], data))
+    assert "tau 2.5 and 1, s0 2.5 and 1.5" in line
+    assert not differing_priors(gather([poisson, negative.replaced(tau=2.5, s0=2.5)], data))
+    assert not differing_priors(gather([poisson, POISSON(tau=7)], data))  # as was asked for
+
+
+@pytest.mark.slow  # samples, and compiles the density for bridge sampling
+def test_the_evidence_of_draws_is_that_of_quadrature():
+    kind = bz.find("logistic_regression")
+    data = bz.example(kind)
+    model = kind.weak(data)
+    frame = bz.select({"exact": bz.fit(model, data, "exact", seed=1), "nuts": bz.fit(model, data, "nuts", seed=1)})
+    table = frame.set_index("model")
+    assert table.loc["nuts", "evidence_from"] == "bridge sampling"
+    gap = table.loc["nuts", "log_evidence"] - table.loc["exact", "log_evidence"]
+    assert abs(gap) < 4 * table.loc["nuts", "evidence_se"] < 0.1

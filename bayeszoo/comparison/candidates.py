@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Predictive, Sufficient
+from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -121,6 +123,23 @@ def require_comparable(candidates: list[Candidate]) -> None:
         if not _same_observations(first, other):
             units = f"one observation of {first.name} is not one observation of {other.name}"
             raise InputError(f"{units}: their scores cannot be compared", "not_comparable")
+
+
+def differing_priors(candidates: list[Candidate]) -> list[str]:
+    """Say where models of two kinds have one field of the prior with different values: evidences compare these too.
+
+    Candidates of one kind differ as they were asked to.
+    """
+    kinds = {type(each.model).name: each.model for each in candidates}
+    lines = []
+    for (first, model), (second, other) in combinations(kinds.items(), 2):
+        own, others = hyperparameters(model), hyperparameters(other)
+        shared = [name for name, field in own.items() if field.label.startswith("prior") and others.get(name) == field]
+        values = {name: (getattr(model, name), getattr(other, name)) for name in shared}
+        apart = [f"{name} {text(a)} and {text(b)}" for name, (a, b) in values.items() if not np.array_equal(a, b)]
+        if apart:
+            lines.append(f"the priors of {first} and {second} differ, and their evidences: {', '.join(apart)}")
+    return lines
 
 
 def _same_observations(first: Candidate, second: Candidate) -> bool:

@@ -35,7 +35,7 @@ from bayeszoo.model.capabilities import (
 from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.density import log_likelihood
 
-NO_EVIDENCE = "no closed form: fit with --method smc and pass the .nc file"
+NO_EVIDENCE = "no closed form: a fit by nuts (--nuts, or FILE.nc) or by smc gives an estimate"
 CHAINS = 20
 SWEEPS = 20
 KEPT = 10
@@ -137,7 +137,7 @@ class Criteria:
         weighed = estimate(self.model, data, self._rng("importance"), starts)
         if wrong := failures([at_most("k-hat", weighed.k_hat, MAX_K_HAT)]):
             raise NumericalError(
-                f"{wrong} of importance sampling: fit with --method smc and pass the .nc file", "no_evidence"
+                f"{wrong} of importance sampling: a fit by smc (FILE.nc) gives an estimate", "no_evidence"
             )
         return weighed.log_evidence, weighed.mcse, "importance sampling"
 

@@ -11,25 +11,30 @@ import numpy as np
 from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.averages import averaging
 from bayeszoo.answers.leave_out import NoScore, Score
-from bayeszoo.comparison.candidates import Candidate, SelectOptions, gather, number_of_components, require_comparable
+from bayeszoo.comparison.candidates import (
+    Candidate,
+    SelectOptions,
+    differing_priors,
+    gather,
+    number_of_components,
+    require_comparable,
+)
 from bayeszoo.comparison.criteria import Criteria, plug_in
+from bayeszoo.comparison.evidence.of_candidates import log_evidence
 from bayeszoo.distributions.conjugate.law import Block
 from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import (
-    ClosedForm,
     Observable,
     PointEstimates,
     PointMasses,
     Predictive,
     Sufficient,
-    is_integrated,
 )
 from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.density import log_likelihood
-from bayeszoo.model.integration import exact_evidence
 from bayeszoo.model.linear_predictor import LinearPredictor
 from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
@@ -105,7 +110,8 @@ def select(
         ``log_evidence``, ``evidence_se``, ``evidence_from``
             Log marginal likelihood, its Monte Carlo error (0 when exact), and ``"exact"``, ``"smc"``,
             ``"enumeration"`` of few rows, ``"importance sampling"`` (of mixtures and hidden Markov models, see
-            `comparison.criteria`) or ``"withheld: ..."``. Laplace approximations and ELBOs are not evidences here.
+            `comparison.criteria`), ``"bridge sampling"`` of a fit by NUTS, or ``"withheld: ..."``. Laplace
+            approximations and ELBOs are not evidences here.
         ``log_bayes_factor``, ``log_bayes_factor_se``
             Log evidence less the highest, and its Monte Carlo error. NaN where one of several has an evidence.
         ``probability``, ``probability_among``
@@ -188,10 +194,13 @@ def select(
     how = SelectOptions(folds, seed, keep_probability, loo)
     gathered = gather(candidates, data)
     require_comparable(gathered)
+    reporter = reporter or Reporter()
+    for line in differing_priors(gathered):
+        reporter.say(line)
     rows = []
     with one_thread():
         for i, candidate in enumerate(gathered):
-            (reporter or Reporter()).progress("candidates", i, len(gathered))
+            reporter.progress("candidates", i, len(gathered))
             rows.append(_row(candidate, how))
     _bayes_factors(rows)
     _risk_inflation(rows)
@@ -242,37 +251,8 @@ def _finite(value: float) -> float:
 
 def _evidence(latent: Criteria) -> dict[str, Any]:
     is_given = latent.candidate.method == "smc"
-    value, se, source = _log_evidence(latent.candidate) if is_given or not latent.has_evidence else latent.evidence()
+    value, se, source = log_evidence(latent.candidate) if is_given or not latent.has_evidence else latent.evidence()
     return {"log_evidence": _finite(value), "evidence_se": se, "evidence_from": source}
-
-
-def _log_evidence(candidate: Candidate) -> tuple[float, float, str]:
-    """Return the log evidence, its Monte Carlo error and the method; `NumericalError` says why there is none."""
-    model, method, tree = candidate.model, candidate.method, candidate.tree
-    if is_integrated(type(model)) and method == "exact":
-        return exact_evidence(model, candidate.data), 0.0, method
-    if isinstance(model, ClosedForm):
-        if method == "exact":
-            return float(model.log_evidence(candidate.stats)), 0.0, method
-        if method != "smc":
-            raise NumericalError(f"{method} gives none: give the model itself", "no_evidence")
-    elif why := _undefined(candidate):
-        raise NumericalError(why, "no_evidence")
-    elif method != "smc":
-        lacking = "no closed form" if tree is None else f"{method} gives none"
-        raise NumericalError(f"{lacking}: fit with --method smc and pass the .nc file", "no_evidence")
-    elif not isinstance(model, Sufficient) and candidate.observations[0].keys() != candidate.data.keys():
-        raise NumericalError("it is of the table of counts, not of the ordered observations", "no_evidence")
-    assert tree is not None  # what has no fit is exact
-    value, error = (Fit(tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
-    return math.nan if value is None else value, math.nan if error is None else error, method
-
-
-def _undefined(candidate: Candidate) -> str | None:
-    """Say which of the priors is flat; only models without closed forms have any, so that the others stay light."""
-    from bayeszoo.compile.density import no_evidence
-
-    return no_evidence(candidate.model.declare(candidate.data))
 
 
 def _bayes_factors(rows: list[dict[str, Any]]) -> None:
@@ -371,7 +351,7 @@ def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
         loo, source = score.closed_form(candidate.model, candidate.data), "exact"
     else:
         lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
-        raise NoScore(f"{lacking}: fit with --method nuts and pass the .nc file")
+        raise NoScore(f"{lacking}: a fit by nuts (--nuts, or FILE.nc) gives a score")
     return _prediction("loo", loo, source) | {"loo_mcse": loo.total * loo.mcse, "k_hat": loo.k_hat}
 
 

@@ -183,7 +183,7 @@ def select_command(
     prior
         Prior of the fields that are not set: weak (scaled to the data) or textbook.
     nuts
-        Fit each -c MODEL by NUTS, for leave-one-out without a closed form.
+        Fit each -c MODEL by NUTS, for an evidence (by bridge sampling) and leave-one-out without closed forms.
     plot
         Draw the criteria side by side (.png, .svg or .pdf).
     """

@@ -1,0 +1,66 @@
+"""The log evidence of a candidate of `select`: in closed form, by sequential Monte Carlo, or by bridge sampling."""
+
+from __future__ import annotations
+
+import math
+
+from bayeszoo.comparison.candidates import Candidate
+from bayeszoo.comparison.criteria import NO_EVIDENCE
+from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.foundation.gate import failures
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import ClosedForm, Sufficient, is_integrated
+from bayeszoo.model.integration import exact_evidence
+from bayeszoo.results.stored import Fit
+from bayeszoo.tools.bridge import bridge
+
+
+def log_evidence(candidate: Candidate) -> tuple[float, float, str]:
+    """Return the log evidence, its Monte Carlo error and the method; `NumericalError` says why there is none."""
+    model, method, tree = candidate.model, candidate.method, candidate.tree
+    if is_integrated(type(model)) and method == "exact":
+        return exact_evidence(model, candidate.data), 0.0, method
+    if isinstance(model, ClosedForm):
+        if method == "exact":
+            return float(model.log_evidence(candidate.stats)), 0.0, method
+        if method != "smc":
+            raise NumericalError(f"{method} gives none: give the model itself", "no_evidence")
+    elif why := _undefined(candidate):
+        raise NumericalError(why, "no_evidence")
+    elif candidate.kind != "sampled":
+        lacking = NO_EVIDENCE if tree is None else f"{method} gives none: a fit by nuts or smc gives an estimate"
+        raise NumericalError(lacking, "no_evidence")
+    elif _is_of_counts(candidate):
+        raise NumericalError("it is of the table of counts, not of the ordered observations", "no_evidence")
+    elif method != "smc":
+        return _by_bridge(candidate)
+    assert tree is not None  # what has no fit is exact
+    value, error = (Fit(tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
+    return math.nan if value is None else value, math.nan if error is None else error, method
+
+
+def _is_of_counts(candidate: Candidate) -> bool:
+    """Say whether the density may be that of a table of counts, whose orders the model has not taken out."""
+    model, data = candidate.model, candidate.data
+    takes_out = isinstance(model, Sufficient) or type(model).log_coefficient is not Model.log_coefficient
+    return not takes_out and candidate.observations[0].keys() != data.keys()
+
+
+def _by_bridge(candidate: Candidate) -> tuple[float, float, str]:
+    """Return the log evidence by bridge sampling from the draws of a fit, and its standard error."""
+    assert candidate.tree is not None  # what was sampled is a fit
+    try:
+        answer = bridge(candidate.tree)
+    except InputError as error:  # exchangeable labels, too few draws
+        raise NumericalError(f"bridge sampling: {error}", "no_evidence") from error
+    doubts = failures(answer.checks)
+    if answer.status == "failed":
+        raise NumericalError(f"bridge sampling: {doubts}", "no_evidence")
+    return answer.log_evidence, answer.error, f"bridge sampling{'; ' * bool(doubts)}{doubts}"
+
+
+def _undefined(candidate: Candidate) -> str | None:
+    """Say which of the priors is flat; only models without closed forms have any, so that the others stay light."""
+    from bayeszoo.compile.density import no_evidence
+
+    return no_evidence(candidate.model.declare(candidate.data))
