@@ -297,11 +297,16 @@ def _show_profiles(tree: xr.DataTree, document: Mapping[str, Any], digits: int |
         return
     from bayeszoo.report.profile import profiles  # what it imports is not needed by other models
 
-    for title, columns, rows, words in profiles(tree, document, digits):
-        if columns:
-            show_table(columns, rows, title, words, whole="-o or --json")
-        else:
-            out().print(escaped(title))
+    for profile in profiles(tree, document, digits):
+        show_profile(*profile)
+
+
+def show_profile(title: str, columns: list[str], rows: list[list[Any]], words: Sequence[str]) -> None:
+    """Print a table of `bayeszoo.report.profile`, or its title where it is a line."""
+    if columns:
+        show_table(columns, rows, title, words, whole="-o or --json")
+    else:
+        out().print(escaped(title))
 
 
 def judged(document: Mapping[str, Any], noun: str = "checks") -> str:

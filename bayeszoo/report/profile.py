@@ -6,7 +6,8 @@ variance, and a stay follows from the probability of staying.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from bayeszoo.answers.decode import decodable
 from bayeszoo.answers.topics import TOPICS, topics
+from bayeszoo.data.read import Data
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.model.capabilities import rows_have_parameters
 from bayeszoo.model.views import View
@@ -192,7 +194,7 @@ def _states(tree: xr.DataTree, known: _Estimates) -> Iterator[Profile]:
         yield from _spikes(known, labels)
     yield from _tables(known, _probabilities(known, "state"), "state", {})
     if path is not None:
-        yield from _stretches(tree, path, labels)
+        yield stretches([labels[k] for k in path], Fit(tree).data)
 
 
 def _spikes(known: _Estimates, labels: list[str]) -> Iterator[Profile]:
@@ -223,18 +225,25 @@ def _path(tree: xr.DataTree) -> np.ndarray | None:
     return np.asarray(decodable(tree, None, {}).average().label)
 
 
-def _stretches(tree: xr.DataTree, path: np.ndarray, labels: list[str]) -> Iterator[Profile]:
-    """Yield the stretches of rows in one state, by the times of the table or by numbers of rows."""
-    data = Fit(tree).data
-    times = data.reading.get("times", {"column": "row", "values": [str(row + 1) for row in range(len(path))]})
-    begins = np.flatnonzero(np.r_[True, (np.diff(path) != 0) | (np.diff(data["sequence"]) != 0)])
-    ends = np.r_[begins[1:], len(path)] - 1
+def stretches(states: Sequence[str], data: Data) -> Profile:
+    """Return the stretches of rows in one state, by the times of the table or by numbers of rows; of many, how many.
+
+    Parameters
+    ----------
+    states : sequence of str
+        The state of each of N rows.
+    data : Data
+        The N rows: their sequences, and their times where the table has them.
+    """
+    times = data.reading.get("times", {"column": "row", "values": [str(row + 1) for row in range(len(states))]})
+    changes = [a != b for a, b in itertools.pairwise(states)]
+    begins = np.flatnonzero(np.r_[True, np.array(changes, dtype=bool) | (np.diff(data["sequence"]) != 0)])
+    ends = np.r_[begins[1:], len(states)] - 1
     if len(begins) > MOST_STRETCHES:
-        yield Profile(f"{len(begins)} stretches of one state: `bayeszoo decode FIT` lists the state of each row")
-        return
+        return Profile(f"{len(begins)} stretches of one state: `bayeszoo decode FIT` lists the state of each row")
     rows = [
-        [labels[path[begin]], times["values"][begin], times["values"][end], int(end - begin + 1)]
-        for begin, end in zip(begins, ends, strict=True)
+        [states[begin], times["values"][begin], times["values"][end], int(end - begin + 1)]
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
     head = times["column"]
-    yield Profile("most probable states", ["state", f"{head} from", "to", "rows"], rows, (f"{head} from", "to"))
+    return Profile("most probable states", ["state", f"{head} from", "to", "rows"], rows, (f"{head} from", "to"))

@@ -23,8 +23,9 @@ from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.levels import plot_levels
+from bayeszoo.report.profile import Profile, stretches
 from bayeszoo.report.tables import nats, number, topic_rows
-from bayeszoo.results.stored import is_by_group
+from bayeszoo.results.stored import Fit, is_by_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +108,9 @@ def decode_command(
         shown.answer(frame, whole, _show_levels, plot=draw)
         return
     draw = shown.drawn(lambda: plot_states(source, new), plot)
-    shown.answer(frame, whole, _show_states, plot=draw)
+    rows = Fit(source).data if new is None else new
+    changes = stretches([*map(str, frame["state"])], rows) if steps is None else None
+    shown.answer(frame, whole, partial(_show_states, changes), plot=draw)
 
 
 def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -121,10 +124,15 @@ def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None)
         console.print("Parameter uncertainty is ignored (point estimate).")
 
 
-def _show_states(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the rows, and facts about all of them."""
+def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print when the state changes, the rows, and facts about all of them."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
-    saved.show_rows(frame, saved.title(whole, kind), spare=("filtered", "smoothed"), digits=digits)
+    title = saved.title(whole, kind)
+    if changes is not None and len(changes.rows) > 1:
+        console.print(title)
+        terminal.show_profile(*changes)
+        title = "each row"
+    saved.show_rows(frame, title, spare=("filtered", "smoothed"), digits=digits)
     if "expected_errors" in whole:
         errors = number(whole["expected_errors"], digits or 4)
         joint, rows = (nats(whole[name], digits) for name in ("viterbi_log_joint", "log_likelihood"))
