@@ -92,6 +92,8 @@ def test_parts_of_arrays_are_numpy_s():
         (lambda x: x.reshape((2, 3))[1, ::-2], M[1, ::-2]),
         (lambda x: x.reshape((2, 3)).T.ravel(), M.T.ravel()),
         (lambda x: x.reshape((2, 3)).T.reshape((2, 3)), M.T.reshape(2, 3)),
+        (lambda x: x[:4].reshape((2, 2)).T, X[:4].reshape(2, 2).T),
+        (lambda x: pt.split(x.reshape((2, 3)), [1, 2], axis=-1)[1] + 0.0, M[:, 1:]),
         (lambda x: x.reshape((3, -1)), X.reshape(3, 2)),
         (lambda x: pt.concatenate([x, x[:2], [7.0]]), np.r_[X, X[:2], 7.0]),
         (lambda x: pt.concatenate([x.reshape((2, 3)), x[:2, None]], axis=1), np.c_[M, X[:2]]),

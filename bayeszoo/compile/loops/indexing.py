@@ -34,8 +34,9 @@ def _dim_shuffle(op: Any, node: Any, inputs: Sequence[Array], source: Source) ->
         places = dict.fromkeys(dropped, "0") | dict(zip(op.new_order, indices, strict=True))
         return array.at(*(places[axis] for axis in range(len(array.shape))))
 
-    shape = tuple("1" if axis == "x" else array.shape[axis] for axis in op.new_order)
-    return [array if shape == array.shape else Array(shape, at)]
+    shape, kept = tuple("1" if axis == "x" else array.shape[axis] for axis in op.new_order), list(op.shuffle)
+    is_same = shape == array.shape and kept == sorted(kept)  # a square matrix has the shape of its transpose
+    return [array if is_same else Array(shape, at)]
 
 
 @write.register(Subtensor)
@@ -182,7 +183,7 @@ def _sum(x: str, y: str) -> str:
 
 @write.register(Split)
 def _split(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Array]:
-    array, axis, sizes = inputs[0], op.axis, node.inputs[1]
+    array, axis, sizes = inputs[0], op.axis % len(inputs[0].shape), node.inputs[1]
     if not isinstance(sizes, Constant):
         return called(op, node, inputs, source)
     lengths = [str(n) for n in sizes.data]
