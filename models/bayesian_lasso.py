@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -21,7 +21,8 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.lasso.model import LaplaceWeights
 from bayeszoo.families.linear.model import DIABETES
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Arrays, Axes, positive
+from bayeszoo.model import Axes, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -65,7 +66,7 @@ class BayesianLasso(LaplaceWeights):
         sigma = base.noise_sd(base.statistics(data))
         return replace(base, b=sd / 2, sigma=sigma, s0=10 * sd, a0=0.5, b0=0.5 * sigma**2).labelled(data)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights and noise from the prior, orthogonal features, and ``size`` outcomes given them."""
         data = self.simulate_design(rng, size, orthogonal=True)
         origin, b = self.laplace_prior(self.nothing(data))
@@ -79,7 +80,7 @@ class BayesianLasso(LaplaceWeights):
         """Return the scales of the priors of standardized weights, shape (T,)."""
         return self.term_scales(terms, self.s0, "b")
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Gaussian outcome a row."""
         stats = self.statistics(data)
         (mean, b), whitened = self.laplace_prior(stats), self.whitened(stats)
@@ -95,7 +96,7 @@ class BayesianLasso(LaplaceWeights):
             pm.Normal("y", mu=pm.math.dot(terms, w), sigma=variance**0.5, observed=outcome, dims="row")
         return model
 
-    def compressed(self, stats: FactoredMoments) -> Any:
+    def compressed(self, stats: FactoredMoments) -> DeclaredModel:
         """Declare the density of the rows from their factored moments."""
         (mean, b), whitened = self.laplace_prior(stats), self.whitened(stats)
         with pm.Model() as model:

@@ -24,7 +24,8 @@ from bayeszoo.data.inputs import Matrix
 from bayeszoo.families.factors import loadings_shape
 from bayeszoo.families.factors.ard import ArdModel, Prior
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.model import Arrays, Axes, Example, plain, positive, real, whole
+from bayeszoo.model import Axes, Example, plain, positive, real, whole
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.factors.declaration", suppress_warning=True)
@@ -94,7 +95,7 @@ class BayesianPca(ArdModel):
         loadings_shape.entries(columns, self.q)
         return Prior(self.entries("m0", columns), self.s0, (self.a0, self.b0), (self.c0, self.d0))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior (of q + 2 columns if m0 is one number), factors, and rows given them."""
         columns = np.size(self.m0) if np.ndim(self.m0) else self.q + 2
         mean, alpha = rng.normal(self.prior(columns).centre, self.s0), rng.gamma(self.a0, 1 / self.b0, self.q)
@@ -113,7 +114,7 @@ class BayesianPca(ArdModel):
         loadings = pm.Normal("loadings", pm.Data("zero", np.zeros((columns, self.q))), sd, dims=dims.get("loadings"))
         return mean, loadings, pm.InverseGamma("variance", numbers["c0"], beta=numbers["d0"])
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare a Gaussian row of D numbers a row; of rows with holes, one of the numbers that each has."""
         size = data["Y"].shape[1]
         with pm.Model(coords=self.coords(data)) as model:

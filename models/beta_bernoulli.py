@@ -10,7 +10,6 @@ Gelman et al., BDA3, sections 2.1-2.4; Bishop, PRML, section 2.1.1; CS725 lectur
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -21,13 +20,8 @@ from bayeszoo.distributions.conjugate.bernoulli import Bernoulli
 from bayeszoo.distributions.discrete import BetaBinomial
 from bayeszoo.distributions.special import log_binomial, sum_or_nan
 from bayeszoo.distributions.statistics.counts import Trials
-from bayeszoo.model import (
-    Arrays,
-    BlockModel,
-    Example,
-    Params,
-    positive,
-)
+from bayeszoo.model import BlockModel, Example, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -58,12 +52,12 @@ class BetaBernoulli(BlockModel[Trials]):
         Example("placenta_previa.csv", "girls among 980 births with placenta previa", "BDA3 section 2.4"),
     )
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw theta from the prior and ``size`` observations given it."""
         theta = rng.beta(self.a, self.b)
         return {"theta": theta}, {"y": rng.binomial(1, theta, size=size)}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare Bernoulli observations ``y``, or Binomial ``successes`` out of ``trials``, one a row."""
         with pm.Model() as model:
             theta = pm.Beta("theta", alpha=self.a, beta=self.b)
@@ -84,7 +78,7 @@ class BetaBernoulli(BlockModel[Trials]):
         coefficient = float(np.sum(log_binomial(trials, successes)))
         return Trials(int(np.sum(successes)), int(np.sum(trials - successes)), log_coefficient=coefficient)
 
-    def compressed(self, stats: Trials) -> Any:
+    def compressed(self, stats: Trials) -> DeclaredModel:
         """Declare the density of the ordered observations from the two counts."""
         with pm.Model() as model:
             theta = pm.Beta("theta", alpha=self.a, beta=self.b)
@@ -113,7 +107,7 @@ class BetaBernoulli(BlockModel[Trials]):
         later = self.block().updated(stats)
         return BetaBinomial(trials, later.a[..., None], later.b[..., None])
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Bernoulli or binomial distribution; theta of shape (...,) gives (..., rows)."""
         trials = np.ones(len(data["y"]), dtype=np.int64) if "y" in data else data["trials"]
         return scipy.stats.binom(trials, np.asarray(params["theta"])[..., None])

@@ -19,13 +19,13 @@ import numpy as np
 import scipy
 
 from bayeszoo.data.inputs import GroupTrials
-from bayeszoo.distributions import discrete as distribution
-from bayeszoo.distributions import frozen
+from bayeszoo.distributions import discrete, frozen
 from bayeszoo.distributions.conjugate.bernoulli import Bernoulli
 from bayeszoo.distributions.priors import Beta, Pareto, Prior
 from bayeszoo.distributions.scale import POSITIVE, UNIT
 from bayeszoo.distributions.statistics.counts import Trials
-from bayeszoo.model import Arrays, Conditional, Example, Observable, Params, Posterior, positive
+from bayeszoo.model import Conditional, Example, Observable, Posterior, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -60,7 +60,7 @@ class BetaBinomial(Conditional, Observable):
         ),
     )
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw mean, size and chances from the prior, and successes of 5 to 49 trials of each group."""
         mean, own_size = (outer := self.drawn_outer(rng)).values()
         theta, trials = rng.beta(mean * own_size, (1 - mean) * own_size, size), rng.integers(5, 50, size)
@@ -68,7 +68,7 @@ class BetaBinomial(Conditional, Observable):
         data = {"successes": rng.binomial(trials, theta), "trials": trials, "group": np.arange(1, size + 1).astype(str)}
         return {**outer, "theta": theta}, data
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare a chance and a binomial count for each group."""
         with pm.Model(coords={"group": data["group"]}) as model:
             alpha, beta, trials = self._population(data)
@@ -76,7 +76,7 @@ class BetaBinomial(Conditional, Observable):
             pm.Binomial("successes", n=trials, p=theta, observed=pm.Data("successes_data", data["successes"]))
         return model
 
-    def marginalized(self, data: Arrays) -> Any:
+    def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the counts without the chances: beta-binomial."""
         with pm.Model() as model:
             alpha, beta, trials = self._population(data)
@@ -115,13 +115,13 @@ class BetaBinomial(Conditional, Observable):
         """Return the beta-binomial distribution of new successes, whose chances have Beta distributions."""
         alpha, beta = _counts(outer)
         y, n = data["successes"][places], data["trials"][places]
-        return distribution.BetaBinomial(rows["trials"], alpha + y, beta + (n - y))
+        return discrete.BetaBinomial(rows["trials"], alpha + y, beta + (n - y))
 
     def shrinkage(self, outer: Params, data: Arrays) -> np.ndarray:
         """Return size / (size + n) of each group."""
         return 1 / (1 + np.asarray(data["trials"]) / np.asarray(outer["size"])[..., None])
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each group's binomial distribution."""
         return frozen.binom(np.asarray(data["trials"]), params["theta"])
 

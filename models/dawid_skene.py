@@ -23,7 +23,7 @@ from bayeszoo.data.inputs import Ratings
 from bayeszoo.distributions.conjugate.categorical import Categoricals
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.base import MixtureModel
-from bayeszoo.model import Arrays, Axes, Example, Params, positive, whole
+from bayeszoo.model import Arrays, Axes, DeclaredModel, Example, Params, Simulated, positive, whole
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
@@ -118,7 +118,7 @@ class DawidSkene(MixtureModel):
         said = f"the likelihood has {free} free parameters, and the tables of the ratings have {cells} free cells"
         return said if flat and free > cells else ""
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior, and up to two ratings of each of ``size`` items by each of three raters."""
         names = {"rater": ("a", "b", "c"), "class": tuple(str(k + 1) for k in range(max(2, self.K)))}
         labels = {axis: np.array(self.labels.get(axis, own), dtype=str) for axis, own in names.items()}
@@ -127,7 +127,7 @@ class DawidSkene(MixtureModel):
         counts = rng.multinomial(often, params["confusion"][rng.choice(self.K, size, p=params["weights"])])
         return params, {"counts": counts, "item": np.arange(1, size + 1).astype(str), **labels}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the ratings of each item, its class summed out."""
         with pm.Model(coords=self.coords(data)) as model:
             weights = pm.Dirichlet("weights", a=self.entries("alpha", self.K), dims="class")
@@ -138,7 +138,7 @@ class DawidSkene(MixtureModel):
             pm.Potential("counts", pm.math.sum(pm.math.logsumexp(terms, axis=1)))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on the compiled likelihood of documents: an item is its labels as words."""
         cells = scipy.sparse.csr_array(data["counts"].reshape(len(data["counts"]), -1).astype(np.float64))
         with pm.Model(coords=self.coords(data)) as model:

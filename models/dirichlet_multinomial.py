@@ -11,7 +11,7 @@ section 3.4; W4400, the multinomial distribution.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -25,7 +25,8 @@ from bayeszoo.distributions.discrete import DirichletMultinomial as Predictive
 from bayeszoo.distributions.discrete import Multinomial
 from bayeszoo.distributions.special import sum_or_nan
 from bayeszoo.distributions.statistics.counts import Counts
-from bayeszoo.model import Arrays, Axes, BlockModel, Params, plain, positive
+from bayeszoo.model import Axes, BlockModel, plain, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -55,14 +56,14 @@ class DirichletMultinomial(BlockModel[Counts]):
         ),
     )
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw the shares from the prior (of three categories if alpha is one number) and observations given them."""
         categories = np.size(self.alpha) if np.ndim(self.alpha) else 3
         p = self._block(categories).rvs((), rng)["p"]
         labels = np.array([f"c{k + 1}" for k in range(categories)])
         return {"p": p}, {"y": rng.choice(categories, size=size, p=p), "category": labels}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Categorical observation ``y``, or one Multinomial of ``counts``, a row."""
         with pm.Model(coords=self.coords(data)) as model:
             p = pm.Dirichlet("p", a=self.entries("alpha", len(data["category"])), dims="category")
@@ -83,7 +84,7 @@ class DirichletMultinomial(BlockModel[Counts]):
         counts = np.asarray(data["counts"], dtype=np.float64)
         return Counts(counts.sum(axis=0), log_coefficient=float(np.sum(log_multinomial(counts))))
 
-    def compressed(self, stats: Counts) -> Any:
+    def compressed(self, stats: Counts) -> DeclaredModel:
         """Declare the density of the ordered observations from the counts that are not zero."""
         seen = np.flatnonzero(stats.counts)  # 0 * log(0) would be NaN
         with pm.Model() as model:
@@ -108,14 +109,14 @@ class DirichletMultinomial(BlockModel[Counts]):
         pooled = Predictive(self.entries("alpha", len(stats.counts)), stats.counts.sum()[None]).logpmf(stats.counts)
         return sum_or_nan(float(pooled[0]), -float(log_multinomial(stats.counts)), stats.log_coefficient)
 
-    def predictive(self, stats: Counts, data: Arrays) -> Any:
+    def predictive(self, stats: Counts, data: Arrays) -> CategoricalRows | Predictive:
         """Return each row's predictive: the mean shares, or the Dirichlet-multinomial of a row of counts."""
         alpha = self.block(stats).updated(stats).alpha
         if "y" in data:
             return CategoricalRows(np.tile(alpha / alpha.sum(), (len(data["y"]), 1)))
         return Predictive(alpha, data["counts"].sum(axis=1))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's distribution; p of shape (..., K) gives (..., rows)."""
         p = np.asarray(params["p"])[..., None, :]
         if "y" in data:

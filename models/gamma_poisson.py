@@ -10,7 +10,6 @@ Without an exposure column every row was observed for one unit. Gelman et al., B
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -20,7 +19,8 @@ from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.distributions.discrete import NegativeBinomial
 from bayeszoo.distributions.discrete import Poisson as PoissonRows
 from bayeszoo.distributions.statistics.events import Events
-from bayeszoo.model import Arrays, BlockModel, Example, Params, positive
+from bayeszoo.model import BlockModel, Example, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -56,12 +56,12 @@ class GammaPoisson(BlockModel[Events]):
         stats = cls().statistics(data)
         return cls(a=1.0, b=stats.exposure / max(stats.events, 0.5))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw the rate from the prior and ``size`` counts given it."""
         rate = rng.gamma(self.a, 1 / self.b)
         return {"rate": rate}, {"y": rng.poisson(rate, size)}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Poisson count a row."""
         with pm.Model() as model:
             rate = pm.Gamma("rate", alpha=self.a, beta=self.b)
@@ -73,7 +73,7 @@ class GammaPoisson(BlockModel[Events]):
         """Add up events and exposure."""
         return Events.of(data["y"], _exposure(data))
 
-    def compressed(self, stats: Events) -> Any:
+    def compressed(self, stats: Events) -> DeclaredModel:
         """Declare the density of the counts from their sums, around their pooled rate."""
         with pm.Model() as model:
             rate = pm.Gamma("rate", alpha=self.a, beta=self.b)
@@ -95,7 +95,7 @@ class GammaPoisson(BlockModel[Events]):
         later = self.block().updated(stats)
         return NegativeBinomial(later.a[..., None], later.b[..., None], _exposure(data))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Poisson distribution; a rate of shape (...,) gives (..., rows)."""
         return PoissonRows(np.asarray(params["rate"])[..., None] * _exposure(data))
 

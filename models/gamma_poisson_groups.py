@@ -24,7 +24,8 @@ from bayeszoo.distributions.priors import Gamma, Prior
 from bayeszoo.distributions.scale import POSITIVE
 from bayeszoo.distributions.special import log_peak
 from bayeszoo.distributions.statistics.events import Events
-from bayeszoo.model import Arrays, Conditional, Example, Observable, Params, Posterior, positive
+from bayeszoo.model import Conditional, Example, Observable, Posterior, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -63,7 +64,7 @@ class GammaPoissonGroups(Conditional, Observable):
         """Take an exponential prior of the rate with the mean exposure of an event (half an event where none is)."""
         return cls(b1=1.0, b2=float(max(np.sum(data["y"]), 0.5) / np.sum(data["exposure"])))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw shape, rate and rates of the groups from the prior, and counts of exposures around the prior's mean."""
         shape, rate = (outer := self.drawn_outer(rng)).values()
         lam = np.maximum(rng.gamma(shape, 1 / rate, size), np.finfo(np.float64).tiny)  # never 0 by rounding
@@ -71,7 +72,7 @@ class GammaPoissonGroups(Conditional, Observable):
         data = {"y": rng.poisson(exposure * lam), "exposure": exposure, "group": np.arange(1, size + 1).astype(str)}
         return {**outer, "lam": lam}, data
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare a rate and a Poisson count for each group."""
         with pm.Model(coords={"group": data["group"]}) as model:
             shape, rate, exposure = self._population(data)
@@ -79,7 +80,7 @@ class GammaPoissonGroups(Conditional, Observable):
             pm.Poisson("y", mu=exposure * lam, observed=pm.Data("y_data", data["y"]))
         return model
 
-    def marginalized(self, data: Arrays) -> Any:
+    def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the counts without the rates: negative binomial."""
         with pm.Model() as model:
             shape, rate, exposure = self._population(data)
@@ -124,7 +125,7 @@ class GammaPoissonGroups(Conditional, Observable):
         """Return rate / (rate + exposure) of each group."""
         return 1 / (1 + np.asarray(data["exposure"]) / np.asarray(outer["rate"])[..., None])
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each group's Poisson distribution."""
         return frozen.poisson(params["lam"] * np.asarray(data["exposure"]))
 

@@ -14,7 +14,6 @@ lectures 15, 16 and 24; W4400, simple classifiers; Bishop, PRML, section 4.2; Mu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -26,7 +25,8 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.classes.discriminants import discriminants
 from bayeszoo.families.classes.gaussian import GaussianFeatures
 from bayeszoo.families.classes.model import ClassConditional
-from bayeszoo.model import Arrays, Axes, Example, Params, positive
+from bayeszoo.model import Axes, Example, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, Simulated
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -70,7 +70,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
         """Centre the prior on the data, with the scales of all rows."""
         return cls(**cls.weak_features(data))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior and ``size`` rows; without known labels of three classes and two features."""
         known = {"class": "abc", "real": ("x", "z")}
         labels = {name: np.array(self.labels.get(name, tuple(own)), dtype=str) for name, own in known.items()}
@@ -101,7 +101,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
         )
         return {"direction": direction, "distance": distance, "least_error": sum(wrong)}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the class of each row, and its features given it."""
         law = self.features_law(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -114,7 +114,7 @@ class GaussianDiscriminant(GaussianFeatures, ClassConditional):
             pm.MvNormal("reals", means[codes], cov=matrices[codes], observed=rows, dims=("row", "real"))
         return model
 
-    def compressed(self, stats: LabelledStats) -> Any:
+    def compressed(self, stats: LabelledStats) -> DeclaredModel:
         """Declare the density of classes and features from counts, means and scatters."""
         law, (counts, moments) = self.features_law(stats.labels), stats.parts
         scatter = law.structure.matrix(moments.scatter / law.structure.repeat)

@@ -9,7 +9,6 @@ Bishop, PRML, section 2.3.6; Gelman et al., BDA3, section 2.5; CS725 lecture 11;
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -18,7 +17,8 @@ import scipy
 from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments, gaussian_peak
-from bayeszoo.model import Arrays, BlockModel, Example, Params, positive, real
+from bayeszoo.model import BlockModel, Example, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -56,12 +56,12 @@ class GaussianMean(BlockModel[Moments]):
         stats = Moments.of(data["y"])
         return cls(m0=stats.mean, s0=10 * stats.sd, sigma=stats.sd)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw mu from the prior and ``size`` observations given it."""
         mu = rng.normal(self.m0, self.s0)
         return {"mu": mu}, {"y": rng.normal(mu, self.sigma, size)}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Gaussian observation a row."""
         with pm.Model() as model:
             mu = pm.Normal("mu", mu=self.m0, sigma=self.s0)
@@ -72,7 +72,7 @@ class GaussianMean(BlockModel[Moments]):
         """Return count, mean and scatter."""
         return Moments.of(data["y"])
 
-    def compressed(self, stats: Moments) -> Any:
+    def compressed(self, stats: Moments) -> DeclaredModel:
         """Declare the density of the rows from their moments: a parabola in mu."""
         with pm.Model() as model:
             mu = pm.Normal("mu", mu=self.m0, sigma=self.s0)
@@ -91,10 +91,10 @@ class GaussianMean(BlockModel[Moments]):
         """Return the model with another Gaussian prior."""
         return self.replaced(m0=block.m, s0=self.sigma / np.sqrt(block.kappa))
 
-    def predictive(self, stats: Moments, data: Arrays) -> Any:
+    def predictive(self, stats: Moments, data: Arrays) -> RowLaw:
         """Return each row's predictive: N(m, s^2 + sigma^2)."""
         return self.block().updated(stats).predictive(len(data["y"]))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Gaussian distribution; mu of shape (...,) gives (..., rows)."""
         return scipy.stats.norm(np.asarray(params["mu"])[..., None] + np.zeros(len(data["y"])), self.sigma)

@@ -25,8 +25,9 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
-from bayeszoo.model import Arrays, Example, plain, positive, real, whole
+from bayeszoo.model import Example, plain, positive, real, whole
 from bayeszoo.model import covariance as scale_matrix
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 inverse_wishart = lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
@@ -101,7 +102,7 @@ class GaussianMixture(GaussianMixtureModel):
         m0 = self.entries("m0", columns)
         return GaussianComponents.of(self.covariance, self.K, m0, self.kappa0, self.nu0, psi)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior (of two columns where numbers stand for all) and rows given them."""
         columns = next((len(np.array(value)) for value in (self.m0, self.Psi0) if np.ndim(value)), 2)
         prior = self.components(columns)
@@ -111,7 +112,7 @@ class GaussianMixture(GaussianMixtureModel):
         names = np.array([f"x{j + 1}" for j in range(columns)])
         return params, {"Y": np.reshape(rows, (size, columns)), "column": names}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one row of a mixture of K Gaussians a row."""
         prior = self.component_law(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -123,7 +124,7 @@ class GaussianMixture(GaussianMixtureModel):
             pm.Mixture("Y", w=weights, comp_dists=each, observed=rows, dims=("row", "column"))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         prior = self.component_law(data)

@@ -10,7 +10,6 @@ lecture 10 (where the Gamma belongs to the precision, not to the variance).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -20,7 +19,8 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.model import Arrays, BlockModel, Example, Params, positive, real
+from bayeszoo.model import BlockModel, Example, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -59,7 +59,7 @@ class GaussianPrecision(BlockModel[Moments]):
         stats = Moments.of(data["y"])
         return cls(a=0.5, b=0.5 * stats.sd**2, mu=stats.mean)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw lam from the prior and ``size`` observations given it."""
         lam = rng.gamma(self.a, 1 / self.b)
         return {"lam": lam}, {"y": rng.normal(self.mu, lam**-0.5, size)}
@@ -73,7 +73,7 @@ class GaussianPrecision(BlockModel[Moments]):
         """Return the model with another Gamma prior."""
         return self.replaced(a=block.a, b=block.b)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Gaussian observation a row."""
         with pm.Model() as model:
             lam = pm.Gamma("lam", alpha=self.a, beta=self.b)
@@ -84,7 +84,7 @@ class GaussianPrecision(BlockModel[Moments]):
         """Return count, mean and scatter."""
         return Moments.of(data["y"])
 
-    def compressed(self, stats: Moments) -> Any:
+    def compressed(self, stats: Moments) -> DeclaredModel:
         """Declare the density of the rows from their number and the sum of their squared errors."""
         with pm.Model() as model:
             lam = pm.Gamma("lam", alpha=self.a, beta=self.b)
@@ -93,11 +93,11 @@ class GaussianPrecision(BlockModel[Moments]):
             pm.Potential("y", (n * pm.math.log(lam / (2 * np.pi)) - lam * squares) / 2)
         return model
 
-    def predictive(self, stats: Moments, data: Arrays) -> Any:
+    def predictive(self, stats: Moments, data: Arrays) -> RowLaw:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
         return self.block().updated(stats).predictive(len(data["y"]))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Gaussian distribution; lam of shape (...,) gives (..., rows)."""
         return scipy.stats.norm(self.mu, np.asarray(params["lam"])[..., None] ** -0.5 + np.zeros(len(data["y"])))
 

@@ -11,14 +11,14 @@ sigma^2 / amplitude^2. Rasmussen and Williams 2006, chapters 2, 4 and 5; Murphy 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bayeszoo.distributions.priors import HalfNormal, InvGamma, Prior
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.processes.model import ProcessModel
-from bayeszoo.model import Arrays, Example, positive
+from bayeszoo.model import Example, positive
+from bayeszoo.model.types import Arrays, Simulated
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class GaussianProcess(ProcessModel):
         length = InvGamma(self.a_length, self.b_length)
         return {"amplitude": HalfNormal(self.t_amplitude), "length": length, "sigma": HalfNormal(self.t_sigma)}
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw the three numbers from the prior, places at random, and rows about a function at these."""
         outer = self.drawn_outer(rng)
         data = self.simulated_places(rng, size)

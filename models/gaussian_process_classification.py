@@ -10,7 +10,6 @@ is concave. Rasmussen and Williams 2006, chapter 3; Murphy 2012, section 15.3; W
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,8 @@ from bayeszoo.data.inputs import BinaryRegression
 from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.model import LatentFunction
 from bayeszoo.families.processes.places import OfPlaces
-from bayeszoo.model import Arrays, Example, positive
+from bayeszoo.model import Example, positive
+from bayeszoo.model.types import Arrays, Simulated
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,6 @@ class GaussianProcessClassification(OfPlaces, LatentFunction):
             raise InputError("the kernel periodic has one length", "wrong_shape", hint="set length to one number")
         return self.places(data) / self.entries("length", len(data["feature"]))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw places at random, a function at these, and outcomes."""
         return self.simulated(rng, self.simulated_places(rng, size, np.shape(self.length)))

@@ -19,7 +19,8 @@ from bayeszoo.data.inputs import Edges
 from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.graphs import Graph
 from bayeszoo.families.latent_functions.model import LatentFunction
-from bayeszoo.model import Arrays, Example, positive
+from bayeszoo.model import Example, positive
+from bayeszoo.model.types import Arrays, Simulated
 from bayeszoo.model.views import View
 
 KERNELS = ("diffusion", "laplacian")
@@ -86,7 +87,7 @@ class GraphProcess(LatentFunction):
         few = f"{len(alone)} nodes are in parts of the graph without a label" if len(alone) > 1 else "1 node is alone"
         return (f"{few}, where the prior decides: {names}",)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw a ring with chords at random, of half as many nodes again, a function on it, and labels."""
         graph = Graph.drawn(rng, size + size // 2)
         told = np.sort(rng.permutation(len(graph["node"]))[:size])

@@ -25,7 +25,8 @@ from bayeszoo.distributions.conjugate.categorical import Categorical
 from bayeszoo.distributions.conjugate.law import Known, Law
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.model import Arrays, Axes, Example, positive, real, whole
+from bayeszoo.model import Axes, Example, positive, real, whole
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)
@@ -88,7 +89,7 @@ class HMMCategorical(HiddenMarkovModel):
         block = Categorical(("emission",), "y", np.tile(self.entries("eta", size), (self.K, 1)))
         return block if self.emission is None else Known(block, {"emission": np.array(self.emission)})
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw the tables from the prior (of three symbols where nothing tells how many), a path, and symbols."""
         entries = np.size(self.eta) if np.ndim(self.eta) else 3
         symbols = entries if self.emission is None else len(self.emission[0])
@@ -101,7 +102,7 @@ class HMMCategorical(HiddenMarkovModel):
         params |= drawn
         return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64), "symbol": labels}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the forward algorithm."""
         missing = data["y"][:, None] < 0
         with pm.Model(coords=self.coords(data)) as model:
@@ -111,7 +112,7 @@ class HMMCategorical(HiddenMarkovModel):
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         with pm.Model() as model:

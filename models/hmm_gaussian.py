@@ -27,7 +27,7 @@ from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.model import Arrays, Axes, Example, known, positive, real, whole
+from bayeszoo.model import Arrays, Axes, DeclaredModel, Example, Simulated, known, positive, real, whole
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)
@@ -102,7 +102,7 @@ class HMMGaussian(HiddenMarkovModel):
             return Normal(("means",), "y", m, kappa, a, b, variance=known["variances"])
         return self.or_known(Normal(("means", "variances"), "y", m, kappa, a, b))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior, a path, and numbers."""
         params, path = self.draw_path(rng, size)
         law = self.emission_law({})
@@ -111,7 +111,7 @@ class HMMGaussian(HiddenMarkovModel):
         y = both["means"][path] + np.sqrt(both["variances"][path]) * rng.standard_normal(size)
         return {**params, **drawn}, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the forward algorithm."""
         missing, dims = np.isnan(data["y"])[:, None], self.dims
         with pm.Model(coords=self.coords(data)) as model:
@@ -123,7 +123,7 @@ class HMMGaussian(HiddenMarkovModel):
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on a compiled likelihood."""
         self.require_rows(data)
         with pm.Model() as model:

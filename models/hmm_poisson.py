@@ -24,7 +24,8 @@ from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.conjugate.poisson import Poisson
 from bayeszoo.families.hmm.emissions import distinct
 from bayeszoo.families.hmm.model import HiddenMarkovModel
-from bayeszoo.model import Arrays, Axes, Example, positive, real, whole
+from bayeszoo.model import Axes, Example, positive, real, whole
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.hmm.declaration", suppress_warning=True)
@@ -85,7 +86,7 @@ class HMMPoisson(HiddenMarkovModel):
         """Return the law of a count in each state: a Gamma prior of its rate, or a known one."""
         return self.or_known(Poisson(("rates",), "y", self.entries("a", self.K), self.entries("b", self.K)))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior, a path, and counts."""
         params, path = self.draw_path(rng, size)
         rates = self.known_emitted.get("rates", rng.gamma(self.entries("a", self.K), 1 / self.entries("b", self.K)))
@@ -93,7 +94,7 @@ class HMMPoisson(HiddenMarkovModel):
         params |= {} if self.rates else {"rates": rates}
         return params, {"y": y, "sequence": np.zeros(size, dtype=np.int64)}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the forward algorithm."""
         missing, dims = data["y"][:, None] < 0, self.dims
         with pm.Model(coords=self.coords(data)) as model:
@@ -104,7 +105,7 @@ class HMMPoisson(HiddenMarkovModel):
             pm.Potential("y", declared.forward(initial, transition, log_b, starts(data["sequence"]), len(missing)))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on a compiled likelihood of the distinct counts."""
         self.require_rows(data)
         with pm.Model() as model:

@@ -12,7 +12,7 @@ section 11.2; CS725, lecture 13.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -20,7 +20,8 @@ import scipy
 
 from bayeszoo.data.inputs import Mixed, tables_of
 from bayeszoo.families.mixtures.levels import LevelMixtureModel
-from bayeszoo.model import Arrays, Axes, Example, positive, whole
+from bayeszoo.model import Axes, Example, positive, whole
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 priors = lazy_loader.load("bayeszoo.likelihoods.dirichlet_tables", suppress_warning=True)
@@ -58,7 +59,7 @@ class LatentClass(LevelMixtureModel):
         ),
     )
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior and ``size`` rows; without known labels of five yes/no features."""
         labels = {name: np.array(self.labels.get(name, tuple(own)), dtype=str) for name, own in FIVE_ANSWERS.items()}
         prior = self.new_prior(labels)
@@ -67,7 +68,7 @@ class LatentClass(LevelMixtureModel):
         places = [np.array(table)[indicators[:, list(table)].argmax(axis=1)] for table in tables_of(labels)]
         return params, {"levels": np.column_stack(places), **labels}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the density of each row, its class summed out."""
         law = self.component_law(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -80,7 +81,7 @@ class LatentClass(LevelMixtureModel):
             pm.Potential("levels", pm.math.sum(pm.math.logsumexp(terms, axis=1)))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on the compiled likelihood of documents: a row is one of its levels as words."""
         law, seen = self.component_law(data), data["levels"] >= 0
         starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])

@@ -26,14 +26,12 @@ from bayeszoo.families.documents.topic_model import Dirichlets, TopicCounts, Top
 from bayeszoo.model import (
     EM,
     Additive,
-    Arrays,
     Axes,
     Collapsed,
     Enumerable,
     Example,
     Expectation,
     GibbsChain,
-    Params,
     Posterior,
     Stochastic,
     Symmetric,
@@ -41,6 +39,7 @@ from bayeszoo.model import (
     positive,
     whole,
 )
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, Simulated
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
@@ -100,7 +99,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         alpha, eta = self._priors(words)
         return Dirichlets.of(alpha[None], eta[None])
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw proportions and topics from the prior (of four words if eta is one number), and documents given them.
 
         A few documents are of two or three words, so that all assignments of these can be gone through.
@@ -115,7 +114,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
         coords = {name: np.array(values) for name, values in labels.items()}
         return params, {"counts": counts[doc, term], "doc": doc, "term": term, **coords}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare a multinomial distribution a document, of a table of all documents and words."""
         (alpha, eta), D = self._priors(len(data["word"])), len(data["document"])
         table = np.zeros((D, len(data["word"])), dtype=np.int64)
@@ -128,7 +127,7 @@ class LDA(EM, Stochastic, Additive, Enumerable, Collapsed, Symmetric):
             pm.Multinomial("counts", n=table.sum(axis=1), p=words, observed=counts, dims=("document", "word"))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the ordered words on a compiled likelihood of the words that occur."""
         alpha, eta = self._priors(len(data["word"]))
         with pm.Model() as model:

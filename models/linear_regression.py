@@ -22,7 +22,8 @@ from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
 from bayeszoo.families.linear.least_squares import Solution, above_zero, normal_inverse_gamma, solve
 from bayeszoo.families.linear.model import DIABETES, NormalInverseGamma
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Arrays, Conjugate, Params, PointEstimates, Posterior, covariance, plain, positive, real
+from bayeszoo.model import Conjugate, PointEstimates, Posterior, covariance, plain, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -53,7 +54,7 @@ class LinearRegression(NormalInverseGamma, Conjugate[FactoredMoments], PointEsti
         """Standardize; weights within ten noise sd, and a noise variance worth one observation of the outcome's."""
         return cls(V0=100.0, a0=0.5, b0=0.5 * cls.outcome_sd(data) ** 2, **cls.standardized(data)).labelled(data)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw noise and weights from the prior, standard normal features, and ``size`` outcomes given them."""
         data = self.simulate_design(rng, size, np.shape(self.w0), np.shape(self.V0))
         mean, root = self.prior_of_weights(self.nothing(data))
@@ -70,7 +71,7 @@ class LinearRegression(NormalInverseGamma, Conjugate[FactoredMoments], PointEsti
         weights, shape, scale = self._learned(stats)
         return ours.Whitened(self.in_units(stats, weights), math.sqrt(scale / shape))
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Gaussian outcome a row."""
         stats = self.statistics(data)
         mean, root = self.prior_of_weights(stats)
@@ -82,7 +83,7 @@ class LinearRegression(NormalInverseGamma, Conjugate[FactoredMoments], PointEsti
             pm.Normal("y", mu=pm.math.dot(terms, w), sigma=pm.math.sqrt(sigma2), observed=outcome, dims="row")
         return model
 
-    def compressed(self, stats: FactoredMoments) -> Any:
+    def compressed(self, stats: FactoredMoments) -> DeclaredModel:
         """Declare the density of the rows from their factored moments."""
         mean, root = self.prior_of_weights(stats)
         with pm.Model() as model:

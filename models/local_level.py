@@ -12,7 +12,6 @@ Kalman 1960; Harvey 1989, section 2.2; Durbin and Koopman 2012, chapter 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -21,7 +20,8 @@ from bayeszoo.data.inputs import starts
 from bayeszoo.distributions.priors import HalfNormal, Prior
 from bayeszoo.families.state_space.levels import Levels
 from bayeszoo.families.state_space.model import MovingLevel, spread
-from bayeszoo.model import Arrays, Example, Params, positive, real
+from bayeszoo.model import Example, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, Simulated
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.state_space.declaration", suppress_warning=True)
@@ -70,14 +70,14 @@ class LocalLevel(MovingLevel):
         with np.errstate(divide="ignore", over="ignore"):
             return {"gain": 2 / (1 + np.hypot(1.0, 2 * np.asarray(params["r"]) / np.asarray(params["q"])))}
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw q and r, the levels of one sequence, and rows about them."""
         outer = self.drawn_outer(rng)
         level = np.cumsum(rng.normal(0.0, np.where(np.arange(size) > 0, outer["q"], self.s0))) + self.m0
         data = {"y": rng.normal(level, outer["r"]), "sequence": np.zeros(size, dtype=np.int64)}
         return {**outer, "level": level}, data
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the levels, and a normal row about each where it is not missing."""
         seen = np.flatnonzero(~np.isnan(data["y"]))
         opens = np.isin(np.arange(len(data["y"])), starts(data["sequence"]))
@@ -87,7 +87,7 @@ class LocalLevel(MovingLevel):
             pm.Normal("y", mu=level[pm.Data("seen", seen)], sigma=r, observed=pm.Data("y_data", data["y"][seen]))
         return model
 
-    def marginalized(self, data: Arrays) -> Any:
+    def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the rows with the levels integrated out, by the Kalman filter."""
         self.require_spread(data)
         with pm.Model() as model:

@@ -11,7 +11,7 @@ Polya-Gamma variables the weights are Gaussian: Polson, Scott and Windle 2013; J
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -20,7 +20,8 @@ from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.families.glm.augmented import PolyaGamma
 from bayeszoo.families.glm.binomial import BIOASSAY, BinomialRegression
 from bayeszoo.families.glm.links import Logit
-from bayeszoo.model import Arrays, Axes, Example, Params
+from bayeszoo.model import Axes, Example
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -56,7 +57,7 @@ class LogisticRegression(BinomialRegression):
         """Return a prior of about even odds, as wide as odds of e^5."""
         return {"m0": 0.0, "s0": 5.0}
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights from the prior, standard normal features, and ``size`` outcomes given both."""
         w, data = self.simulate_weights(rng, size)
         probability = self.link.mean(self.predictor({"w": w}, data))
@@ -68,13 +69,13 @@ class LogisticRegression(BinomialRegression):
         ratios = {"odds_ratio": self.ratios(params)}
         return ratios if crossing is None else {**ratios, "even_odds": crossing}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the successes of each row."""
         with pm.Model(coords=self.coords(data)) as model:
             eta, trials, outcome = self.declared_rows(data)
             ours.BinomialByLogOdds("y", trials, eta, outcome)
         return model
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
         return LogitBinomial(self.sizes_of(data), self.predictor(params, data))

@@ -11,7 +11,7 @@ Markov 1913; Murphy 2012, section 17.2; W4400, Markov models.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -23,7 +23,8 @@ from bayeszoo.distributions.discrete import Categorical as CategoricalRows
 from bayeszoo.distributions.information import entropy
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.families.markov.stationary import stationary
-from bayeszoo.model import Arrays, Axes, BlockModel, Params, plain, positive
+from bayeszoo.model import Axes, BlockModel, plain, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -50,7 +51,7 @@ class MarkovChain(BlockModel[Counts]):
         Example("federalist_10.csv", "letters of an essay of Madison, after the two before", "Federalist No. 10, 1787"),
     )
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw P from the prior (of three symbols if alpha is one number) and a path of ``size`` steps.
 
         A prior with other contexts than symbols is of a chain of higher order: its contexts are drawn at random.
@@ -64,7 +65,7 @@ class MarkovChain(BlockModel[Counts]):
         context, symbol = (np.array([f"s{k + 1}" for k in range(count)]) for count in shape)
         return {"P": p}, {"next": following, "previous": previous, "context": context, "symbol": symbol}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Categorical transition a row."""
         shape = len(data["context"]), len(data["symbol"])
         with pm.Model(coords=self.coords(data)) as model:
@@ -78,7 +79,7 @@ class MarkovChain(BlockModel[Counts]):
         block = self._block(len(data["context"]), len(data["symbol"]))
         return block.statistics_by(data["previous"], data)
 
-    def compressed(self, stats: Counts) -> Any:
+    def compressed(self, stats: Counts) -> DeclaredModel:
         """Declare the density of the transitions from their counts."""
         with pm.Model() as model:
             p = pm.Dirichlet("P", a=self.entries("alpha", stats.counts.shape))
@@ -96,12 +97,12 @@ class MarkovChain(BlockModel[Counts]):
         """Return the model with another Dirichlet prior of each row."""
         return self.replaced(alpha=plain(block.alpha))
 
-    def predictive(self, stats: Counts, data: Arrays) -> Any:
+    def predictive(self, stats: Counts, data: Arrays) -> RowLaw:
         """Return each row's predictive: the mean of the row of P that its context has."""
         alpha = self.block(stats).updated(stats).alpha[data["previous"]]
         return CategoricalRows(alpha / alpha.sum(axis=1, keepdims=True))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's categorical distribution; P of shape (..., contexts, symbols) gives (..., rows)."""
         return CategoricalRows(np.asarray(params["P"])[..., data["previous"], :])
 

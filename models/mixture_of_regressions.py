@@ -20,7 +20,8 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.families.experts.model import RegressionMixture
-from bayeszoo.model import Arrays, Axes, Example, covariance, positive, real, whole
+from bayeszoo.model import Axes, Example, covariance, positive, real, whole
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -74,13 +75,13 @@ class MixtureOfRegressions(RegressionMixture):
         weak = {"V0": 100.0, "a0": 1.5, "b0": b0, **cls.standardized(rows)}
         return replace(chosen, **{name: value for name, value in weak.items() if name not in given}).labelled(data)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior, a standard normal feature unless others are known, and ``size`` outcomes."""
         data = self.simulate_design(rng, size, np.shape(self.w0) or (1,), np.shape(self.V0))
         params = {"weights": rng.dirichlet(np.full(self.K, self.alpha)), **self.component_law(data).rvs((), rng)}
         return params, {"y": self.likelihood(params, data).rvs((size,), rng), **data}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one outcome of a mixture of K Gaussians a row."""
         mean, root = self.prior_of_weights(self.nothing(data))
         with pm.Model(coords=self.coords(data)) as model:
@@ -94,7 +95,7 @@ class MixtureOfRegressions(RegressionMixture):
             pm.NormalMixture("y", w=weights, mu=lines, sigma=sds, observed=outcome, dims="row")
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density without a decomposition of matrices, in whitened coordinates."""
         mean, root = self.prior_of_weights(self.nothing(data))
         with pm.Model() as model:

@@ -11,7 +11,7 @@ Nigam et al. 2000; Bishop, PRML, section 9.3.3; Murphy 2012, section 11.2; Blei,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -19,7 +19,8 @@ import scipy
 
 from bayeszoo.data.inputs import Documents
 from bayeszoo.families.documents.model import DocumentMixtureModel
-from bayeszoo.model import Arrays, Axes, Example, positive, whole
+from bayeszoo.model import Axes, Example, positive, whole
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.likelihoods.ops.topics", suppress_warning=True)
@@ -55,7 +56,7 @@ class MultinomialMixture(DocumentMixtureModel):
         ),
     )
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights and topics from the prior (of three words if eta is one number), and documents given them."""
         eta = self.entries("eta", np.size(self.eta) if np.ndim(self.eta) else 3)
         params = {"weights": rng.dirichlet(np.full(self.K, self.alpha)), "topics": rng.dirichlet(eta, self.K)}
@@ -63,7 +64,7 @@ class MultinomialMixture(DocumentMixtureModel):
         words = np.array([f"w{v + 1}" for v in range(len(eta))])
         return params, {"counts": rng.multinomial(lengths, params["topics"][topic]), "word": words}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one mixture of multinomials a document."""
         lengths = data["counts"].sum(axis=1)
         with pm.Model(coords=self.coords(data)) as model:
@@ -76,7 +77,7 @@ class MultinomialMixture(DocumentMixtureModel):
             pm.Mixture("counts", w=weights, comp_dists=each, observed=counts, dims=("row", "word"))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the ordered words on a compiled likelihood of the words that occur."""
         cells = scipy.sparse.csr_array(data["counts"])
         with pm.Model() as model:

@@ -24,7 +24,8 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.classes.mixed import MixedFeatures
 from bayeszoo.families.classes.model import ClassConditional
-from bayeszoo.model import Arrays, Example, positive
+from bayeszoo.model import Example, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -70,7 +71,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
         """Centre the priors of counts and real numbers on the columns; those of levels are flat."""
         return cls(**cls.weak_features(data))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior and ``size`` rows; without known labels of three classes and two features."""
         labels = {name: np.array(self.labels.get(name, tuple(own)), dtype=str) for name, own in TWO_FEATURES.items()}
         params = self.prior(labels).rvs((), rng)
@@ -103,7 +104,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
                 kinds[kind] = pm.Normal("means", mu=block.m, sigma=scale, dims=("class", "real")), variances
         return kinds
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the class of each row, and each feature given it, where it is not missing."""
         with pm.Model(coords=self.coords(data)) as model:
             kinds = self._parameters(data)
@@ -120,7 +121,7 @@ class NaiveBayes(MixedFeatures, ClassConditional):
                     (pm.Normal if sd else pm.Poisson)(kind, first, *sd, observed=cells)
         return model
 
-    def compressed(self, stats: LabelledStats) -> Any:
+    def compressed(self, stats: LabelledStats) -> DeclaredModel:
         """Declare the density of classes and features from their statistics."""
         of_classes, of_features = stats.parts
         with pm.Model(coords=self.coords(stats.labels)) as model:

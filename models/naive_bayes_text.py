@@ -30,7 +30,8 @@ from bayeszoo.data.inputs import LabelledDocuments
 from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.families.classes.model import ClassConditional
 from bayeszoo.families.classes.words import WordCounts
-from bayeszoo.model import Arrays, Example, positive
+from bayeszoo.model import Example, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -71,7 +72,7 @@ class NaiveBayesText(WordCounts, ClassConditional):
         ),
     )
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior and ``size`` documents; without known labels of 3 classes and 3 words."""
         known = {"word": ("u", "v", "w"), "class": "abc"}
         labels = {name: np.array(self.labels.get(name, tuple(own)), dtype=str) for name, own in known.items()}
@@ -93,7 +94,7 @@ class NaiveBayesText(WordCounts, ClassConditional):
             return shares, pm.Gamma("rates", alpha=block.a, beta=block.b, dims=dims)
         return shares, pm.Beta("p", alpha=block.a, beta=block.b, dims=dims)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the class of each document, and the words that occur in it given its class."""
         y, doc, word = (data[name] for name in ("y", "doc", "term"))
         with pm.Model(coords=self.coords(data)) as model:
@@ -110,7 +111,7 @@ class NaiveBayesText(WordCounts, ClassConditional):
                 pm.NegativeBinomial("words", n=self.size * length, p=own, observed=table[rows])
         return model
 
-    def compressed(self, stats: LabelledStats) -> Any:
+    def compressed(self, stats: LabelledStats) -> DeclaredModel:
         """Declare the density of classes and words from how often each occurs."""
         with pm.Model(coords=self.coords(stats.labels)) as model:
             pairs = zip(stats.parts, self._parameters(stats.labels), strict=True)

@@ -27,7 +27,8 @@ from bayeszoo.families.glm.negative_binomial import NegativeBinomial
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.foundation.newton import climb
-from bayeszoo.model import Arrays, Example, LogConcave, Params, positive
+from bayeszoo.model import Example, LogConcave, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -65,7 +66,7 @@ class NegativeBinomialRegression(LogLinearCounts, LogConcave):
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.predictor(params, data)))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw the parameters from the prior, standard normal features, and ``size`` counts given both."""
         (w, data), phi = self.simulate_weights(rng, size), rng.gamma(self.a0, 1 / self.b0)
         mean = rng.gamma(phi, 1 / phi, size) * np.exp(self.predictor({"w": w}, data))
@@ -102,7 +103,7 @@ class NegativeBinomialRegression(LogLinearCounts, LogConcave):
         rows = self.concave(data, phi=float(1 / np.clip(excess, 1e-4, 1e2)))
         return rows.gaussian_about(climb(rows.joint, rows.start()).x)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the count of each row."""
         with pm.Model(coords=self.coords(data)) as model:
             phi, w = pm.Gamma("phi", alpha=self.a0, beta=self.b0), self.declared_weights(data)
@@ -112,6 +113,6 @@ class NegativeBinomialRegression(LogLinearCounts, LogConcave):
             ours.NegativeBinomialByLogMean("y", offset + pm.math.dot(terms, w), phi, outcome)
         return model
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's negative binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
         return LogMeanNegativeBinomial(self.predictor(params, data) + np.log(self.sizes_of(data)), params["phi"])

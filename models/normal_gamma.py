@@ -11,7 +11,6 @@ BDA3, section 3.3; CS725 lecture 10; W4400, natural conjugate priors.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -21,7 +20,8 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.model import Arrays, BlockModel, Example, Params, positive, real
+from bayeszoo.model import BlockModel, Example, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -57,7 +57,7 @@ class NormalGamma(BlockModel[Moments]):
         stats = Moments.of(data["y"])
         return cls(mu0=stats.mean, kappa0=0.01, alpha0=0.5, beta0=0.5 * stats.sd**2)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw precision and mean from the prior and ``size`` observations given them."""
         params = self.block().rvs((), rng)
         return params, {"y": rng.normal(params["mu"], params["lam"] ** -0.5, size)}
@@ -71,7 +71,7 @@ class NormalGamma(BlockModel[Moments]):
         """Return the model with another normal-gamma prior."""
         return self.replaced(mu0=block.m, kappa0=block.kappa, alpha0=block.a, beta0=block.b)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Gaussian observation a row."""
         with pm.Model() as model:
             lam = pm.Gamma("lam", alpha=self.alpha0, beta=self.beta0)
@@ -83,7 +83,7 @@ class NormalGamma(BlockModel[Moments]):
         """Return count, mean and scatter."""
         return Moments.of(data["y"])
 
-    def compressed(self, stats: Moments) -> Any:
+    def compressed(self, stats: Moments) -> DeclaredModel:
         """Declare the density of the rows from their moments."""
         with pm.Model() as model:
             lam = pm.Gamma("lam", alpha=self.alpha0, beta=self.beta0)
@@ -93,11 +93,11 @@ class NormalGamma(BlockModel[Moments]):
             pm.Potential("y", (n * pm.math.log(lam / (2 * np.pi)) - lam * squares) / 2)
         return model
 
-    def predictive(self, stats: Moments, data: Arrays) -> Any:
+    def predictive(self, stats: Moments, data: Arrays) -> RowLaw:
         """Return each row's predictive: Student t with twice the posterior shape degrees of freedom."""
         return self.block().updated(stats).predictive(len(data["y"]))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Gaussian distribution; parameters of shape (...,) give (..., rows)."""
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return scipy.stats.norm(mu + np.zeros(len(data["y"])), lam**-0.5)

@@ -25,16 +25,8 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.distributions.structures import Matrices
 from bayeszoo.distributions.wishart import GaussianRows
 from bayeszoo.errors import InputError
-from bayeszoo.model import (
-    Arrays,
-    Axes,
-    BlockModel,
-    Params,
-    covariance,
-    plain,
-    positive,
-    real,
-)
+from bayeszoo.model import Axes, BlockModel, covariance, plain, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.inverse_wishart", suppress_warning=True)
 
@@ -85,7 +77,7 @@ class NormalInverseWishart(BlockModel[Moments]):
         """Return the names of the columns, for both axes of Sigma."""
         return dict.fromkeys(("column", "column_2"), data["column"])
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw covariance and mean from the prior and ``size`` rows given them."""
         params = self.block().rvs((), rng)
         rows = rng.multivariate_normal(params["mu"], params["Sigma"], size, method="cholesky")
@@ -99,7 +91,7 @@ class NormalInverseWishart(BlockModel[Moments]):
         each = (information_of_columns(sigma[..., list(own), :][..., list(own)]) for own in sets)
         return dict(zip([", ".join(names[j] for j in own) for own in sets], each, strict=True))
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Gaussian row of D numbers a row."""
         with pm.Model(coords=self.coords(data)) as model:
             sigma = ours.InverseWishart("Sigma", self.nu0, np.array(self.Psi0), dims=self.dims["Sigma"])
@@ -114,7 +106,7 @@ class NormalInverseWishart(BlockModel[Moments]):
             raise InputError(f"Psi0 is for {self._size} columns, the data have {data['Y'].shape[1]}", "wrong_shape")
         return Moments.of(data["Y"])
 
-    def compressed(self, stats: Moments) -> Any:
+    def compressed(self, stats: Moments) -> DeclaredModel:
         """Declare the density of the rows from their moments."""
         with pm.Model() as model:
             sigma = ours.InverseWishart("Sigma", self.nu0, np.array(self.Psi0))
@@ -136,6 +128,6 @@ class NormalInverseWishart(BlockModel[Moments]):
         """Return each row's predictive: multivariate Student t with nu - D + 1 degrees of freedom."""
         return self.block().updated(stats).predictive(len(data["Y"]))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
         return GaussianRows(params["mu"], params["Sigma"], len(data["Y"]))

@@ -16,11 +16,11 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import GroupMeans
-from bayeszoo.distributions import frozen
+from bayeszoo.distributions import frozen, special
 from bayeszoo.distributions.priors import HalfCauchy, Normal, Prior
 from bayeszoo.distributions.scale import POSITIVE, REAL
-from bayeszoo.distributions.special import sum_of_others
-from bayeszoo.model import Arrays, Conditional, Example, Observable, Params, Posterior, positive, real
+from bayeszoo.model import Conditional, Example, Observable, Posterior, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm = lazy_loader.load("pymc")
 
@@ -63,14 +63,14 @@ class NormalMeans(Conditional, Observable):
         mean, spread = float(np.mean(data["y"])), float(np.hypot(np.std(data["y"]), np.mean(data["se"])))
         return cls(m0=mean, s0=10 * spread, t0=spread)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw mu, tau and effects from the prior, and estimates whose standard errors are near t0."""
         outer = self.drawn_outer(rng)
         theta, se = rng.normal(outer["mu"], outer["tau"], size), self.t0 * rng.uniform(0.5, 2.0, size)
-        names = np.arange(1, size + 1).astype(str)
-        return {**outer, "theta": theta}, {"y": rng.normal(theta, se), "se": se, "group": names}
+        data = {"y": rng.normal(theta, se), "se": se, "group": np.arange(1, size + 1).astype(str)}
+        return {**outer, "theta": theta}, data
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the effects, and a normal estimate of each."""
         with pm.Model(coords={"group": data["group"]}) as model:
             mu, tau = self.declared_outer().values()
@@ -82,7 +82,7 @@ class NormalMeans(Conditional, Observable):
             pm.Normal("y", mu=theta, sigma=pm.Data("se", data["se"]), observed=pm.Data("y_data", data["y"]))
         return model
 
-    def marginalized(self, data: Arrays) -> Any:
+    def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the estimates about mu, their variances tau^2 + se^2."""
         with pm.Model() as model:
             mu, tau = self.declared_outer().values()
@@ -133,11 +133,11 @@ class NormalMeans(Conditional, Observable):
         theta = self.posterior_given(outer, data)["theta"]
         return frozen.norm(theta.mean()[..., places], np.hypot(theta.std()[..., places], rows["se"]))
 
-    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> Any:
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the normal distribution of each estimate about mu, which the other estimates tell if it is unknown."""
         if "mu" in params:
             return super().held_out(params, seen, places)
-        mean, sd = self._mu(params, seen, sum_of_others)
+        mean, sd = self._mu(params, seen, special.sum_of_others)
         own = np.hypot(np.asarray(params["tau"])[..., None], np.asarray(seen["se"])[places])
         return frozen.norm(mean[..., places], np.hypot(sd[..., places], own))
 
@@ -145,6 +145,6 @@ class NormalMeans(Conditional, Observable):
         """Return se^2 / (se^2 + tau^2) of each group."""
         return 1 / (1 + np.square(np.asarray(outer["tau"])[..., None] / data["se"]))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each estimate's normal distribution about its group's effect."""
         return frozen.norm(params["theta"], np.asarray(data["se"]))

@@ -20,7 +20,8 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.glm.counts import LogLinearCounts
 from bayeszoo.families.glm.links import Log
 from bayeszoo.families.glm.model import GeneralizedLinear
-from bayeszoo.model import Arrays, Axes, Example, Params
+from bayeszoo.model import Axes, Example
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -74,7 +75,7 @@ class PoissonRegression(LogLinearCounts, GeneralizedLinear):
         """Return the rate ratios: by how much one more of a feature multiplies the rate."""
         return {"rate_ratio": self.ratios(params)}
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights from the prior, standard normal features, and ``size`` counts given both."""
         w, data = self.simulate_weights(rng, size)
         mean = self.link.mean(self.predictor({"w": w}, data))
@@ -82,7 +83,7 @@ class PoissonRegression(LogLinearCounts, GeneralizedLinear):
             raise NumericalError("the prior gives counts above 1e15: make tau and s0 smaller", "too_large")
         return {"w": w}, {"y": rng.poisson(mean), **data}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the count of each row."""
         with pm.Model(coords=self.coords(data)) as model:
             w = self.declared_weights(data)
@@ -92,7 +93,7 @@ class PoissonRegression(LogLinearCounts, GeneralizedLinear):
             ours.PoissonByLogMean("y", exposure, pm.math.dot(terms, w), outcome)
         return model
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Poisson distribution; parameters of shape (..., own shape) give (..., rows)."""
         return LogMeanPoisson(self.sizes_of(data), self.predictor(params, data))
 

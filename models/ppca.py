@@ -23,7 +23,8 @@ from bayeszoo.data.inputs import Matrix
 from bayeszoo.families.factors import loadings_shape
 from bayeszoo.families.factors.ppca import FactorPrior, PpcaModel
 from bayeszoo.families.statistics.patterns import Patterns
-from bayeszoo.model import Arrays, Axes, Example, plain, positive, real, whole
+from bayeszoo.model import Axes, Example, plain, positive, real, whole
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.factors.declaration", suppress_warning=True)
@@ -83,7 +84,7 @@ class Ppca(PpcaModel):
         loadings_shape.entries(columns, self.q)
         return FactorPrior(self.entries("m0", columns), self.s0, self.w0, self.a0, self.b0)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw W and the rest from the prior (of q + 2 columns if m0 is one number), factors, and rows given them."""
         columns = np.size(self.m0) if np.ndim(self.m0) else self.q + 2
         mean, W = rng.normal(self.prior(columns).m0, self.s0), rng.normal(0.0, self.w0, (columns, self.q))
@@ -100,7 +101,7 @@ class Ppca(PpcaModel):
         loadings = ours.IdentifiedLoadings("loadings", self.w0, columns, self.q, dims.get("loadings"))
         return mean, loadings, pm.InverseGamma("variance", alpha=numbers["a0"], beta=numbers["b0"])
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare a Gaussian row of D numbers a row; of rows with holes, one of the numbers that each has."""
         size = data["Y"].shape[1]
         with pm.Model(coords=self.coords(data)) as model:

@@ -11,7 +11,6 @@ single trials is the probability of an orthant; Bishop, PRML, section 4.3.5; Gel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -20,7 +19,8 @@ from bayeszoo.distributions.discrete import LogitBinomial
 from bayeszoo.families.glm.augmented import NormalNoise
 from bayeszoo.families.glm.binomial import BIOASSAY, BinomialRegression
 from bayeszoo.families.glm.probit import Probit, log_odds
-from bayeszoo.model import Arrays, Example, Params
+from bayeszoo.model import Example
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 
@@ -53,19 +53,19 @@ class ProbitRegression(BinomialRegression):
         """Return a prior of about even chances, as wide as a probability of Phi(3)."""
         return {"m0": 0.0, "s0": 3.0}
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights from the prior, standard normal features, and ``size`` signs of predictors with noise."""
         w, data = self.simulate_weights(rng, size)
         noisy = self.predictor({"w": w}, data) + rng.standard_normal(size)
         return {"w": w}, {"y": (noisy > 0).astype(np.int64), **data}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the successes of each row."""
         with pm.Model(coords=self.coords(data)) as model:
             eta, trials, outcome = self.declared_rows(data)
             ours.BinomialByLogOdds("y", trials, ours.log_odds_of_probit(eta), outcome)
         return model
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
         return LogitBinomial(self.sizes_of(data), log_odds(self.predictor(params, data)))

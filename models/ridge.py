@@ -20,7 +20,8 @@ from bayeszoo.distributions import frozen
 from bayeszoo.families.linear.least_squares import Solution, gaussian, solve
 from bayeszoo.families.linear.model import DIABETES, LinearModel
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Arrays, Params, PointEstimates, Posterior, Predictive, positive
+from bayeszoo.model import PointEstimates, Posterior, Predictive, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -55,7 +56,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         sd = cls.outcome_sd(data)
         return replace(base, tau=sd, sigma=base.noise_sd(base.statistics(data)), s0=10 * sd).labelled(data)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights from the prior, standard normal features, and ``size`` outcomes given both."""
         data = self.simulate_design(rng, size, np.shape(self.tau))
         mean, sd = self._prior(self.nothing(data))
@@ -71,7 +72,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
         units = self.units(stats)
         return self.origin(len(units)), self.term_scales(len(units), self.s0, "tau") / units
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Gaussian outcome a row."""
         stats = self.statistics(data)
         mean, sd = self._prior(stats)
@@ -82,7 +83,7 @@ class Ridge(LinearModel, Predictive[FactoredMoments], PointEstimates[FactoredMom
             pm.Normal("y", mu=pm.math.dot(terms, w), sigma=self.sigma, observed=outcome, dims="row")
         return model
 
-    def compressed(self, stats: FactoredMoments) -> Any:
+    def compressed(self, stats: FactoredMoments) -> DeclaredModel:
         """Declare the density of the rows from their factored moments."""
         mean, sd = self._prior(stats)
         with pm.Model() as model:

@@ -21,7 +21,8 @@ import scipy
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.mixtures.student import within_pymc
-from bayeszoo.model import Arrays, Example, Params, positive
+from bayeszoo.model import Example, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -63,7 +64,7 @@ class RobustRegression(LinearModel):
         sd = cls.outcome_sd(data)
         return replace(cls(**cls.standardized(data)), tau=sd, sigma0=sd, s0=10 * sd).labelled(data)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights and noise from the prior, standard normal features, and ``size`` outcomes given them."""
         data = self.simulate_design(rng, size, np.shape(self.tau))
         mean, sd = self._prior(data)
@@ -84,7 +85,7 @@ class RobustRegression(LinearModel):
         root = np.diag(self._prior(data)[1] * self.units(stats))
         return ours.Whitened(self.in_units(stats, solve(design / noise, outcome / noise, 0 * root[0], root)))
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Student-t outcome a row."""
         mean, sd = self._prior(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -97,6 +98,6 @@ class RobustRegression(LinearModel):
             pm.StudentT("y", nu=nu, mu=location, sigma=sigma, observed=outcome, dims="row")
         return model
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Student-t distribution; parameters of shape (..., own shape) give (..., rows)."""
         return scipy.stats.t(self.nu, self.mean(params, data), np.asarray(params["sigma"])[..., None])

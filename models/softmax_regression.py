@@ -22,7 +22,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.glm.model import LinkedTerms
 from bayeszoo.families.glm.softmax import SoftmaxRows
 from bayeszoo.families.linear.least_squares import Solution
-from bayeszoo.model import Arrays, Axes, Classifies, Example, LogConcave, Params
+from bayeszoo.model import Arrays, Axes, Classifies, DeclaredModel, Example, LogConcave, Params, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 ops = lazy_loader.load("bayeszoo.likelihoods.ops.glm", suppress_warning=True)
@@ -85,7 +85,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
         equations = pairs if self.coding == REFERENCE else classes
         return {**super().coords(data), "equation": np.array(equations), "pair": np.array(pairs)}
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights from the prior, standard normal features, and ``size`` classes given both."""
         design, labels = self.simulate_design(rng, size, np.shape(self.tau)), self.labels.get("class", ("a", "b", "c"))
         mean, sd = self.prior(design)
@@ -122,7 +122,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
         """Return the Gaussian at the mode with the curvature there, of all weights in the user's units."""
         return self.concave(data).gaussian()
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the class of each row."""
         mean, sd = self.prior(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -133,7 +133,7 @@ class SoftmaxRegression(LinkedTerms, LogConcave, Classifies):
             ours.CategoricalByLogits("y", logits, pm.Data("y_data", data["y"], dims="row"))
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on the compiled likelihood, whose gradient is linear in the rows."""
         (mean, sd), coords = self.prior(data), self.coords(data)
         means, sds = (np.tile(each, (len(coords["equation"]), 1)) for each in (mean, sd))

@@ -24,7 +24,8 @@ from bayeszoo.families.linear.least_squares import identify
 from bayeszoo.families.linear.model import DIABETES
 from bayeszoo.families.selection.model import SelectionModel
 from bayeszoo.families.statistics.factored import FactoredMoments
-from bayeszoo.model import Arrays, covariance, plain, positive
+from bayeszoo.model import covariance, plain, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -79,7 +80,7 @@ class SpikeSlabRegression(SelectionModel):
             )
         return replace(base, V0=plain((g or stats.n) * np.linalg.inv(design.T @ design))).labelled(data)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw inclusion, noise and weights from the prior, standard normal features, and outcomes given them."""
         data = self.simulate_design(rng, size, (), np.shape(self.V0))
         units, w = self.units_and_origin(self.nothing(data))
@@ -100,7 +101,7 @@ class SpikeSlabRegression(SelectionModel):
         units, origin = self.units_and_origin(stats)
         return sigma2, ours.spike_and_slab(pi, sigma2, self.precision(units), origin, int(self.intercept), dims)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Gaussian outcome a row, and discrete indicators: PyMC samples these by a step of their own."""
         with pm.Model(coords=self.coords(data)) as model:
             sigma2, w = self._prior(self.statistics(data), "term", "slope")
@@ -109,7 +110,7 @@ class SpikeSlabRegression(SelectionModel):
             pm.Normal("y", mu=pm.math.dot(terms, w), sigma=pm.math.sqrt(sigma2), observed=outcome, dims="row")
         return model
 
-    def compressed(self, stats: FactoredMoments) -> Any:
+    def compressed(self, stats: FactoredMoments) -> DeclaredModel:
         """Declare the density of the rows from their factored moments."""
         with pm.Model() as model:
             (n,) = ours.as_data(n=stats.n)

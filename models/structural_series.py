@@ -18,7 +18,6 @@ Priors of the first states are proper, so that the evidence is one: it has other
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,8 @@ from bayeszoo.distributions.priors import HalfNormal, Prior
 from bayeszoo.families.state_space.model import spread
 from bayeszoo.families.state_space.structural import StructuralModel
 from bayeszoo.families.state_space.structure import PARTS, Structure, words
-from bayeszoo.model import Arrays, Example, positive, real
+from bayeszoo.model import Example, positive, real
+from bayeszoo.model.types import Arrays, Simulated
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class StructuralSeries(StructuralModel):
         sds = float(self.s0), float(self.s_slope), float(self.s_season)
         return Structure(parts, self.period, sds, self.weight_sds(data))
 
-    def simulate(self, rng: np.random.Generator, size: int = 30) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 30) -> Simulated:
         """Draw standard deviations and weights, and the rows of one sequence."""
         outer, features = self.drawn_outer(rng), self.simulated_features(rng, size)
         w = rng.normal(0.0, self.weight_sds(features))

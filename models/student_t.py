@@ -22,9 +22,9 @@ from bayeszoo.data.inputs import Real
 from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.student import Weighted, expectation, weights, within_pymc
-from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model import EM, Example, Expectation, Latent, Observable, Posterior, Variational, positive, real
 from bayeszoo.model.many_files.additive import Additive
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -63,7 +63,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         sd = 1.4826 * np.median(np.abs(data["y"] - centre)) or Moments.of(data["y"]).sd
         return cls(m0=centre, kappa0=0.01, a0=0.5, b0=0.5 * sd**2)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw precision and mean from the prior, a precision for each of ``size`` rows, and these."""
         params = self._prior.rvs((), rng)
         precisions = params["lam"] * rng.gamma(self.nu / 2, 2 / self.nu, size)
@@ -74,7 +74,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
         m, kappa, a, b = map(np.asarray, (self.m0, self.kappa0, self.a0, self.b0))
         return Normal(("mu", "lam"), "y", m, kappa, a, b, precision=True)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one Student-t observation a row; with nu above a million an `InputError` refuses."""
         with pm.Model() as model:
             m0, kappa0, a0, b0 = ours.as_data(m0=self.m0, kappa0=self.kappa0, a0=self.a0, b0=self.b0)
@@ -84,7 +84,7 @@ class StudentT(EM, Variational, Additive, Latent, Observable):
             pm.StudentT("y", nu=nu, mu=mu, lam=lam, observed=pm.Data("y_data", data["y"], dims="row"), dims="row")
         return model
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Student-t distribution; parameters of shape (...,) give (..., rows)."""
         mu, lam = (np.asarray(params[name])[..., None] for name in ("mu", "lam"))
         return scipy.stats.t(self.nu, mu + np.zeros(len(data["y"])), lam**-0.5)

@@ -23,7 +23,8 @@ from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.families.linear.model import LinearModel
 from bayeszoo.families.support_vectors.noise import Insensitive, InsensitiveNoise
 from bayeszoo.families.support_vectors.rows import InsensitiveRows
-from bayeszoo.model import Arrays, Example, LogConcave, Params, positive, real
+from bayeszoo.model import Example, LogConcave, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, Simulated
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.support_vectors.declaration", suppress_warning=True)
@@ -83,7 +84,7 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
         """Return a prior about the mean outcome, ten of its standard deviations wide."""
         return {"m0": self.standardized(data)["m0"], "s0": 10 * self.outcome_sd(data)}
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw weights from the prior, standard normal features, and ``size`` outcomes given both."""
         w, data = self.simulate_weights(rng, size)
         return {"w": w}, {"y": self.likelihood({"w": w}, data).rvs(random_state=rng), **data}
@@ -99,7 +100,7 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
         information = Insensitive(self.eps, self.rate).information(rows.outcome)
         return rows.gaussian_of(rows.highest().x, information)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one outcome a row."""
         with pm.Model(coords=self.coords(data)) as model:
             w = self.declared_weights(data)
@@ -108,6 +109,6 @@ class SupportVectorRegression(LinearModel, LinkedTerms, LogConcave):
             ours.InsensitiveOutcome("y", pm.math.dot(terms, w), self.eps, self.rate, outcome)
         return model
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> InsensitiveNoise:
         """Return each row's distribution about the line; parameters of shape (..., own shape) give (..., rows)."""
         return InsensitiveNoise(self.mean(params, data), self.eps, self.rate)

@@ -12,7 +12,7 @@ With one equivalent sample size the root does not matter (BDeu). `bayeszoo trees
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -21,7 +21,8 @@ from bayeszoo.data.inputs import Mixed, tables_of
 from bayeszoo.distributions.conjugate.product import LabelledStats
 from bayeszoo.families.trees.model import TreeModel
 from bayeszoo.families.trees.structure import most_probable_tree
-from bayeszoo.model import Arrays, Axes, Example, positive
+from bayeszoo.model import Axes, Example, positive
+from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
 declared = lazy_loader.load("bayeszoo.families.statistics.declaration", suppress_warning=True)
@@ -63,7 +64,7 @@ class TreeNetwork(TreeModel):
         """Take the most probable tree of the data."""
         return cls(tree=most_probable_tree(data))
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior and ``size`` rows; without known labels of four features."""
         labels = {name: np.array(self.labels.get(name, tuple(own)), dtype=str) for name, own in FOUR_FEATURES.items()}
         params = self.prior(labels).block.rvs((), rng)
@@ -71,7 +72,7 @@ class TreeNetwork(TreeModel):
         places = [np.array(own)[indicators[:, list(own)].argmax(axis=1)] for own in tables_of(labels)]
         return params, {"levels": np.column_stack(places), **labels}
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare each feature given the one above it."""
         prior, levels = self.prior(data), data["levels"]
         layout, codes = prior.layout, prior.layout.codes(data["levels"])
@@ -83,7 +84,7 @@ class TreeNetwork(TreeModel):
                 pm.Categorical(f"levels_{v + 1}", p, observed=codes[:, v])
         return model
 
-    def compressed(self, stats: LabelledStats) -> Any:
+    def compressed(self, stats: LabelledStats) -> DeclaredModel:
         """Declare the density of the rows from the counts of the cells."""
         prior = self.block(stats)
         with pm.Model(coords=self.coords(stats.labels)) as model:

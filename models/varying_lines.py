@@ -25,7 +25,8 @@ from bayeszoo.distributions.priors import HalfNormal, Normal, Prior, Uniform
 from bayeszoo.distributions.scale import POSITIVE, REAL, Scale
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.lines.statistics import Lines, drawn_lines, guess, lines_given, log_marginal, said_of_lines
-from bayeszoo.model import Arrays, Conditional, Example, Observable, Params, Posterior, positive, real
+from bayeszoo.model import Conditional, Example, Observable, Posterior, positive, real
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 
 pm, ours = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.families.lines.declaration", suppress_warning=True)
 
@@ -80,7 +81,7 @@ class VaryingLines(Conditional, Observable):
         """Say what intercepts are where the feature is not counted from 0, and where rows are few."""
         return said_of_lines(data, self.center)
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw the parameters from the prior, lines of six groups, and rows of each in turn."""
         params: dict[str, Any] = self.drawn_outer(rng)
         params |= drawn_lines(params, SIMULATED, rng)
@@ -93,7 +94,7 @@ class VaryingLines(Conditional, Observable):
         intercept, slope = (np.asarray(params[name])[..., data["group_code"]] for name in ("intercept", "slope"))
         return intercept + slope * (data["x"] - self.center)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare a line of each group, the slope given the intercept, and a normal outcome of each row."""
         with pm.Model(coords={"group": data["group"]}) as model:
             m_a, m_b, a, b, rho, sigma = self.declared_outer().values()
@@ -113,7 +114,7 @@ class VaryingLines(Conditional, Observable):
         scales = {"sd_intercept": self.t_intercept, "sd_slope": self.t_slope, "sigma": self.t_sigma}
         return priors | {name: HalfNormal(scale) for name, scale in scales.items()}
 
-    def marginalized(self, data: Arrays) -> Any:
+    def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the rows with the lines integrated out, from the statistics of each group."""
         with pm.Model() as model:
             pm.Potential("y", ours.marginal(self._lines(data), *self.declared_outer().values()))
@@ -134,6 +135,6 @@ class VaryingLines(Conditional, Observable):
         """Return the lines of the groups: Gaussian, independent of each other."""
         return lines_given(outer, self._lines(data))
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's normal distribution about the line of its group."""
         return frozen.norm(self._at_rows(params, data), np.asarray(params["sigma"])[..., None])

@@ -29,6 +29,7 @@ GIBBS_BY_ENUMERATION = {"Gibbs: failed gate checks", "Gibbs against enumeration:
 def test_every_model_has_a_card_that_passed_the_checks_that_apply_now(name):
     card, model = scorecard.load(name), zoo.find(name)
     assert (card.model, card.passed, set(card.versions)) == (name, True, set(scorecard.PACKAGES))
+    assert card.file_digest == scorecard.file_digest(model)  # else `python -m bayeszoo.cli.verbs.check MODEL`
     assert all(check.value is not None for check in card.checks)
     files = [item.file.removesuffix(".gz") for item in model.examples]
     assert [case["data"] for case in card.cases][-len(model.examples) :] == files

@@ -3,7 +3,6 @@
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.distributions.statistics.base import Stats
-from bayeszoo.foundation.named import Arrays, Params, Simulated
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.capabilities import (
     EM,
@@ -30,10 +29,11 @@ from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.fields import covariance, known, plain, positive, real, whole
 from bayeszoo.model.many_files.additive import Additive
 from bayeszoo.model.steps import ConcaveLikelihood, Coordinates, Expectation, GibbsChain
+from bayeszoo.model.types import Arrays, DeclaredModel, Params, RowLaw, Simulated
 from bayeszoo.model.views import View
 
 __all__ = ["Axes", "Coordinates", "Example", "Expectation", "GibbsChain", "Model", "Posterior", "Stats"]
-__all__ += ["Arrays", "Params", "Simulated"]
+__all__ += ["Arrays", "DeclaredModel", "Params", "RowLaw", "Simulated"]
 __all__ += ["EM", "Classifies", "ClosedForm", "Collapsed", "Conditional", "Conjugate", "Enumerable", "Gibbs"]
 __all__ += ["ConcaveLikelihood", "Latent", "LogConcave", "Observable", "PointEstimates", "PointMasses", "Predictive"]
 __all__ += ["Additive", "BlockModel", "Sequential", "Stochastic", "Sufficient", "Symmetric", "Variational", "View"]

@@ -20,7 +20,7 @@ import numpy as np
 from bayeszoo.data.inputs.labels import joined, labels_of
 from bayeszoo.distributions.priors import Priors
 from bayeszoo.errors import InputError, NoRowLaw, NoSimulator
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Simulated
 from bayeszoo.model.fields import hyperparameters, relabelled, text
 from bayeszoo.model.views import View
 
@@ -171,7 +171,7 @@ class Model(ABC):
         model = weak.replaced(**given)
         return model.labelled(data) if weak.labels else model
 
-    def simulate(self, rng: np.random.Generator, size: int = 20) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior and ``size`` rows of data given them: ``(parameters, data)``."""
         raise NoSimulator(f"{self.name} has no step `simulate`", "no_simulator")
 

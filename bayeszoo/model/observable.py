@@ -20,7 +20,7 @@ class Observable(Model, family=True):
     """The distribution of one row given the parameters is a SciPy distribution."""
 
     @abstractmethod
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return the distribution of each row of ``data``; parameters may carry leading axes of draws."""
 
     def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:

@@ -107,9 +107,10 @@ def _law(tree: xr.DataTree) -> str:
     fit = Fit(tree)
     if not isinstance(fit.model, Observable):
         return ""
-    law = fit.model.likelihood({name: values[0, :1] for name, values in fit.draws().items()}, fit.like)
-    is_scipys = isinstance(law, frozen.Frozen | scipy.stats.distributions.rv_frozen)
-    return str(law.dist.name) if is_scipys else type(law).__name__
+    law: object = fit.model.likelihood({name: values[0, :1] for name, values in fit.draws().items()}, fit.like)
+    if isinstance(law, frozen.Frozen | scipy.stats.distributions.rv_frozen):
+        return str(law.dist.name)
+    return type(law).__name__
 
 
 def one_of_each(tree: xr.DataTree, most: int = 3) -> list[str]:

@@ -23,6 +23,7 @@ from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import EM, Observable, Sufficient
 from bayeszoo.model.steps import Expectation
+from bayeszoo.model.types import DeclaredModel
 from bayeszoo.model.views import View
 
 pm, likelihoods = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.ops.factors", suppress_warning=True)
@@ -190,7 +191,7 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
         """Return expected statistics and the log likelihood at the parameters, of statistics as well as rows."""
         return steps.e_step(steps.Coefficients.known(params), as_patterns(data))
 
-    def compressed(self, stats: Patterns) -> Any:
+    def compressed(self, stats: Patterns) -> DeclaredModel:
         """Declare the density of the rows from their moments by pattern of missing numbers."""
         with pm.Model() as model:
             parameters = self.parameters(stats.size, {})

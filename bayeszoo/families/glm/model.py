@@ -17,6 +17,7 @@ from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import positive
+from bayeszoo.model.types import DeclaredModel
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
@@ -134,7 +135,7 @@ class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
         rows = self.concave(data)
         return rows.gaussian_about(rows.highest().x)
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on the compiled likelihood of all links, whose gradient is linear in the rows."""
         mean, sd = self.prior(data)
         with pm.Model(coords=self.coords(data)) as model:

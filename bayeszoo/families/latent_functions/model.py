@@ -26,11 +26,12 @@ from bayeszoo.families.glm.links import Logit
 from bayeszoo.families.glm.rows import LinkedRows
 from bayeszoo.families.linear.least_squares import Solution
 from bayeszoo.families.processes.root import Root
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Simulated
 from bayeszoo.model.base import Axes
 from bayeszoo.model.fields import positive, real
 from bayeszoo.model.function import OfFunction
 from bayeszoo.model.observable import Classifies
+from bayeszoo.model.types import DeclaredModel
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
@@ -145,7 +146,7 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
         design = np.hstack([np.full((len(rows.design), 1), rows.offset), rows.design])
         return pm.math.concatenate([np.ones(1), z]), pm.Data("factor", design)
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the successes of each row."""
         rows = self.concave(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -155,7 +156,7 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
             ours.BinomialByLogOdds(self.inputs.name, trials, pm.math.dot(design, z), outcome)
         return model
 
-    def compiled(self, data: Arrays) -> Any:
+    def compiled(self, data: Arrays) -> DeclaredModel:
         """Declare the same density on the compiled likelihood of all links."""
         rows = self.concave(data)
         with pm.Model(coords=self.coords(data)) as model:
@@ -166,7 +167,7 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
 
     # The function and the rows about it
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
         eta = self.m0 + self.amplitude * np.asarray(params["z"]) @ self.root(data).factor.T
         return LogitBinomial(self.sizes_of(data), eta)
@@ -223,7 +224,7 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
             raise InputError(SEVERAL_TRIALS, "no_row_law", hint="fit by nuts, laplace or gibbs, or give a row a trial")
         return LogitBinomial(sizes, mean + sd * rng.standard_normal(mean.shape))
 
-    def simulated(self, rng: np.random.Generator, places: Arrays) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def simulated(self, rng: np.random.Generator, places: Arrays) -> Simulated:
         """Draw the function from its prior at places, and an outcome at each."""
         root = Root.of(self.covariance(places, places))
         z = rng.standard_normal(root.factor.shape[1])

@@ -11,6 +11,7 @@ import numpy as np
 from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Example
 from bayeszoo.distributions import frozen
+from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.design import LinearTerms
@@ -74,7 +75,7 @@ class LinearModel(LinearTerms, family=True):
         variance = float(self.variance(params))
         return -(stats.n * math.log(2 * math.pi * variance) + float(np.sum(np.square(error))) / variance) / 2
 
-    def likelihood(self, params: Params, data: Arrays) -> Any:
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
         """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
         return frozen.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
 

@@ -22,6 +22,7 @@ from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import real
 from bayeszoo.model.function import HasLengths
+from bayeszoo.model.types import DeclaredModel
 
 ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)
 
@@ -68,7 +69,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
 
     # Steps
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the rows by PyMC's own process with noise."""
         import pymc as pm
 
@@ -76,7 +77,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
             ours.declared(self.rows(data), **self.declared_outer())
         return model
 
-    def marginalized(self, data: Arrays) -> Any:
+    def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the rows, which has its gradient."""
         import pymc as pm
 

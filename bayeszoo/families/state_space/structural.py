@@ -23,6 +23,7 @@ from bayeszoo.families.state_space.structure import MOST_VARIANCES, PARTS, SDS, 
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Axes
 from bayeszoo.model.fields import plain, positive, real, whole
+from bayeszoo.model.types import DeclaredModel
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.state_space.declaration", suppress_warning=True)
@@ -176,7 +177,7 @@ class StructuralModel(MovingSeries, family=True):
             return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
         return Posterior.gaussian("w", Dense(*self.levels(outer, data).weights()))
 
-    def declare(self, data: Arrays) -> Any:
+    def declare(self, data: Arrays) -> DeclaredModel:
         """Declare the rows as one Gaussian vector, whose covariance matrix is a sum over what varies."""
         seen, X = ~np.isnan(data["y"]), self.centred(data)["X"]
         structure, without = replace(self.structure(data), tau=()), {**data, "X": X[:, :0]}
@@ -188,7 +189,7 @@ class StructuralModel(MovingSeries, family=True):
             pm.MvNormal("y", mean, ours.covariance(outer, structure.terms(without, seen)), observed=data["y"][seen])
         return model
 
-    def marginalized(self, data: Arrays) -> Any:
+    def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the rows, by the Kalman filter."""
         self.require_spread(data)
         with pm.Model() as model:
