@@ -127,3 +127,14 @@ def test_a_state_of_a_few_rows_that_are_alike_is_a_spike():
         tree = bz.fit(model.weak(data), data, "map", seed=1)
         said = [profile.title for profile in profiles(tree, document(tree)) if "spike" in profile.title]
         assert ["--method mle" in line for line in said] == [True] * is_spike
+
+
+def test_raters_have_the_diagonals_of_their_tables():
+    model = bz.find("dawid_skene")
+    data = bz.example(model)
+    tree = bz.fit(model.weak(data), data, "em", seed=1)
+    (profile,) = by_title(tree, digits=12).values()
+    confusion = tree["posterior"]["confusion"].isel(chain=0, draw=0)
+    assert [row[0] for row in profile.rows] == [str(rater) for rater in confusion["rater"].to_numpy()]
+    diagonals = np.diagonal(confusion.transpose("rater", "class", "label").to_numpy(), axis1=1, axis2=2)
+    np.testing.assert_allclose(np.array([row[1:] for row in profile.rows], dtype=float), diagonals, rtol=1e-9)

@@ -109,6 +109,8 @@ def profiles(tree: xr.DataTree, described: Mapping[str, Any], digits: int | None
         yield from _states(tree, known)
     elif View.COMPONENTS in views and known.dims.get("weights") == ("component",) and known.is_shown("weights"):
         yield from _components(known)
+    elif View.COMPONENTS in views:
+        yield from _confusions(known)
 
 
 def _topics(tree: xr.DataTree) -> Iterator[Profile]:
@@ -128,6 +130,19 @@ def _components(known: _Estimates) -> Iterator[Profile]:
         return
     levels = _probabilities(known, "component")
     yield from _tables(known, levels, "component", {"share": shares})
+
+
+def _confusions(known: _Estimates) -> Iterator[Profile]:
+    """Yield of each table of confusion how often its rater is right, by the true class."""
+    for name, dims in known.dims.items():
+        if len(dims) != 3 or known.labels(name, 0) != known.labels(name, 2) or not known.is_shown(name):
+            continue
+        classes = known.labels(name, 0)
+        rows = [
+            [rater, *(known.text(name, (k, j, k)) for k in range(len(classes)))]
+            for j, rater in enumerate(known.labels(name, 1))
+        ]
+        yield Profile(f"{dims[1]}s: probability of the right {dims[2]}, by true class", [dims[1], *classes], rows)
 
 
 def _of_columns(known: _Estimates, shares: list[str]) -> Profile:
