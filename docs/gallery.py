@@ -39,6 +39,12 @@ def names() -> list[str]:
     return zoo.builtin_names()
 
 
+def families() -> dict[str, list[str]]:
+    """Return the models by what they are for, as the table of the README has them."""
+    rows = re.findall(r"^\| ([\w ,()]+) \| (`.*`) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    return {purpose: re.findall(r"`(\w+)`", own) for purpose, own in rows}
+
+
 def linked(text: str) -> str:
     """Turn links of a page in the root of the repository into those of a page of the guide."""
     text = re.sub(r"\]\(models/(\w+)\.py\)", r"](../models/\1.md)", text)
@@ -260,13 +266,12 @@ def scorecard_table(name: str) -> str:
 
 def models_page(folder: Path) -> str:
     """Write the gallery: a card for each model, with its picture and how many checks it passed."""
-    cards = [_card(bz.find(name), (folder / f"{name}_thumbnail.svg").exists()) for name in names()]
+    parts = ["# Models", "Each is one file. The pictures are fits to the data that come with the model."]
+    for purpose, own in families().items():
+        cards = "\n".join(_card(bz.find(name), (folder / f"{name}_thumbnail.svg").exists()) for name in own)
+        parts += [f"## {purpose[0].upper()}{purpose[1:]}", f"::::{{grid}} 1 2 2 3\n:gutter: 3\n\n{cards}\n::::"]
     toctree = "\n".join(names())
-    grid = "\n".join(cards)
-    return (
-        "# Models\n\nEach is one file. The pictures are fits to the data that come with the model.\n\n"
-        f"::::{{grid}} 1 2 2 3\n:gutter: 3\n\n{grid}\n::::\n\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"
-    )
+    return "\n\n".join([*parts, f"```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"])
 
 
 def _card(kind: Any, has_picture: bool) -> str:
