@@ -12,9 +12,8 @@ Bishop, PRML, section 14.5.1; Fruehwirth-Schnatter 2006, chapter 8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -60,20 +59,6 @@ class MixtureOfRegressions(RegressionMixture):
             {"target": "E", "features": ["NOx"]},
         ),
     )
-
-    @classmethod
-    def weak(cls, data: Arrays) -> MixtureOfRegressions:
-        """Standardize; weights within ten noise sd, and noise variances a share of the outcome's for each of K."""
-        return cls.weak_given(data, {})
-
-    @classmethod
-    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
-        """Return a model with some fields given, and the others weakly informative for that K."""
-        rows = data if given.get("intercept", True) is not False else cls.mirrored(data)
-        chosen = cls(**given)  # type: ignore[arg-type]
-        b0 = 0.5 * cls.outcome_sd(rows) ** 2 / chosen.K**2
-        weak = {"V0": 100.0, "a0": 1.5, "b0": b0, **cls.standardized(rows)}
-        return replace(chosen, **{name: value for name, value in weak.items() if name not in given}).labelled(data)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior, a standard normal feature unless others are known, and ``size`` outcomes."""

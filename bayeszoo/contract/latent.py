@@ -116,12 +116,14 @@ def _stationary(case: Case, name: str, flat: bool) -> Check:
     if not flat and model.unbounded(case.data):
         return at_most(name, 0.0, MAX_DISTANCE)
     try:
-        state = em.climbs(model, case.sample, case.rng, flat).best.state
+        best = em.climbs(model, case.sample, case.rng, flat).best
     except AscentError:
         raise
     except NumericalError:  # of so few rows there may be none but degenerate ones
         return at_most(name, 0.0 if flat else None, MAX_DISTANCE)
-    declared = case.climbed
+    state, declared = best.state, case.climbed
+    if flat and model.undetermined(state, case.sample, best.expectation.stats, flat):
+        return at_most(name, 0.0, MAX_DISTANCE)
     target, transforms = declared.likelihood if flat else declared.constrained_joint, declared.model.rvs_to_transforms
     names = {v.name: getattr(transforms[v], "name", "") for v in declared.model.free_RVs}
     ends_at_0 = {name for name, transform in names.items() if transform in {*SIMPLEXES, "log"}}

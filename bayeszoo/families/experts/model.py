@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -14,11 +17,13 @@ from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Expected
 from bayeszoo.distributions.conjugate.regressions import Regressions, upper_root
 from bayeszoo.distributions.mixture_rows import RealRows
+from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import NumericalError
 from bayeszoo.families.linear.least_squares import solve
 from bayeszoo.families.linear.model import NormalInverseGamma
-from bayeszoo.families.mixtures.base import MixtureModel
+from bayeszoo.families.mixtures.base import HiddenComponents, MixtureModel
 from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.capabilities import Observable
 
 ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
@@ -26,15 +31,32 @@ COLLAPSED = 1e-5
 """A noise variance over that of one regression of all rows, below which a maximum is taken to be degenerate."""
 
 
-class RegressionMixture(NormalInverseGamma, MixtureModel, family=True):
-    """A mixture of K linear regressions with normal-inverse-gamma priors.
+class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
+    """K linear regressions with normal-inverse-gamma priors, each of which answers for some of the rows.
 
-    Parameters are ``weights`` (K,), ``w`` (K, T) in the user's units, and ``sigma2`` (K,).
+    Parameters are ``w`` (K, T) in the user's units and ``sigma2`` (K,), with those of `row_weights`.
     """
 
     has_identity_link = False
     nonnegative = ("sigma2",)
-    probabilities = ("weights",)
+
+    @abstractmethod
+    def row_weights(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the probability of each regression in each row before its outcome is seen, (..., rows, K)."""
+
+    @classmethod
+    def weak(cls, data: Arrays) -> Any:
+        """Standardize; weights within ten noise sd, and noise variances a share of the outcome's for each of K."""
+        return cls.weak_given(data, {})
+
+    @classmethod
+    def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
+        """Return a model with some fields given, and the others weakly informative for that K."""
+        rows = data if given.get("intercept", True) is not False else cls.mirrored(data)
+        chosen = cls(**given)  # type: ignore[arg-type]
+        b0 = 0.5 * cls.outcome_sd(rows) ** 2 / chosen.K**2
+        weak = {"V0": 100.0, "a0": 1.5, "b0": b0, **cls.standardized(rows)}
+        return replace(chosen, **{name: value for name, value in weak.items() if name not in given}).labelled(data)
 
     def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of the terms, and the numbers of the regressions."""
@@ -68,34 +90,48 @@ class RegressionMixture(NormalInverseGamma, MixtureModel, family=True):
 
     def predictor(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the mean outcome of each row, (..., rows)."""
-        return np.asarray((self.lines(params, data) @ np.asarray(params["weights"])[..., None])[..., 0])
+        return np.sum(self.row_weights(params, data) * self.lines(params, data), axis=-1)
 
     def likelihood(self, params: Params, data: Arrays) -> RealRows:
         """Return each row's distribution; parameters of shape (..., own shape) give (..., rows)."""
         lines, sds = self.lines(params, data), np.sqrt(np.asarray(params["sigma2"]))[..., None, :]
-        weights = np.broadcast_to(np.asarray(params["weights"])[..., None, :], lines.shape)
-        return RealRows(weights, frozen.norm(lines, sds))
-
-    def degenerate(self, params: Params, stats: Expected[MixturePrior]) -> str:
-        """Say why a fitted point is a degenerate maximum; nothing where it is not.
-
-        A regression holds less than T + 1 rows, or its noise has a variance below 1e-5 of that of a single regression.
-        """
-        law, moments = stats.prior.law, stats.stats.parts[1]
-        needed = law.terms + 1
-        if np.any(moments.n < needed):
-            k = int(np.argmin(moments.n))
-            line = f"it holds {moments.n[k]:.6g} rows, and T + 1 = {needed} are needed"
-            return f"component {k + 1} has collapsed: {line}"
-        try:
-            of_all = law[0].mle(reduce(add, (moments[k] for k in range(self.K))))["sigma2"]
-        except NumericalError:
-            return ""
-        share = np.asarray(params["sigma2"]) / of_all
-        k = int(np.argmin(share))
-        line = f"its noise has {share[k]:.1g} of the variance about a single regression"
-        return f"component {k + 1} has collapsed: {line}" if share[k] < COLLAPSED else ""
+        return RealRows(self.row_weights(params, data), frozen.norm(lines, sds))
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say which sums of weights the data identify, and where the intercept is."""
         return super().remarks(None, data)
+
+
+class RegressionMixture(Experts, MixtureModel, family=True):
+    """A mixture of K linear regressions, of ``weights`` (K,) that depend on no feature."""
+
+    probabilities = ("weights",)
+
+    def row_weights(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the weights of the regressions, the same in each row, (..., rows, K)."""
+        weights = np.asarray(params["weights"])[..., None, :]
+        return np.broadcast_to(weights, (*weights.shape[:-2], self.inputs.size(data), self.K))
+
+    def degenerate(self, params: Params, stats: Expected[MixturePrior]) -> str:
+        """Say why a fitted point is a degenerate maximum; nothing where it is not."""
+        return collapsed(params, stats.prior.law, stats.stats.parts[1])
+
+
+def collapsed(params: Params, law: Regressions, moments: Moments) -> str:
+    """Say which regression of a fitted point has collapsed; nothing where none has.
+
+    It holds less than T + 1 rows, or its noise has a variance below 1e-5 of that of a single regression.
+    """
+    needed = law.terms + 1
+    if np.any(moments.n < needed):
+        k = int(np.argmin(moments.n))
+        line = f"it holds {moments.n[k]:.6g} rows, and T + 1 = {needed} are needed"
+        return f"component {k + 1} has collapsed: {line}"
+    try:
+        of_all = law[0].mle(reduce(add, (moments[k] for k in range(len(moments.n)))))["sigma2"]
+    except NumericalError:
+        return ""
+    share = np.asarray(params["sigma2"]) / of_all
+    k = int(np.argmin(share))
+    line = f"its noise has {share[k]:.1g} of the variance about a single regression"
+    return f"component {k + 1} has collapsed: {line}" if share[k] < COLLAPSED else ""

@@ -70,9 +70,17 @@ class SoftmaxRows(ConcaveLikelihood):
         """Return the log likelihood at u, its gradient and its curvature, in time linear in the rows."""
         law = LogitCategorical(self.logits(u))
         others, own = sum_of_others(law.p, -1), slice(self.first, None)
-        slopes = np.where(self.codes[:, None] == np.arange(len(self.classes)), others, -law.p)[:, own]
         curvature = self._curvature(law.p[:, own], others[:, own])
-        return Derivatives(float(law.logpmf(self.codes).sum()), (slopes.T @ self.design).ravel(), curvature)
+        slopes = self.slopes(law.p, others)[:, own]
+        return Derivatives(float(self.heights(law).sum()), (slopes.T @ self.design).ravel(), curvature)
+
+    def heights(self, law: LogitCategorical) -> np.ndarray:
+        """Return the log probability of the class of each row, (..., rows)."""
+        return law.logpmf(self.codes)
+
+    def slopes(self, p: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return its slope in each logit, (rows, K), by the probabilities of the classes and those of all others."""
+        return np.where(self.codes[:, None] == np.arange(len(self.classes)), others, -p)
 
     def _curvature(self, p: np.ndarray, others: np.ndarray) -> np.ndarray:
         count, terms = self.shape
@@ -87,7 +95,7 @@ class SoftmaxRows(ConcaveLikelihood):
     def values(self, points: np.ndarray) -> np.ndarray:
         """Return the log likelihood at points (P, D), some at a time."""
         parts = [points[some] for some in blocks(len(points), len(self.codes) * len(self.classes))]
-        heights = [LogitCategorical(self.logits(part)).logpmf(self.codes).sum(axis=-1) for part in parts]
+        heights = [self.heights(LogitCategorical(self.logits(part))).sum(axis=-1) for part in parts]
         return np.concatenate([*heights, np.zeros(0)])
 
     def start(self) -> np.ndarray:

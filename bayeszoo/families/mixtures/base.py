@@ -24,7 +24,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.gibbs import MixtureChain
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.model.capabilities import Enumerable, Gibbs, Symmetric
+from bayeszoo.model.capabilities import EM, Enumerable, Gibbs, Latent, Symmetric
 from bayeszoo.model.conjugate import ConjugateSteps
 from bayeszoo.model.steps import Expectation
 
@@ -35,7 +35,69 @@ MOST_AVERAGED = 10
 """Components up to which a density is averaged over the orders of their labels."""
 
 
-class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, family=True):
+class HiddenComponents(EM, Latent, Symmetric, family=True):
+    """Rows each of which is of one of K components, which are summed out; by default labels mean nothing.
+
+    A subclass gives `log_terms`, the statistics that its M-step asks for, and if there is no parameter ``weights`` (K,)
+    the `shares` of the components.
+    """
+
+    @abstractmethod
+    def log_terms(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
+
+    @abstractmethod
+    def expected_statistics(self, each: np.ndarray, data: Arrays) -> Any:
+        """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
+
+    def shares(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the mean weight of each component over the rows, (..., K)."""
+        return np.asarray(params["weights"])
+
+    def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
+        """Return responsibilities to start from: each row mostly of one component, at random."""
+        return rng.dirichlet(np.full(self.K, 0.5), self.inputs.size(data))
+
+    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return parameters to climb from, at random."""
+        self.require_rows(data)
+        return self.m_step(self.expected_statistics(self.seeds(data, rng), data))
+
+    def e_step(self, params: Params, data: Arrays) -> Expectation:
+        """Return expected statistics and the log likelihood at the parameters."""
+        each, log_total = responsibilities(self.log_terms(params, data))
+        return Expectation(self.expected_statistics(each, data), math.fsum(log_total))
+
+    def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the log likelihood of each row, which does not depend on labels: it tells maxima apart."""
+        return responsibilities(self.log_terms(params, data))[1]
+
+    def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the log likelihood at each draw."""
+        return np.asarray(self.log_rows(params, data).sum(axis=-1))
+
+    def component_probabilities(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the probability of each component for each row, of shape (..., rows, K); NaN where none can be."""
+        each, log_total = responsibilities(self.log_terms(params, data))
+        return np.where(np.isneginf(log_total)[..., None], np.nan, each)
+
+    def exchangeable_axis(self) -> str | None:
+        """Return the axis whose labels mean nothing."""
+        return "component" if self.K > 1 else None
+
+    def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
+        """Return quantities that do not depend on the labels; leading axes are draws."""
+        return label_free(self.log_terms(params, data), self.shares(params, data))
+
+    def require_rows(self, data: Arrays) -> None:
+        """Refuse more components than rows."""
+        if (rows := self.inputs.size(data)) < self.K:
+            raise InputError(
+                f"K={self.K} components but only {rows} row{'s' * (rows != 1)}", "too_few_rows", hint="use a smaller K"
+            )
+
+
+class MixtureModel(HiddenComponents, ConjugateSteps[MixturePrior], Enumerable, Gibbs, family=True):
     """A mixture of K components with weights ~ Dirichlet(alpha), by default the same for all: labels mean nothing.
 
     A subclass gives the conjugate law of a row in each component. Parameters are ``weights`` (K,) and those of the law.
@@ -73,15 +135,6 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         counts = np.stack([np.sum(assignments == k, axis=1) for k in range(self.K)], axis=1)
         return prior.weights.log_evidence(Counts(counts)) + log_evidence_of(prior.law, data, assignments)
 
-    def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Return responsibilities to start from: each row mostly of one component, at random."""
-        return rng.dirichlet(np.full(self.K, 0.5), self.inputs.size(data))
-
-    def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return parameters to climb from, at random."""
-        self.require_rows(data)
-        return self.m_step(self.expected_statistics(self.seeds(data, rng), data))
-
     def vb_start(self, data: Arrays, rng: np.random.Generator) -> Factors:
         """Return q(theta) to climb from, at random; every other one leaves components empty, whose q is the prior."""
         self.require_rows(data)
@@ -114,52 +167,18 @@ class MixtureModel(ConjugateSteps[MixturePrior], Enumerable, Gibbs, Symmetric, f
         z = np.sum(rng.random(len(ends))[:, None] > ends, axis=-1)
         return self.vb_m_step(self.expected_statistics(count * np.eye(self.K)[z], data))
 
-    def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the log likelihood at each draw."""
-        return np.asarray(self.log_rows(params, data).sum(axis=-1))
-
     def occupied(self, q: Factors[MixturePrior]) -> int:
         """Return how many components hold a row or more, in expectation under q(z)."""
         return int(np.sum(q.q.weights.alpha - self.alpha >= 1))
-
-    def require_rows(self, data: Arrays) -> None:
-        """Refuse more components than rows."""
-        if (rows := self.inputs.size(data)) < self.K:
-            raise InputError(
-                f"K={self.K} components but only {rows} row{'s' * (rows != 1)}", "too_few_rows", hint="use a smaller K"
-            )
-
-    def e_step(self, params: Params, data: Arrays) -> Expectation:
-        """Return expected statistics and the log likelihood at the parameters."""
-        prior = self.prior(data)
-        each, log_total = responsibilities(prior.log_terms(params, data))
-        return Expectation(prior.moments(each, data), math.fsum(log_total))
 
     def vb_e_step(self, q: Factors, data: Arrays) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
         each, log_normalizer = responsibilities(q.q.expected_log_terms(data))
         return Expectation(q.prior.moments(each, data), math.fsum(log_normalizer))
 
-    def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the log likelihood of each row, which does not depend on labels: it tells maxima apart."""
-        return responsibilities(self.log_terms(params, data))[1]
-
     def vb_row_terms(self, q: Factors, data: Arrays) -> np.ndarray:
         """Return the log normalizer of each row under q(theta), which tells optima of the ELBO apart."""
         return responsibilities(q.q.expected_log_terms(data))[1]
-
-    def component_probabilities(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the probability of each component for each row, of shape (..., rows, K); NaN where none can be."""
-        each, log_total = responsibilities(self.log_terms(params, data))
-        return np.where(np.isneginf(log_total)[..., None], np.nan, each)
-
-    def exchangeable_axis(self) -> str | None:
-        """Return the axis whose labels mean nothing."""
-        return "component" if self.K > 1 else None
-
-    def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return quantities that do not depend on the labels; leading axes are draws."""
-        return label_free(self.log_terms(params, data), np.asarray(params["weights"]))
 
     def unbounded(self, data: Arrays) -> str:
         """Say why the posterior density has no maximum; nothing where it has one."""
