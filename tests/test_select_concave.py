@@ -61,3 +61,16 @@ def test_the_evidence_of_draws_is_that_of_quadrature():
     assert table.loc["nuts", "evidence_from"] == "bridge sampling"
     gap = table.loc["nuts", "log_evidence"] - table.loc["exact", "log_evidence"]
     assert abs(gap) < 4 * table.loc["nuts", "evidence_se"] < 0.1
+
+
+@pytest.mark.slow  # samples, and again without the rows of high leverage
+def test_rows_that_weights_cannot_leave_out_are_left_out_by_fits_of_the_others():
+    data = bz.read(POISSON, {"y": [0, 1, 1, 2, 1, 0, 3, 40], "x": [0.0, 1, 2, 3, 4, 5, 6, 20]}, target="y")
+    model = POISSON.weak(data)
+    sampled = bz.fit(model, data, "nuts", seed=1)
+    fits = {"exact": bz.fit(model, data, "exact", seed=1), "nuts": sampled}
+    before, after = (bz.select(fits, exact_loo=refits).set_index("model") for refits in (False, True))
+    assert np.isnan(before.loc["nuts", "loo"])
+    assert "refitted" in after.loc["nuts", "loo_from"]
+    gap = after.loc["nuts", "loo"] - after.loc["exact", "loo"]
+    assert abs(gap) < 4 * after.loc["nuts", "loo_mcse"] < 1

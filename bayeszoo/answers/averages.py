@@ -224,12 +224,16 @@ def given_the_others(model: Model, rows: Arrays, weights: np.ndarray, i: int) ->
 
     Returns what `by_points` does, and these observations.
     """
-    if isinstance(model.inputs, Series):  # no row may be taken from between its neighbours
-        others = model.inputs.without(rows, i)
-    else:
-        kept = np.repeat(np.arange(len(weights)), weights - (np.arange(len(weights)) == i))
-        others = model.inputs.reordered(rows, kept)
+    others = all_others(model, rows, weights, i)
     return by_points(integrate(model, others)), others
+
+
+def all_others(model: Model, rows: Arrays, weights: np.ndarray, i: int) -> Arrays:
+    """Return observations that occur ``weights`` (M,) times, but for one of the i-th."""
+    if isinstance(model.inputs, Series):  # no row may be taken from between its neighbours
+        return model.inputs.without(rows, i)
+    kept = np.repeat(np.arange(len(weights)), weights.astype(np.int64) - (np.arange(len(weights)) == i))
+    return model.inputs.reordered(rows, kept)
 
 
 def masses_without(mass: np.ndarray, log_p: np.ndarray) -> np.ndarray:

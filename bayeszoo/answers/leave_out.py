@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from bayeszoo.answers.averages import Average, LeftOut, averaging, given_the_others
+from bayeszoo.answers.refitted import MOST_REFITS, log_predictive
 from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE
@@ -37,7 +39,8 @@ class Score(NamedTuple):
     ``se`` is its standard error over observations, ``mcse`` its Monte Carlo error, 0 for a closed form. ``terms`` and
     ``weights``, shape (M,), are the log predictive density of each distinct observation and how often it occurs, as
     ``inputs.observations`` has them; of K-fold each distinct observation in each fold. ``k_hat`` is the largest Pareto
-    shape of the importance weights; NaN for a closed form.
+    shape of the importance weights; NaN for a closed form. ``refitted`` observations were left out by a fit of the
+    others.
     """
 
     mean: float
@@ -46,6 +49,7 @@ class Score(NamedTuple):
     terms: np.ndarray
     weights: np.ndarray
     k_hat: float = math.nan
+    refitted: int = 0
 
     @property
     def total(self) -> float:
@@ -61,9 +65,10 @@ class NoScore(ValueError):
         super().__init__(message)
 
 
-def of_fit(tree: xr.DataTree) -> Score:
+def of_fit(tree: xr.DataTree, *, refit: bool = False) -> Score:
     """Return the leave-one-out score of a fit: integrated in closed form, by quadrature or over draws, or plugged in.
 
+    With ``refit`` a sampled fit is made again without each of the rows that importance weights cannot leave out.
     Raises `NoScore` with the reason where there is none.
     """
     fit = Fit(tree)
@@ -72,7 +77,12 @@ def of_fit(tree: xr.DataTree) -> Score:
     if fit.kind == "point estimate":
         return plugged_in(fit.model, fit.observed, fit.method)
     _kept(fit.observed)
-    return averaged(fit.model, fit.data, *averaging(fit))
+    average, params = averaging(fit)
+    if not (refit and fit.kind == "sampled"):
+        return averaged(fit.model, fit.data, average, params)
+    rows, weights = _observations(fit.model, fit.data)
+    parts = _left_out(fit.model, rows, weights, average, params)
+    return _over_draws(weights, parts, average, partial(log_predictive, fit, rows, weights))
 
 
 def plugged_in(model: Model, data: Arrays | Accumulated, estimate: str) -> Score:
@@ -140,18 +150,46 @@ def _repeated(model: Model, rows: Arrays, weights: np.ndarray) -> tuple[Arrays, 
     return model.inputs.reordered(rows, np.repeat(np.arange(len(counts)), counts)), np.cumsum(counts) - counts
 
 
-def _over_draws(weights: np.ndarray, parts: Parts, average: Average) -> Score:
+def _over_draws(weights: np.ndarray, parts: Parts, average: Average, refit: Refit | None = None) -> Score:
     terms, k_hat, influence = np.zeros(len(weights)), np.full(len(weights), -np.inf), np.zeros((1, 1))
     for some, log_p, left in parts:
         terms[some], k_hat[some] = left.log_mean(log_p), left.k_hat
-        with np.errstate(over="ignore", invalid="ignore"):  # of weights that are refused
-            influence = influence + np.sum(weights[some] * (1 - np.exp(terms[some] - log_p)), axis=-1)
-    largest, limit = float(np.max(k_hat)), average.k_hat_limit(influence.size)
-    if not largest <= limit:  # NaN is not either
-        raise NoScore(f"k-hat {largest:.3g} (must be <= {limit:.3g})", "pareto_shape", largest)
+        counted = weights[some] * left.is_known  # the others are refused, or refitted
+        with np.errstate(over="ignore", invalid="ignore"):
+            each = np.where(counted > 0, 1 - np.exp(terms[some] - log_p), 0.0)
+        influence = influence + np.sum(counted * each, axis=-1)
+    limit = average.k_hat_limit(influence.size)
+    failed = np.flatnonzero(~(k_hat <= limit) & (weights > 0))  # NaN is not within it either
+    if len(failed) and refit is None:
+        largest = float(np.max(k_hat[failed]))
+        raise NoScore(f"k-hat {largest:.3g} of {len(failed)} rows (must be <= {limit:.3g})", "pareto_shape", largest)
+    errors = _refit_rows(terms, weights, failed, refit)
+    largest = float(np.max(np.delete(k_hat, failed), initial=-np.inf))
     # leaving one out is -log mean(1 / p): to first order each draw moves the sum of all terms by its influence
     error = average.inflation(np.array(largest)) * diagnostics.mcse(average.shares() * influence)
-    return _weighted(terms, weights, float(error / weights.sum()), largest)
+    scored = _weighted(terms, weights, float(np.hypot(error, errors) / weights.sum()), largest)
+    return scored._replace(refitted=len(failed))
+
+
+Refit = Callable[[int], tuple[float, float]]
+"""The log density of an observation given all others by a fit of these, and its Monte Carlo error."""
+
+
+def _refit_rows(terms: np.ndarray, weights: np.ndarray, failed: np.ndarray, refit: Refit | None) -> float:
+    """Put in the terms of rows by fits without them; return the Monte Carlo error of their sum."""
+    if len(failed) > MOST_REFITS:
+        raise NoScore(
+            f"{len(failed)} rows would be left out by fits of their own, more than {MOST_REFITS}", "too_large"
+        )
+    total = 0.0
+    for i in failed.tolist():
+        assert refit is not None  # else there was none
+        try:
+            terms[i], error = refit(i)
+        except NumericalError as reason:
+            raise NoScore(str(reason), reason.code) from reason
+        total += float(weights[i] * error) ** 2
+    return math.sqrt(total)
 
 
 def _over_points(model: Model, rows: Arrays, weights: np.ndarray, parts: Parts) -> Score:

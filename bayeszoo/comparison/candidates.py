@@ -30,6 +30,7 @@ class SelectOptions:
     seed: int
     keep_probability: float
     loo: bool
+    exact_loo: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.folds, bool) or not isinstance(self.folds, int | np.integer) or self.folds < 2:

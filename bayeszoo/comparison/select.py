@@ -72,6 +72,7 @@ def select(
     seed: int = 0,
     keep_probability: float = 0.5,
     loo: bool = True,
+    exact_loo: bool = False,
     reporter: Reporter | None = None,
 ) -> pd.DataFrame:
     """Put several models of the same data side by side, to choose among them or to weigh them.
@@ -95,6 +96,9 @@ def select(
         The prior probability pi that a term is in a linear model, for the description length; 0 < pi <= 1.
     loo : bool
         Whether to predict each observation from all others, which takes longest by far.
+    exact_loo : bool
+        Whether fits by a sampler are made again without each of the observations that importance weights cannot leave
+        out, at most 50.
     reporter : Reporter, optional
         Is told of progress.
 
@@ -152,7 +156,7 @@ def select(
             its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``; of an
             approximation it says whether its draws are weighed to the posterior.
         ``k_hat``
-            Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld.
+            Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld, or the fit made again.
         ``loo_difference``, ``loo_difference_se``
             ``loo`` less the highest, and its standard error, paired over observations; NaN where one of several has it.
         ``status``
@@ -191,7 +195,7 @@ def select(
     """
     import pandas as pd
 
-    how = SelectOptions(folds, seed, keep_probability, loo)
+    how = SelectOptions(folds, seed, keep_probability, loo, exact_loo)
     gathered = gather(candidates, data)
     require_comparable(gathered)
     reporter = reporter or Reporter()
@@ -344,15 +348,26 @@ def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
     if not how.loo:
         raise NoScore("not asked for")
     if candidate.tree is not None and candidate.has_draws:
-        loo = score.of_fit(candidate.tree)
+        loo = _scored(candidate.tree, how)
         basis = averaging(Fit(candidate.tree))[0].basis
         source = "quadrature" if math.isnan(loo.k_hat) else basis.removeprefix("leave-one-out, ")
+        source += f", {loo.refitted} rows refitted" * bool(loo.refitted)
     elif candidate.kind == "exact" and isinstance(candidate.model, Predictive):
         loo, source = score.closed_form(candidate.model, candidate.data), "exact"
     else:
         lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
         raise NoScore(f"{lacking}: a fit by nuts (--nuts, or FILE.nc) gives a score")
     return _prediction("loo", loo, source) | {"loo_mcse": loo.total * loo.mcse, "k_hat": loo.k_hat}
+
+
+def _scored(tree: xr.DataTree, how: SelectOptions) -> Score:
+    try:
+        return score.of_fit(tree, refit=how.exact_loo)
+    except NoScore as error:
+        if error.code == "pareto_shape" and Fit(tree).kind == "sampled":
+            again = f"{error}: --exact-loo (exact_loo=True) fits again without these rows"
+            raise NoScore(again, error.code, error.k_hat) from error
+        raise
 
 
 def _prediction(name: str, scored: Score, source: str) -> dict[str, Any]:

@@ -86,6 +86,9 @@ class CriteriaOptions:
         float, Parameter(help="Prior probability that a term is in a linear model, for its description length.")
     ] = 0.5
     loo: Annotated[bool, Parameter(help="Predict each observation from all others, which takes longest.")] = True
+    exact_loo: Annotated[
+        bool, Parameter(negative=(), help="Fit again without each row that importance weights cannot leave out.")
+    ] = False
 
 
 @Parameter(name="*")
