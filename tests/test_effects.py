@@ -25,10 +25,10 @@ def linear():
     return bz.fit(LINEAR.weak(data), data, "exact", seed=1)
 
 
-def test_slopes_are_of_one_standard_deviation_and_the_largest_comes_first(linear):
+def test_slopes_are_of_one_standard_deviation_or_between_two_values_and_the_largest_comes_first(linear):
     found, data = slopes(linear), Fit(linear).data
     weights = linear["exact"]["w"].sel(term=list(found.index))
-    sd = {name: data["X"][:, i].std() for i, name in enumerate(data["feature"])}
+    sd = {name: data["X"][:, i].std() for i, name in enumerate(data["feature"])} | {"$sex": 1.0}
     for statistic in ("mean", "q025", "q975"):
         expected = [sd[term] * weights.sel(term=term, statistic=statistic).item() for term in found.index]
         assert found[statistic].tolist() == pytest.approx(expected, rel=1e-12)
@@ -61,7 +61,7 @@ def test_effects_of_a_link_are_probabilities_and_slopes_are_of_the_log_odds():
     figure = plot_effects(tree)
     assert figure.get_supylabel() == "probability of distress"
     (axes,) = plot_slopes([tree]).axes
-    assert axes.get_xlabel() == "log odds of distress, for one sd of the feature"
+    assert axes.get_xlabel() == "log odds of distress, for one sd or between two values"
     sd = Fit(tree).data["X"].std()
     assert slopes(tree).loc["temperature", "mean"] == pytest.approx(-0.232163 * sd, abs=1e-5)
 
@@ -81,7 +81,7 @@ def test_the_pictures_show_the_tables_with_names_as_they_are(linear):
     figure = plot_slopes([linear, linear])
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.get_yticklabels()] == slopes(linear).index.tolist()
-    assert axes.get_xlabel() == "pain, for one sd of the feature"
+    assert axes.get_xlabel() == "pain, for one sd or between two values"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["exact", "exact (2)"]
     panels = [axes for axes in plot_effects(linear).axes if axes.axison]
     assert {axes.get_xlabel() for axes in panels} == {"age", "$sex", "dose"}

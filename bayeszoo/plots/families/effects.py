@@ -50,6 +50,7 @@ def _regression(tree: xr.DataTree, answer: str) -> tuple[Fit, LinearPredictor]:
 def slopes(tree: xr.DataTree) -> pd.DataFrame:
     """Return the slope of each term for one standard deviation of it, in units of the outcome, the largest first.
 
+    Of a term with two values, as a level, it is the difference between these.
     Of a regression with a link they are in units of the linear predictor, as the log odds. Columns are ``mean``,
     ``q025`` and ``q975``, of a point estimate the mean alone. Raises `InputError` where the model is no regression or
     its rows were not kept, `Untrustworthy` where the fit failed.
@@ -57,15 +58,17 @@ def slopes(tree: xr.DataTree) -> pd.DataFrame:
     import pandas as pd
 
     fit, model = _regression(tree, "slopes")
-    sd, summary = model.design(fit.data).std(axis=0), summarize(tree, ["w"])["w"]
-    columns = {name: sd * (np.nan if (v := summary[name]) is None else v) for name in ("mean", *_QUANTILES)}
+    design, summary = model.design(fit.data), summarize(tree, ["w"])["w"]
+    has_two = ((design == design.min(axis=0)) | (design == design.max(axis=0))).all(axis=0)
+    step = np.where(has_two, np.ptp(design, axis=0), design.std(axis=0))
+    columns = {name: step * (np.nan if (v := summary[name]) is None else v) for name in ("mean", *_QUANTILES)}
     terms = pd.Index(model.coords(fit.data)["term"], name="term")
     frame = pd.DataFrame(columns, index=terms).iloc[int(model.intercept) :]
     return frame.loc[frame["mean"].abs().sort_values(ascending=False, kind="stable").index]
 
 
 def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
-    """Draw the largest slopes of regressions, each for one sd of its term, with 95% intervals on one axis."""
+    """Draw the largest slopes of regressions, each for one sd of its term or between its two values, on one axis."""
     frames = [slopes(tree) for tree in trees]
     terms = frames[0].index[:MOST_SLOPES]
     names, lines = wrapped(terms)
@@ -77,7 +80,7 @@ def plot_slopes(trees: Sequence[xr.DataTree]) -> Figure:
         axes.plot(rows["mean"], places, "o", color=colour, ms=5, label=name)
     axes.set_yticks(np.arange(len(terms)), names, parse_math=False)
     axes.set(ylim=(len(terms) - 0.5, -0.5))
-    axes.set_xlabel(f"{_predicted([Fit(tree) for tree in trees])}, for one sd of the feature", parse_math=False)
+    axes.set_xlabel(f"{_predicted([Fit(tree) for tree in trees])}, for one sd or between two values", parse_math=False)
     if len(trees) > 1:
         figure.legend(loc="outside lower center", ncols=3)
     return figure
