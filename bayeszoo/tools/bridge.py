@@ -7,7 +7,8 @@ Fruehwirth-Schnatter 2004, Econometrics J. 7, 143-167 (standard error); Gronau e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,10 +19,12 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import Check, at_least, at_most, failures, verdict
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import exchangeable_axis
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Symmetric, exchangeable_axis
 from bayeszoo.results.files import read_tree
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.judge import judge
+from bayeszoo.tools.one_order import OneOrder, one_order
 from bayeszoo.tools.points import chains_of, unconstrained
 from bayeszoo.tools.symmetry import check_symmetry
 
@@ -42,6 +45,10 @@ DRAWS_PER_COORDINATE = 10
 STEPS, TOLERANCE = 1000, 1e-10
 
 
+type Height = Callable[[np.ndarray], float]
+"""The log density at a point, shape (D,)."""
+
+
 @dataclass(frozen=True)
 class Bridge:
     """A log evidence by bridge sampling, and whether it may be trusted."""
@@ -58,6 +65,12 @@ class Bridge:
     (``bridge_halves``, ``bridge_functions``), and the effective terms (``bridge_overlap``)."""
     halves: tuple[float, float]
     """The log evidence from each half of the draws, where the other has shaped the proposals."""
+
+    def plus(self, log_orders: float) -> Bridge:
+        """Return the evidence of all orders of the components from that of one, where each has as much."""
+        first, second = self.halves
+        halves = (first + log_orders, second + log_orders)
+        return replace(self, log_evidence=self.log_evidence + log_orders, halves=halves)
 
     def __repr__(self) -> str:
         """Say the log evidence with its error, or why it is withheld."""
@@ -91,28 +104,27 @@ def bridge(tree: xr.DataTree | str | Path, model: pm.Model | None = None, seed: 
     Raises
     ------
     InputError
-        When the draws are no draws of the model's posterior, a prior is improper (``undefined_evidence``), labels of
-        components can be exchanged (``exchangeable_labels``), the density has a symmetry that the draws do not have
-        (``unvisited_mode``; the modes that no chain visits would be missing), or there are fewer than ten draws a
-        coordinate in each half.
+        When the draws are no draws of the model's posterior, a prior is improper (``undefined_evidence``), the density
+        of a PyMC model has a symmetry that the draws do not have (``unvisited_mode``: the modes that no chain visits
+        would be missing), signs of factors can be changed (``exchangeable_labels``), or there are fewer than ten draws
+        a coordinate in each half.
+
+    Notes
+    -----
+    Of K components whose labels can be exchanged the posterior is K! times that in one order: the draws are put in
+    the order of the number that tells the components apart best, and what lies beyond it is left out.
     """
     draws = read_tree(Path(tree)) if isinstance(tree, str | Path) else tree
-    density = _density(draws, model)
-    posterior = chains_of(draws)
-    points = unconstrained(density, posterior)
+    density, posterior = _density(draws, model), chains_of(draws)
+    order = _order_of(Fit(draws).model, posterior) if model is None else None
+    points = unconstrained(density, posterior if order is None else order.posterior)
     if points.shape[1] // 2 * points.shape[0] < DRAWS_PER_COORDINATE * density.size:
         raise InputError(f"{points[..., 0].size} draws are too few for {density.size} coordinates", "too_few_draws")
-    _require_all_modes(density, posterior)
+    if order is None:
+        _require_all_modes(density, posterior)
     of_draws = judge(draws).checks if draws.attrs.get("kind", "sampled") == "sampled" else ()
-    return _judged(density, points, of_draws, np.random.default_rng(seed))
-
-
-def _require_all_modes(density: Density, posterior: xr.Dataset) -> None:
-    """Refuse draws of one of several equal modes: each holds as much of the evidence."""
-    check, change = check_symmetry(density, posterior)
-    if not check.passed:
-        line = f"the draws are of one of several modes that are as high, each a share of the evidence: {change}"
-        raise InputError(line, "unvisited_mode", hint="let the model order the components or fix the sign")
+    answer = _judged(_height(density, order), points, of_draws, np.random.default_rng(seed))
+    return answer if order is None else answer.plus(order.log_orders)
 
 
 def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
@@ -123,9 +135,6 @@ def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
         fit = Fit(tree)
         if fit.tree.attrs["kind"] not in ("sampled", "exact"):
             raise InputError(f"{fit.tree.attrs['method']} has no draws of the posterior", "not_sampled")
-        if axis := exchangeable_axis(fit.model):
-            line = f"the labels along {axis} can be exchanged, and chains do not visit all orders"
-            raise InputError(line, "exchangeable_labels", hint="smc and enumerate have evidences")
         density = Problem(fit.model, fit.observed, np.random.default_rng(0)).density
     else:
         density = Density(model)
@@ -134,10 +143,36 @@ def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
     return density
 
 
-def _judged(density: Density, points: np.ndarray, of_draws: tuple[Check, ...], rng: np.random.Generator) -> Bridge:
+def _order_of(model: Model, posterior: xr.Dataset) -> OneOrder | None:
+    """Return the draws with their components in one order; None where labels mean something."""
+    axis = exchangeable_axis(model)
+    if axis is None:
+        return None
+    if isinstance(model, Symmetric) and model.signed:
+        line = f"signs along {axis} can be changed too, and chains do not visit them all"
+        raise InputError(line, "exchangeable_labels", hint="smc has an evidence")
+    return one_order(model, posterior, axis)
+
+
+def _height(density: Density, order: OneOrder | None) -> Height:
+    """Return the log density as a function of a point, -inf where components have another order."""
+    if order is None:
+        return lambda x: density.joint(x)[0]
+    return lambda x: density.joint(x)[0] if order.holds(density, x[None])[0] else -math.inf
+
+
+def _require_all_modes(density: Density, posterior: xr.Dataset) -> None:
+    """Refuse draws of one of several equal modes: each holds as much of the evidence."""
+    check, change = check_symmetry(density, posterior)
+    if not check.passed:
+        line = f"the draws are of one of several modes that are as high, each a share of the evidence: {change}"
+        raise InputError(line, "unvisited_mode", hint="let the model order the components or fix the sign")
+
+
+def _judged(height: Height, points: np.ndarray, of_draws: tuple[Check, ...], rng: np.random.Generator) -> Bridge:
     middle = points.shape[1] // 2
     first, second = points[:, :middle], points[:, middle : 2 * middle]
-    halves = [_half(density, *pair, rng) for pair in ((first, second), (second, first))]
+    halves = [_half(height, *pair, rng) for pair in ((first, second), (second, first))]
     values, errors, effective, shifts = np.transpose(halves)
     value, error = float(values.mean()), float(np.hypot(*errors) / 2)
     checks = (
@@ -152,19 +187,19 @@ def _judged(density: Density, points: np.ndarray, of_draws: tuple[Check, ...], r
     return Bridge(*shown, status, checks, (float(values[0]), float(values[1])))
 
 
-def _half(density: Density, shaping: np.ndarray, weighed: np.ndarray, rng: np.random.Generator) -> Half:
+def _half(height: Height, shaping: np.ndarray, weighed: np.ndarray, rng: np.random.Generator) -> Half:
     """Return the log evidence by one half of the draws, with proposals that are shaped by the other."""
     flat = shaping.reshape(-1, shaping.shape[-1])
     centre, factor = flat.mean(axis=0), np.linalg.cholesky(np.atleast_2d(np.cov(flat, rowvar=False)))
     scaled = scipy.linalg.solve_triangular(factor, (weighed - centre).reshape(len(flat), -1).T, lower=True).T
     proposed = rng.standard_normal(scaled.shape)
-    of_draws = _log_ratio(density, centre, factor, scaled).reshape(weighed.shape[:2])
-    return _meng_wong(of_draws, _log_ratio(density, centre, factor, proposed))
+    of_draws = _log_ratio(height, centre, factor, scaled).reshape(weighed.shape[:2])
+    return _meng_wong(of_draws, _log_ratio(height, centre, factor, proposed))
 
 
-def _log_ratio(density: Density, centre: np.ndarray, factor: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _log_ratio(height: Height, centre: np.ndarray, factor: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the log of the reflected posterior over the standard normal at z (n, D), up to the evidence."""
-    heights = np.array([[density.joint(centre + sign * factor @ row)[0] for sign in (1, -1)] for row in z])
+    heights = np.array([[height(centre + sign * factor @ row) for sign in (1, -1)] for row in z])
     log_normal = -np.sum(np.square(z), axis=1) / 2 - z.shape[1] * math.log(2 * math.pi) / 2
     log_det = float(np.sum(np.log(np.diag(factor))))
     return np.asarray(np.logaddexp.reduce(heights, axis=1) - math.log(2) + log_det - log_normal)

@@ -160,14 +160,27 @@ def _turned(
     posterior: xr.Dataset, labelled: Mapping[str, tuple[int, ...]], permutations: np.ndarray, signs: np.ndarray
 ) -> dict[str, xr.DataArray]:
     """Return the variables with labels, permuted along all their axes of labels, then with signs along the first."""
-    turned = {}
+    turned = permuted(posterior, labelled, permutations)
+    for name, own in labelled.items():
+        values = turned[name].to_numpy()
+        turned[name] = turned[name].copy(data=np.where(_along(signs, own[0], values.ndim) < 0, -values, values))
+    return turned
+
+
+def permuted(
+    posterior: xr.Dataset, labelled: Mapping[str, tuple[int, ...]], permutations: np.ndarray
+) -> dict[str, xr.DataArray]:
+    """Return the variables with labels, permuted along their axes of labels, which are counted without chain and draw.
+
+    Entry k of ``permutations`` (chain, draw, K) is the component that becomes component k.
+    """
+    after = {}
     for name, own in labelled.items():
         values = posterior[name].to_numpy()
         for i in own:
             values = np.take_along_axis(values, _along(permutations, i, values.ndim), axis=i + 2)
-        changes = _along(signs, own[0], values.ndim)
-        turned[name] = posterior[name].copy(data=np.where(changes < 0, -values, values))
-    return turned
+        after[name] = posterior[name].copy(data=values)
+    return after
 
 
 def _along(values: np.ndarray, axis: int, ndim: int) -> np.ndarray:
