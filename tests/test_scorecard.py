@@ -12,7 +12,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.gate import Check
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import fields_of
-from bayeszoo.model.capabilities import CAPABILITIES, PointMasses, is_exact
+from bayeszoo.model.capabilities import CAPABILITIES, PointMasses, has_vectors, is_exact
 from tests.refusals import raises
 
 MODELS = zoo.builtin_names()
@@ -39,7 +39,10 @@ def test_every_model_has_a_card_that_passed_the_checks_that_apply_now(name):
     made = dict(zip(card.checks, card.made_by, strict=True))
     identities = [identity.function for identity in applicable(model)]
     assert [by for by in card.made_by if by not in ("source", "sampler")] == identities
-    reference = {is_exact: SAMPLER, CAPABILITIES["Enumerable"]: BY_ENUMERATION}
+    reference = {
+        (lambda model: is_exact(model) and not has_vectors(model)): SAMPLER,
+        CAPABILITIES["Enumerable"]: BY_ENUMERATION,
+    }
     expected = [names for applies, names in reference.items() if applies(model)]
     if issubclass(model, PointMasses):
         expected = [GIBBS]

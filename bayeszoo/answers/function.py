@@ -74,7 +74,7 @@ def function_values(
     >>> bz.function_values(tree, {"milliseconds": [20.0, 100.0]})["prior_share"].round(2).tolist()
     [0.02, 1.0]
     """
-    fit = require_shown(tree, "its function")
+    fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, new_data, options)
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
         raise InputError(f"draws must be a whole number >= 0, got {draws!r}", "wrong_type")
@@ -100,7 +100,7 @@ def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
 
     They are averages over a few of the fit's draws. Rows of classes, whose mean is a probability, have no interval.
     """
-    fit = require_shown(tree, "its function")
+    fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
     few = _evenly(fit.pooled(), FEW)
     function, rows = (Averaged(law(few, fit.like, data)) for law in (model.function, model.law))
@@ -112,7 +112,7 @@ def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
 
 def drawn_functions(tree: xr.DataTree, places: Arrays, draws: int, seed: int | np.random.Generator = 0) -> np.ndarray:
     """Draw functions at all places together, (draws, rows), one for each of evenly spaced draws of the parameters."""
-    fit = require_shown(tree, "its function")
+    fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
     if not draws:
         return np.empty((0, model.inputs.size(data)))

@@ -192,8 +192,12 @@ def _worst(identity: Identity, cases: list[Case]) -> Check:
     return failed[0] if failed else max(checks, key=lambda check: check.value or 0.0)
 
 
-def applicable(model: type[Model], closed: bool = True) -> Iterator[Identity]:
-    """Yield the identities that a model has the capabilities for, and where there is no closed form the others."""
+def applicable(model: type[Model], closed: bool | None = None) -> Iterator[Identity]:
+    """Yield the identities that a model has the capabilities for, and where there is no closed form the others.
+
+    By default there is one, unless outer parameters are vectors: simulated ones have many entries.
+    """
+    closed = not can.has_vectors(model) if closed is None else closed
     for identity in IDENTITIES:
         capable = all(_HAS[name](model) for name in identity.needs)
         replaced = any(_HAS[name](model) for name in identity.lacks)

@@ -15,6 +15,7 @@ from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.identities import relative
 from bayeszoo.data.inputs.sequences.times import SEQUENCE
+from bayeszoo.errors import NumericalError
 from bayeszoo.foundation.gate import Check, at_most, failures
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.density import log_density
@@ -81,6 +82,11 @@ def _laws(model: Any, points: Params, data: Arrays, i: int) -> Iterator[tuple[An
 
 def quadrature(case: Case) -> Check:
     """Count the checks of the quadrature that fail: halving the grid, and its bounds, must not matter."""
-    checks = integrate(case.model, case.data).checks
+    try:
+        checks = integrate(case.model, case.data).checks
+    except NumericalError as error:
+        if error.code != "too_large":  # a vector of more entries than are integrated over
+            raise
+        checks = []
     failed = [check for check in checks if not check.passed]
     return at_most(f"failed checks of the quadrature{': ' + failures(failed) if failed else ''}", len(failed), 0)

@@ -233,6 +233,8 @@ class Symmetric(Model):
 
     signed: ClassVar[tuple[str, ...]] = ()
     """For factors, whose signs mean nothing either: the parameters that change sign, the loadings first."""
+    unread: ClassVar[str] = ""
+    """Why parameters of single components are not shown, even where draws could be put in one order."""
 
     @abstractmethod
     def exchangeable_axis(self) -> str | None:
@@ -270,6 +272,11 @@ def is_integrated(model: type[Model]) -> bool:
     if issubclass(model, LogConcave):
         return model.integrated
     return issubclass(model, Conditional) and len(model.quadrature or model.outer) <= MOST_OUTER
+
+
+def has_vectors(model: type[Model]) -> bool:
+    """Say whether outer parameters of a class are vectors, which have exact answers where their entries are few."""
+    return issubclass(model, Conditional) and bool(model().outer_shapes())
 
 
 def predicts_by_points(model: type[Model]) -> bool:

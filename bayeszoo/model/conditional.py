@@ -92,9 +92,11 @@ class Conditional(Model, family=True):
                 ends = f"between {self.outer[name].low:g} and {self.outer[name].high:g}"
                 raise InputError(f"{name} ~ {prior}: {name} lies {ends}, and this prior does not", "out_of_range")
 
-    @property
-    def outer_shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The shapes of outer parameters that have any; each entry has the prior."""
+    def outer_shapes(self, data: Arrays | None = None) -> Mapping[str, tuple[int, ...]]:
+        """Return the shapes of outer parameters that have any, and by data their lengths; each entry has the prior.
+
+        Vectors are sampled and not integrated over, unless they have few entries.
+        """
         return {}
 
     @property
@@ -109,13 +111,22 @@ class Conditional(Model, family=True):
             return self.quadrature
         return tuple(self.outer)
 
-    def drawn_outer(self, rng: np.random.Generator) -> dict[str, float]:
-        """Draw the outer parameters from their prior."""
-        return {name: prior.rvs(rng) for name, prior in self.outer_priors.items()}
+    def drawn_outer(self, rng: np.random.Generator, data: Arrays | None = None) -> dict[str, Any]:
+        """Draw the outer parameters from their prior; the data say how long vectors are."""
+        drawn: dict[str, Any] = {}
+        shapes = self.outer_shapes(data)
+        for name, prior in self.outer_priors.items():
+            shape = shapes.get(name, ())
+            each = [prior.rvs(rng) for _ in range(math.prod(shape))]
+            drawn[name] = np.reshape(each, shape) if shape else each[0]
+        return drawn
 
-    def declared_outer(self) -> dict[str, Any]:
-        """Declare the outer parameters in the PyMC model that is open."""
-        return {name: in_pymc.declared(prior, name) for name, prior in self.outer_priors.items()}
+    def declared_outer(self, data: Arrays | None = None) -> dict[str, Any]:
+        """Declare the outer parameters in the PyMC model that is open; the data say how long vectors are."""
+        shapes = {name: {"shape": own, "dims": self.dims[name]} for name, own in self.outer_shapes(data).items()}
+        return {
+            name: in_pymc.declared(prior, name, **shapes.get(name, {})) for name, prior in self.outer_priors.items()
+        }
 
     @abstractmethod
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
@@ -126,7 +137,8 @@ class Conditional(Model, family=True):
         priors = {name: prior for name, prior in self.outer_priors.items() if name in outer}
         complements = {name: outer.get(self.complements.get(name, "")) for name in priors}
         each = {name: prior.logpdf(outer[name], complements[name]) for name, prior in priors.items()}
-        return sum(sum_over(heights, len(self.outer_shapes.get(name, ()))) for name, heights in each.items())
+        shapes = self.outer_shapes()
+        return sum(sum_over(heights, len(shapes.get(name, ()))) for name, heights in each.items())
 
     @abstractmethod
     def log_marginal(self, outer: Params, data: Arrays) -> Any:

@@ -17,26 +17,28 @@ ZERO = np.float64(0)
 
 
 @singledispatch
-def declared(prior: priors.Prior, name: str) -> pt.TensorVariable:
-    """Declare a number ``name`` with a prior, in the model that is open."""
+def declared(prior: priors.Prior, name: str, **shape: Any) -> pt.TensorVariable:
+    """Declare a number ``name`` with a prior in the model that is open; by ``shape`` and ``dims`` independent ones."""
     if not prior.pymc:
         raise TypeError(f"{type(prior).__name__} has no declaration")
     kind, *arguments = prior.pymc
     values = (getattr(prior, each.name) for each in fields(prior))
-    return getattr(pm, kind)(name, **dict(zip(arguments, values, strict=True)))
+    return getattr(pm, kind)(name, **dict(zip(arguments, values, strict=True)), **shape)
 
 
 @declared.register
-def _(prior: priors.HalfCauchy, name: str) -> Any:
+def _(prior: priors.HalfCauchy, name: str, **shape: Any) -> Any:
     # not pm.HalfCauchy, in whose density PyMC takes log 2 in single precision; at 0 itself no sampler can start
-    return pm.Truncated(name, pm.Cauchy.dist(alpha=ZERO, beta=prior.median), lower=np.finfo(np.float64).tiny)
+    cauchy = pm.Cauchy.dist(alpha=ZERO, beta=prior.median)
+    return pm.Truncated(name, cauchy, lower=np.finfo(np.float64).tiny, **shape)
 
 
 @declared.register
-def _(prior: priors.LogUniform, name: str) -> Any:
+def _(prior: priors.LogUniform, name: str, **shape: Any) -> Any:
     ends = (np.log(end - prior.above) for end in (prior.low, prior.high))
     interval = Interval(float(prior.low), float(prior.high))
-    return pm.CustomDist(name, prior.above, *ends, dist=_log_uniform, transform=interval, class_name="LogUniform")
+    more: Any = {"transform": interval, "class_name": "LogUniform", **shape}
+    return pm.CustomDist(name, prior.above, *ends, dist=_log_uniform, **more)
 
 
 def _log_uniform(above: object, low: object, high: object, size: object) -> pt.TensorVariable:

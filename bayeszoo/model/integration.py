@@ -82,13 +82,9 @@ class OuterIntegrand(Integrand):
 
     def __init__(self, model: Conditional, data: Arrays) -> None:
         self._model, self._data = model, data
-        self._coordinates = at = OuterCoordinates.of(model, model.integrated_over)
-        if len(at.labels) > MOST_OUTER:
-            many = f"{len(at.labels)} numbers, and it is of at most {MOST_OUTER}"
-            raise NumericalError(f"{model}: the quadrature is over {many}; map and mle take any number", "too_large")
-        if (rows := model.inputs.size(data)) > model.most_integrated:
-            many = f"{rows:,} rows, and it is of at most {model.most_integrated:,}"
-            raise NumericalError(f"{model.name}: the quadrature is of {many}; nuts, map and mle take more", "too_large")
+        self._coordinates = at = OuterCoordinates.of(model, model.integrated_over, data)
+        if why := beyond_quadrature(model, data):
+            raise NumericalError(why, "too_large")
         self.names, self.begin = at.labels, model.first_intervals
         self._last = np.empty(0), np.empty(0)
         start, reach = at.about(model.outer_guess(data))
@@ -345,8 +341,26 @@ def _points(grid: Grid, params: Mapping[str, np.ndarray]) -> tuple[dict[str, np.
     return {name: v[seen] for name, v in params.items()}, mass[seen], np.ravel(halved_mass(grid))[seen]
 
 
-def beyond_quadrature(model: LogConcave, data: Arrays) -> str:
-    """Say why a log-concave model is not integrated over its weights, as of too many; nothing where it is."""
+def beyond_quadrature(model: Model, data: Arrays) -> str:
+    """Say why there is no quadrature of a model, as of too many numbers or rows; nothing where there is."""
+    if isinstance(model, Conditional):
+        return _beyond_outer(model, data)
+    return _beyond_weights(model, data) if isinstance(model, LogConcave) else ""
+
+
+def _beyond_outer(model: Conditional, data: Arrays) -> str:
+    shapes = model.outer_shapes(data)
+    numbers = sum(math.prod(shapes.get(name, ())) for name in model.integrated_over)
+    if numbers > MOST_OUTER:
+        many = f"{numbers} numbers, and it is of at most {MOST_OUTER}"
+        return f"{model}: the quadrature is over {many}; map takes any number"
+    if (rows := model.inputs.size(data)) > model.most_integrated:
+        many = f"{rows:,} rows, and it is of at most {model.most_integrated:,}"
+        return f"{model.name}: the quadrature is of {many}; nuts, map and mle take more"
+    return ""
+
+
+def _beyond_weights(model: LogConcave, data: Arrays) -> str:
     weights, rows = len(model.coords(data)["term"]), model.inputs.size(data)
     by = f"{model.name}: exact answers are by quadrature, of at most"
     if weights > MOST_WEIGHTS or not weights:

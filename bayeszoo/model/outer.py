@@ -30,7 +30,8 @@ class OuterCoordinates:
     @classmethod
     def of(cls, owner: Conditional, names: Sequence[str], data: Arrays | None = None, **more: Any) -> Self:
         """Lay coordinates over outer parameters of a model, on the scales of their priors; data name the entries."""
-        priors, shapes = owner.outer_priors, {name: owner.outer_shapes.get(name, ()) for name in names}
+        known = owner.outer_shapes(data)
+        priors, shapes = owner.outer_priors, {name: known.get(name, ()) for name in names}
         scales = [priors[name].scale for name, shape in shapes.items() for _ in range(math.prod(shape))]
         labels = _labels(owner, shapes, {} if data is None else owner.coords(data))
         return cls(shapes, labels, tuple(scales), np.zeros(len(scales)), np.ones(len(scales)), **more)

@@ -71,9 +71,8 @@ class Over(Conditional, family=True):
         """None: a prior of a field is said."""
         return {}
 
-    @property
-    def outer_shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """A field that is a vector has an outer parameter for each entry."""
+    def outer_shapes(self, data: Arrays | None = None) -> Mapping[str, tuple[int, ...]]:
+        """Return the shapes of the fields: one that is a vector has an outer parameter for each entry."""
         return {name: np.shape(getattr(self.base, name)) for name in self.priors}
 
     @property
@@ -176,7 +175,7 @@ class Over(Conditional, family=True):
         else:
             each = [self._evidence_at(point, stats) for point in self._points(inside)]
             values = np.reshape(each, self._axes(outer))
-        outside = [sum_over(inside[name] != outer[name], len(shape)) for name, shape in self.outer_shapes.items()]
+        outside = [sum_over(inside[name] != outer[name], len(shape)) for name, shape in self.outer_shapes().items()]
         return np.where(np.isnan(values) | np.any(outside, axis=0), -np.inf, values)[()]
 
     def _evidence_at(self, point: Params, stats: object) -> float:
@@ -192,12 +191,12 @@ class Over(Conditional, family=True):
 
     def _axes(self, outer: Params) -> tuple[int, ...]:
         """Return the leading axes of points."""
-        name, shape = next(iter(self.outer_shapes.items()))
+        name, shape = next(iter(self.outer_shapes().items()))
         return np.shape(outer[name])[: np.ndim(outer[name]) - len(shape)]
 
     def _points(self, outer: Params) -> list[dict[str, np.ndarray]]:
         """Return the points one by one."""
-        flat = {name: np.reshape(outer[name], (-1, *shape)) for name, shape in self.outer_shapes.items()}
+        flat = {name: np.reshape(outer[name], (-1, *shape)) for name, shape in self.outer_shapes().items()}
         return [dict(zip(flat, values, strict=True)) for values in zip(*flat.values(), strict=True)]
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:

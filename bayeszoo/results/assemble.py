@@ -23,7 +23,7 @@ from bayeszoo.inference.labels.symmetry import Labelled, labelled
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.accumulated import Accumulated, arrays_of, described, digest_of
 from bayeszoo.model.base import Model, fields_of
-from bayeszoo.model.capabilities import ClosedForm, PointMasses, Symmetric, is_integrated
+from bayeszoo.model.capabilities import ClosedForm, PointMasses, Symmetric, exchangeable_axis, is_integrated
 from bayeszoo.model.find import own_file
 from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.results.files import FORMAT
@@ -74,11 +74,18 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
         outcome = _measured(problem, outcome, tree, dims, coords)
     # what a model knows of its posterior that chains may not see
     hazards = model.hazards(problem.stats) if how["kind"] in ("sampled", "approximate") else []
-    agreement = check_agreement(outcome.draws, marginals) if marginals and how["kind"] == "sampled" else []
+    own = _of_no_label(model, marginals)
+    agreement = check_agreement(outcome.draws, own) if own and how["kind"] == "sampled" else []
     checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"], _atoms_of(model)), *agreement]
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     Fit(tree).remember(model=model, observed=problem.observed, stats=problem.stats, posterior=marginals)
     return tree
+
+
+def _of_no_label(model: Model, marginals: Mapping[str, Marginal] | None) -> dict[str, Marginal]:
+    """Return the exact distributions of parameters that no order or sign of components changes."""
+    axis = exchangeable_axis(model)
+    return {name: law for name, law in (marginals or {}).items() if axis not in model.dims.get(name, ())}
 
 
 def _measured(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
-from bayeszoo.model.capabilities import Collapsed, LogConcave, PointMasses, Variational, is_exact
+from bayeszoo.model.capabilities import Collapsed, PointMasses, Variational, is_exact
 from bayeszoo.model.integration import beyond_quadrature
 from bayeszoo.results.stored import Fit
 
@@ -145,7 +145,7 @@ def _other_methods(fit: Fit) -> list[str]:
     """Return other methods that the model has: after an approximation, sampling methods first."""
     model = fit.model
     gibbs, vb = isinstance(model, Collapsed), isinstance(model, Variational)
-    exact = is_exact(type(model)) and not (isinstance(model, LogConcave) and beyond_quadrature(model, fit.data))
+    exact = is_exact(type(model)) and not beyond_quadrature(model, fit.data)
     samplers = ["gibbs"] * gibbs + ["nuts"]
     others = ["vb"] * vb + samplers + ["smc"] if fit.kind == "sampled" else samplers + ["vb"] * vb
     if isinstance(model, PointMasses):  # there is no density to follow

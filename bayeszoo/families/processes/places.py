@@ -17,8 +17,41 @@ from bayeszoo.model.fields import plain, positive, real
 
 
 @dataclass(frozen=True)
-class OfPlaces(Model, family=True):
-    """Rows at places of features, and a kernel of these.
+class AtPlaces(Model, family=True):
+    """Rows at places of features.
+
+    Parameters
+    ----------
+    center, scale : float, or one for each feature of the data
+        Where each feature is measured from, and its unit, > 0.
+    """
+
+    center: float = real(0.0, "center", axes=("feature",), kw_only=True)
+    scale: float = positive(1.0, "scale", axes=("feature",), kw_only=True)
+
+    @classmethod
+    def standardized(cls, data: Arrays) -> dict[str, Any]:
+        """Return the fields that measure features from their means in standard deviations."""
+        features = [Moments.of(column) for column in data["X"].T]
+        return {"center": plain([each.mean for each in features]), "scale": plain([each.sd for each in features])}
+
+    def places(self, data: Arrays) -> np.ndarray:
+        """Return the features about their centres, in their units, (n, F)."""
+        size = len(data["feature"])
+        return (data["X"] - self.entries("center", size)) / self.entries("scale", size)
+
+    def simulated_places(
+        self, rng: np.random.Generator, size: int, lengths: tuple[int, ...] = ()
+    ) -> dict[str, np.ndarray]:
+        """Draw places at random, of as many features as the fields say, or the shape of the lengths."""
+        count = max([*np.shape(self.center), *np.shape(self.scale), *lengths], default=1)
+        places = self.entries("center", count) + self.entries("scale", count) * np.abs(rng.normal(size=(size, count)))
+        return {"X": places, "feature": np.array([f"x{j + 1}" for j in range(count)], dtype=str)}
+
+
+@dataclass(frozen=True)
+class OfPlaces(AtPlaces, family=True):
+    """Rows at places of features, and a kernel of these; the length is in units of ``scale``.
 
     Parameters
     ----------
@@ -28,15 +61,11 @@ class OfPlaces(Model, family=True):
         Of the kernel ``periodic``, in units of ``scale``, > 0.
     alpha : float
         Of the kernel ``rational_quadratic``, > 0: the larger, the nearer to ``rbf``.
-    center, scale : float, or one for each feature of the data
-        Where each feature is measured from, and its unit, > 0: the length is in these units.
     """
 
     kernel: str = field(default="rbf", kw_only=True)
     period: float = positive(1.0, "period", kw_only=True)
     alpha: float = positive(1.0, "alpha of the rational quadratic", kw_only=True)
-    center: float = real(0.0, "center", axes=("feature",), kw_only=True)
-    scale: float = positive(1.0, "scale", axes=("feature",), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,9 +79,7 @@ class OfPlaces(Model, family=True):
     @classmethod
     def standardized(cls, data: Arrays) -> dict[str, Any]:
         """Return the fields that measure several features from their means in standard deviations."""
-        features = [Moments.of(column) for column in data["X"].T]
-        scale = plain([each.sd for each in features]) if len(features) > 1 else 1.0
-        return {"center": plain([each.mean for each in features]), "scale": scale}
+        return {**super().standardized(data), **({} if len(data["feature"]) > 1 else {"scale": 1.0})}
 
     @classmethod
     def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
@@ -61,19 +88,6 @@ class OfPlaces(Model, family=True):
             given = {"center": plain(np.min(data["X"], axis=0)), **given}
         return super().weak_given(data, given)
 
-    def places(self, data: Arrays) -> np.ndarray:
-        """Return the features about their centres, in their units, (n, F)."""
-        size = len(data["feature"])
-        return (data["X"] - self.entries("center", size)) / self.entries("scale", size)
-
     def extent(self, data: Arrays) -> float:
         """Return how far apart places may be, in units of ``scale``."""
         return extent(self.places(data))
-
-    def simulated_places(
-        self, rng: np.random.Generator, size: int, lengths: tuple[int, ...] = ()
-    ) -> dict[str, np.ndarray]:
-        """Draw places at random, of as many features as the fields say, or the shape of the lengths."""
-        count = max([*np.shape(self.center), *np.shape(self.scale), *lengths], default=1)
-        places = self.entries("center", count) + self.entries("scale", count) * np.abs(rng.normal(size=(size, count)))
-        return {"X": places, "feature": np.array([f"x{j + 1}" for j in range(count)], dtype=str)}

@@ -72,7 +72,13 @@ def nearest(loadings: np.ndarray, reference: np.ndarray, signed: bool = True) ->
 def turned(model: Symmetric, params: Params, permutations: np.ndarray, signs: np.ndarray) -> dict[str, np.ndarray]:
     """Put the factors of each draw in another order, then give them other signs, both (*leading, q)."""
     moved = permute(model, params, permutations)
-    return moved | {name: moved[name] * signs[..., None, :] for name in model.signed}
+    return moved | {name: _turned(moved[name], signs) for name in model.signed}
+
+
+def _turned(values: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Give signs (*leading, q) to arrays (*leading, ..., q)."""
+    between = (1,) * (np.ndim(values) - signs.ndim)
+    return np.asarray(values * signs.reshape(*signs.shape[:-1], *between, signs.shape[-1]))
 
 
 def _climb(W: np.ndarray, mean: np.ndarray, signed: bool) -> tuple[np.ndarray, float]:

@@ -70,9 +70,9 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
     """
     if not is_symmetric(model):
         return None
-    if model.signed:
+    if model.signed and not model.unread:
         return _labelled_factors(model, draws, kind)
-    if not isinstance(model, Latent):
+    if model.unread or not isinstance(model, Latent):
         return _unlabelled(model, draws, kind)
     if kind in ("sampled", "exact"):
         alignment = align(model, draws, data)
@@ -96,7 +96,8 @@ def _unlabelled(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) ->
     shape = np.shape(draws[name])
     orders = np.broadcast_to(np.arange(shape[2 + at]), (*shape[:2], shape[2 + at]))
     are_sampled = kind in ("sampled", "exact")
-    return Labelled(draws, orders, None, f"{model.name} does not say which component a row is of" * are_sampled)
+    why = model.unread or f"{model.name} does not say which component a row is of"
+    return Labelled(draws, orders, None, why * are_sampled)
 
 
 def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:

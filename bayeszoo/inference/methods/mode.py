@@ -51,7 +51,7 @@ def run_map(problem: Problem) -> Outcome:
         return concave.run(problem, flat=False)
     if isinstance(model, Over):
         return fields.run(problem, flat=False)
-    if isinstance(model, Conditional):
+    if isinstance(model, Conditional) and not model.outer_shapes():
         return outer.run(problem, flat=False)
     if isinstance(model, EM):
         return em.run(problem)
@@ -72,7 +72,7 @@ def run_mle(problem: Problem) -> Outcome:
         return concave.run(problem, flat=True)
     if isinstance(model, Over):
         return fields.run(problem, flat=True)
-    if isinstance(model, Conditional):
+    if isinstance(model, Conditional) and not model.outer_shapes():
         return outer.run(problem, flat=True)
     if isinstance(model, EM):
         params = model.closed_mle(some_of(problem.sample))
