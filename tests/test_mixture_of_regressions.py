@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pymc as pm
 import pytest
 from scipy import integrate, optimize, stats
 
@@ -123,3 +124,13 @@ def test_residuals_have_the_ranks_of_the_mixture():
     tree = bz.fit(Mixture.weak(ETHANOL), ETHANOL, "map", seed=1)
     frame = bz.residuals(tree)
     assert stats.kstest(frame["pit"], "uniform").pvalue > 1e-3
+
+
+def test_weights_are_drawn_from_their_prior_for_each_component():
+    """SMC begins with draws of the compiled declaration; those of several vectors at once were refused by NumPy."""
+    model = Mixture.weak(ETHANOL)
+    sds = []
+    for declared in (model.compiled(ETHANOL), model.declare(ETHANOL)):  # of PyMC's own distributions
+        w, sigma2 = pm.draw([declared["w"], declared["sigma2"]], 400, random_seed=1, mode="FAST_COMPILE")
+        sds.append(np.std(w / np.sqrt(sigma2)[..., None], axis=0))
+    np.testing.assert_allclose(*sds, rtol=0.3)  # 6 errors of the ratio of two sds

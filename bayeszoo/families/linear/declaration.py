@@ -154,8 +154,9 @@ def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, w
         return constant - (value.shape[-1] * pt.log(sigma2) + squares / sigma2) / 2
 
     def draw(rng: np.random.Generator, size: Any, mean: Any, root: Any, *rest: Any) -> np.ndarray:
-        noise = rng.standard_normal((*(size or np.shape(rest[-1])), len(mean)))
-        return np.asarray(mean + np.sqrt(rest[-1])[..., None] * noise @ np.transpose(root))
+        noise = rng.standard_normal((*(size or np.shape(rest[-1])), np.shape(mean)[-1]))
+        spread = np.matmul(root, noise[..., None])[..., 0]  # of several vectors each array has an axis in front
+        return np.asarray(mean + np.sqrt(rest[-1])[..., None] * spread)
 
     inverse = np.linalg.inv(root)
     values = {"mean": mean, "root": root, "inverse": inverse, "constant": constant, "sigma2": sigma2}
