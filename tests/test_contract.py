@@ -12,10 +12,10 @@ from bayeszoo.contract.check import applicable, run_identity, source_checks
 from bayeszoo.contract.sampler import point_mass_checks, sampler_checks
 from bayeszoo.data.read import example
 from bayeszoo.model import find as zoo
-from bayeszoo.model.capabilities import LogConcave, PointMasses, is_exact
+from bayeszoo.model.capabilities import LogConcave, PointMasses, has_vectors, is_exact
 
 MODELS = zoo.names()
-EXACT = [name for name in MODELS if is_exact(zoo.find(name))]
+EXACT = [name for name in MODELS if is_exact(zoo.find(name)) and not has_vectors(zoo.find(name))]
 QUICK = {
     "row_order": tuple(name for name in MODELS if name != "gaussian_process"),
     "simulator": ("beta_bernoulli", "normal_gamma"),
