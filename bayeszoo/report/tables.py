@@ -110,13 +110,17 @@ def estimate_rows(
     keys = [*HEADLINE, *DIAGNOSTICS, "error_sd", "sd_ratio"]
     heads = ["estimate" if document["kind"] == "point estimate" else "mean", *keys[1:]]
     used = [i for i, key in enumerate(keys) if _used(document, key)]
-    variables = [tree[group].to_dataset()[name] for group, part in _PARTS.items() for name in document[part]]
+    whole = _summaries(document)
+    every = [tree[group].to_dataset()[name] for group, part in _PARTS.items() for name in document[part]]
+    hidden = [v for v in every if whole[str(v.name)]["mean"] is None and _is_shown(document)]  # of single components
+    variables = [v for v in every if not any(v is each for each in hidden)]
     of_keys = [keys[i] for i in used]
     cells = [list(_cells(variable, document, of_keys, digits)) for variable in variables]
-    means = [_summaries(document)[str(variable.name)]["mean"] for variable in variables]
+    means = [whole[str(variable.name)]["mean"] for variable in variables]
     rows = folded([str(variable.name) for variable in variables], cells, means, most)
     large = (f"{name}: {' x '.join(map(str, shape))} numbers, see -o" for name, shape in document["not_listed"].items())
-    rows += [[line, *(None for _ in used)] for line in large]
+    unread = (f"{v.name}: {v[0, 0].size} numbers, withheld" for v in hidden)
+    rows += [[line, *(None for _ in used)] for line in (*large, *unread)]
     return ["parameter", *(heads[i] for i in used)], rows
 
 
