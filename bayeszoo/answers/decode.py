@@ -12,7 +12,7 @@ from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_ask
 from bayeszoo.answers.averages import log_means
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.levels import decoded, forecasted
-from bayeszoo.answers.time_tables import frame_of, sequences, whole_number
+from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead, whole_number
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.named import Arrays, Params
@@ -216,15 +216,16 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
     Returns
     -------
     pandas.DataFrame
-        One row a step of each sequence, counted from 1 as ``step``, with the columns ``sequence`` where there are
-        several; ``state[k]``, the probability of state k averaged over the draws; then of symbols ``p[v]``, the
-        probability of each, and of numbers their ``mean`` and ``sd``, which has in it what is not known of states and
-        parameters. ``mcse_state[k]``, ``mcse_p[v]``, ``mcse_mean`` and ``mcse_sd`` are Monte Carlo standard errors (NaN
-        of a point estimate). Where the state is a number there are ``level`` and ``sd_level`` in the place of
-        probabilities, the same of other components, and the quantiles of the rows. A mean, an sd or an error is NaN
-        where the tails of the draws are too heavy for it: the column ``withheld`` and ``attrs["withheld"]`` say which.
-        Where draws do not agree what the states are, their probabilities are NaN, and ``attrs["states_withheld"]`` says
-        why: those of the observations do not depend on labels.
+        One row a step of each sequence, counted from 1 as ``step``, with its time under the name of the column of times
+        where these rise by equal steps; with the columns ``sequence`` where there are several;
+        ``state[k]``, the probability of state k averaged over the draws; then of symbols ``p[v]``, the probability of
+        each, and of numbers their ``mean`` and ``sd``, which has in it what is not known of states and
+        parameters. ``mcse_state[k]``, ``mcse_p[v]``, ``mcse_mean`` and ``mcse_sd`` are Monte Carlo standard
+        errors (NaN of a point estimate). Where the state is a number there are ``level`` and ``sd_level`` in
+        the place of probabilities, the same of other components, and the quantiles of the rows. A mean, an sd
+        or an error is NaN where the tails of the draws are too heavy for it: the column ``withheld`` and
+        ``attrs["withheld"]`` say which. Where draws do not agree what the states are, their probabilities are
+        NaN, and ``attrs["states_withheld"]`` says why: those of the observations do not depend on labels.
 
     Raises
     ------
@@ -249,9 +250,10 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
         return states
 
     averaged = whole.average(ahead)
-    columns = sequences(whole.data, steps) | _by_state(averaged, whole.states, "state", "mcse_state")
+    names, columns = sequences(whole.data, steps), _by_state(averaged, whole.states, "state", "mcse_state")
     if whole.withheld:
-        columns |= {name: np.full(len(v), np.nan) for name, v in columns.items() if name != "sequence"}
+        columns = {name: np.full(len(values), np.nan) for name, values in columns.items()}
+    columns = times_ahead(whole.data, steps) | names | columns
     about = {"states_withheld": whole.withheld} if whole.withheld else {}
     if labels is not None:
         rest = Assignments(averaged.probability[:, K:], averaged.mcse[:, K:])

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayeszoo.answers.averages import Average, averaging
 from bayeszoo.answers.columns import moment_columns, with_reasons
-from bayeszoo.answers.time_tables import frame_of, sequences
+from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead
 from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
@@ -186,5 +186,6 @@ def forecasted(fit: Fit, data: Data, steps: int) -> pd.DataFrame:
     for i, part in enumerate(name for name in names if name != "signal"):  # which is the mean of the rows
         own = slice(i * size, (i + 1) * size)
         columns |= {part: parts.mean[own], f"sd_{part}": parts.sd[own]}
-    frame = frame_of(columns | moment_columns(known, rows.quantiles()), "step", {}, steps)
+    columns = {**columns, **moment_columns(known, rows.quantiles())}
+    frame = frame_of(times_ahead(data, steps) | columns, "step", {}, steps)
     return with_reasons(frame, known.withheld)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.data.inputs import starts
+from bayeszoo.data.inputs.sequences.times import times_after
+from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays
 
@@ -20,6 +23,18 @@ def sequences(data: Arrays, steps: int | None = None) -> dict[str, np.ndarray]:
     sequence = data["sequence"]
     numbers = sequence + 1 if steps is None else np.repeat(sequence[starts(sequence)] + 1, steps)
     return {"sequence": numbers} if sequence.any() else {}
+
+
+def times_ahead(data: Data, steps: int) -> dict[str, np.ndarray]:
+    """Return the times of the steps after each sequence under the name of their column, where the table has any."""
+    times = data.reading.get("times")
+    if times is None or times["column"] == "sequence":
+        return {}
+    begins = [*starts(data["sequence"]), data.rows]
+    each = [times_after(times["values"][begin:end], steps) for begin, end in itertools.pairwise(begins)]
+    if not all(len(own) == steps for own in each):
+        return {}
+    return {times["column"]: np.array([*itertools.chain(*each)], dtype=object)}
 
 
 def frame_of(

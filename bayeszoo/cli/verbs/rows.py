@@ -116,7 +116,7 @@ def decode_command(
 def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the levels, or the rows to come."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
-    saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "sd_"), digits=digits)
+    saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "sd_", "slope"), digits=digits)
     if "log_score" in whole:
         score = nats(whole["log_score"], digits)
         console.print(f"Log density of the rows one step ahead {score}, with the parameters that all rows gave.")

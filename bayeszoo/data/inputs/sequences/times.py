@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +18,10 @@ TIMES = ("time", "date", "year")
 """Names of columns that hold times where none is said to: they are only looked at."""
 EVEN = 1e-6
 """By how much steps may differ, relative to the shortest."""
+
+
+SHORTEST_MONTH = 28
+"""Days that every month has."""
 
 
 def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
@@ -90,7 +95,51 @@ def _months(column: Column) -> np.ndarray:
     with suppress(ValueError, TypeError):
         days = np.asarray(column.values, dtype="datetime64[D]")
         months = days.astype("datetime64[M]")
-        last = (months + np.timedelta64(1, "M")).astype("datetime64[D]") - np.timedelta64(1, "D")
-        if len(np.unique(days - months)) == 1 or np.all(days == last):
+        if len(np.unique(days - months)) == 1 or np.all(days == _ends(months)):
             return months.astype(np.float64)
     return np.full(len(column), np.nan)
+
+
+def times_after(values: Sequence[str], steps: int) -> list[str]:
+    """Return the next times after numbers or ISO dates that rise by equal steps; none where they are no such times.
+
+    Dates of one day of the month, or of the ends of months, go on by months.
+    """
+    if len(values) < 3:  # of two times the step is not known to be equal
+        return []
+    with suppress(ValueError):
+        return [f"{number:.12g}" for number in _ahead(np.array([float(value) for value in values]), steps)]
+    with suppress(ValueError):
+        if all(len(value) == len("2026-01") for value in values):
+            return _dates_ahead(np.asarray([*values], dtype="datetime64[M]"), steps)
+        return _days_ahead(np.asarray([*values], dtype="datetime64[D]"), steps)
+    return []
+
+
+def _days_ahead(days: np.ndarray, steps: int) -> list[str]:
+    months, one = days.astype("datetime64[M]"), np.timedelta64(1, "D")
+    if np.all(days == _ends(months)):
+        return [str(day) for day in _ends(np.asarray(_dates_ahead(months, steps), dtype="datetime64[M]"))]
+    within = (days - months.astype("datetime64[D]")) // one
+    if len(np.unique(within)) == 1 and within[0] < SHORTEST_MONTH:
+        after = np.asarray(_dates_ahead(months, steps), dtype="datetime64[M]").astype("datetime64[D]")
+        return [str(day) for day in after + within[0] * one]
+    return _dates_ahead(days, steps)
+
+
+def _ends(months: np.ndarray) -> np.ndarray:
+    """Return the last day of each month."""
+    return (months + np.timedelta64(1, "M")).astype("datetime64[D]") - np.timedelta64(1, "D")
+
+
+def _dates_ahead(dates: np.ndarray, steps: int) -> list[str]:
+    """Return the next dates after such that rise by equal steps of their own unit."""
+    return [str(date) for date in _ahead(dates.astype(np.int64), steps).astype(np.int64).astype(dates.dtype)]
+
+
+def _ahead(numbers: np.ndarray, steps: int) -> np.ndarray:
+    """Return the next numbers after such that rise by equal steps; raises `ValueError` where they do not."""
+    gaps = np.diff(numbers)
+    if not (gaps[-1] > 0 and np.allclose(gaps, gaps[-1], rtol=EVEN, atol=0)):
+        raise ValueError("no equal steps")
+    return numbers[-1] + gaps[-1] * np.arange(1, steps + 1)
