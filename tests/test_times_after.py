@@ -26,7 +26,9 @@ def test_numbers_go_on_by_their_step():
     assert times_after(["-2", "-1", "0"], 1) == ["1"]
 
 
-@pytest.mark.parametrize("values", [["2024-01-01", "2024-01-02"], ["1", "2", "4"], ["a", "b", "c"], ["3", "2", "1"], []])
+@pytest.mark.parametrize(
+    "values", [["2024-01-01", "2024-01-02"], ["1", "2", "4"], ["a", "b", "c"], ["3", "2", "1"], []]
+)
 def test_there_are_no_times_where_the_step_is_not_known(values):
     assert times_after(values, 2) == []
 
