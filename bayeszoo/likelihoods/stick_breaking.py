@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.distributions.transforms import simplex
 
+from bayeszoo.likelihoods.dirichlet_tables import Simplexes
 from bayeszoo.likelihoods.inverse_wishart import as_data
 
 
@@ -32,25 +32,25 @@ def StickBreaking(name: str, alpha: float, count: int, dims: str | None = None) 
     start = np.append(left[:-1] - left[1:], left[-1])
     return pm.CustomDist(
         name,
-        *as_data(name, alpha=np.full(count, alpha)),
+        *as_data(name, alpha=np.full(count, alpha), later=np.tri(count, k=-1)[:, : max(count - 2, 0)]),
         logp=_log_density,
         random=_draw,
-        signature="(k)->(k)",
+        signature="(k),(k,m)->(k)",
         class_name="StickBreaking",
         dims=dims,
-        transform=simplex,
+        transform=Simplexes([range(count)]),
         initval=start,
     )
 
 
-def _log_density(weights: pt.TensorVariable, alpha: pt.TensorVariable) -> pt.TensorVariable:
+def _log_density(weights: pt.TensorVariable, alpha: pt.TensorVariable, later: pt.TensorVariable) -> pt.TensorVariable:
     """Log density: Beta densities alpha (1 - v_k)^(alpha - 1), where dv_k/dw_k is 1 over the stick left."""
-    left = pt.cumsum(weights[..., ::-1], axis=-1)[..., ::-1][..., 1:-1]  # before breaks 2..K-1
+    left = pt.dot(weights, later)  # before breaks 2..K-1
     breaks = pt.sum(pt.log(alpha[..., 1:]), axis=-1) - pt.sum(pt.log(left), axis=-1)
     return breaks + (alpha[..., 0] - np.float64(1)) * pt.log(weights[..., -1])
 
 
-def _draw(alpha: Any, rng: np.random.Generator, size: tuple[int, ...] | None = None) -> np.ndarray:
+def _draw(alpha: Any, later: Any, rng: np.random.Generator, size: tuple[int, ...] | None = None) -> np.ndarray:
     alpha = alpha if size is None else np.broadcast_to(alpha, (*size, alpha.shape[-1]))
     broken = rng.beta(1.0, alpha)
     broken[..., -1] = 1.0
