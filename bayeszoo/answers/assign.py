@@ -133,8 +133,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     """
     fit, model = require_shown(tree, "assignments by it"), Fit(tree).model
     if why := components_withheld(tree):
-        after = f"; {step}" if (step := next_step(tree)) else ""
-        raise Untrustworthy(f"assignments to components are withheld: {why}{after}", "withheld")
+        raise Untrustworthy(f"assignments to components are withheld: {why}; {next_step(tree)}", "withheld")
     if not isinstance(model, Latent):
         raise InputError(
             f"{model.name} has no latent variable of each row", "no_latent_variable", hint="see `bayeszoo list`"
