@@ -17,6 +17,7 @@ from bayeszoo.answers.assign import assign
 from bayeszoo.answers.classes.classify import classify
 from bayeszoo.answers.classes.explain import explain
 from bayeszoo.answers.classes.scores import calibration, confusion, roc
+from bayeszoo.answers.clusters import Clusters, clusters, row_density
 from bayeszoo.answers.complete import complete
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.factors import project, reconstruct
@@ -60,6 +61,7 @@ from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.model.over import over
 from bayeszoo.model.suggest import suggest
 from bayeszoo.model.update import stream, update
+from bayeszoo.plots.clusters import plot_clusters
 from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.plots.families.classes import plot_calibration, plot_roc
 from bayeszoo.plots.families.discriminants import plot_discriminants
@@ -114,8 +116,17 @@ __all__ += ["facts", "joint_covariance", "view"]
 # What a fit is asked.
 __all__ += ["calibration", "classify", "confusion", "explain", "roc"]
 __all__ += ["entropy", "kl", "mutual_information"]
-__all__ += ["assign", "decode", "document_scores", "forecast", "function_values", "group_estimates"]
-__all__ += ["predict", "predictive_check"]
+__all__ += [
+    "Clusters",
+    "assign",
+    "clusters",
+    "decode",
+    "document_scores",
+    "forecast",
+    "function_values",
+    "group_estimates",
+]
+__all__ += ["predict", "predictive_check", "row_density"]
 __all__ += ["complete", "project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]
@@ -134,6 +145,7 @@ __all__ += ["explore"]
 __all__ += ["plot_calibration", "plot_discriminants", "plot_information", "plot_roc"]
 __all__ += ["lasso_path", "plot_ard", "plot_biplot", "plot_due_to", "plot_effects", "plot_groups", "plot_lasso_path"]
 __all__ += [
+    "plot_clusters",
     "plot_density",
     "plot_neighbours",
     "plot_pooling",

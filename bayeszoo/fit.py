@@ -254,7 +254,9 @@ def methods_for(model: type[Model]) -> list[str]:
 
 
 def default_method(model: type[Model]) -> str:
-    """Return NUTS, or of a model that it does not apply to the first method that does."""
+    """Return NUTS, or of a model that it does not apply to the first method that does; Gibbs where that is usual."""
+    if issubclass(model, Gibbs) and model.is_usual:
+        return "gibbs"
     methods = methods_for(model)
     return "nuts" if "nuts" in methods else methods[0]
 

@@ -22,10 +22,8 @@ import numpy as np
 
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.distributions.statistics.moments import Moments
-from bayeszoo.errors import InputError
-from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
-from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
-from bayeszoo.model import Example, plain, positive, real, whole
+from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel, weak_components
+from bayeszoo.model import Example, positive, real, whole
 from bayeszoo.model import covariance as scale_matrix
 from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
@@ -74,15 +72,6 @@ class GaussianMixture(GaussianMixtureModel):
         Example("iris.csv", "four measurements in cm of 150 iris flowers", "Fisher 1936", {"columns": _IRIS}),
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.covariance, str) or self.covariance not in STRUCTURES:
-            raise InputError(
-                f"there is no covariance {self.covariance!r}",
-                "unknown_method",
-                hint=f"use one of {', '.join(STRUCTURES)}",
-            )
-
     @classmethod
     def weak(cls, data: Arrays) -> GaussianMixture:
         """Centre the prior on the data; scale matrix diag(variances) / K^(2/D), a share of their volume for each."""
@@ -91,26 +80,13 @@ class GaussianMixture(GaussianMixtureModel):
     @classmethod
     def weak_given(cls, data: Arrays, given: Mapping[str, Any]) -> GaussianMixture:
         """Return a model with some fields given, and the others weakly informative for that K."""
-        chosen, stats = cls(**given), Moments.of(data["Y"])
-        psi = np.diag(stats.sd**2) / chosen.K ** (2 / len(stats.mean))
-        weak = {"m0": plain(stats.mean), "kappa0": 0.01, "nu0": len(stats.mean) + 2.0, "Psi0": plain(psi)}
+        chosen = cls(**given)
+        weak = weak_components(Moments.of(data["Y"]), chosen.K)
         return replace(chosen, **{name: value for name, value in weak.items() if name not in given})
-
-    def components(self, columns: int) -> GaussianComponents:
-        """Return the prior of the components of rows with D columns, which the fields must suit."""
-        psi = self.entries("Psi0", (columns, columns)) if np.ndim(self.Psi0) else self.Psi0 * np.eye(columns)
-        m0 = self.entries("m0", columns)
-        return GaussianComponents.of(self.covariance, self.K, m0, self.kappa0, self.nu0, psi)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Draw parameters from the prior (of two columns where numbers stand for all) and rows given them."""
-        columns = next((len(np.array(value)) for value in (self.m0, self.Psi0) if np.ndim(value)), 2)
-        prior = self.components(columns)
-        params = {"weights": rng.dirichlet(np.full(self.K, self.alpha)), **prior.rvs((), rng)}
-        matrices, which = prior.matrices(params["covariances"]), rng.choice(self.K, size, p=params["weights"])
-        rows = [rng.multivariate_normal(params["means"][k], matrices[k], method="cholesky") for k in which]
-        names = np.array([f"x{j + 1}" for j in range(columns)])
-        return params, {"Y": np.reshape(rows, (size, columns)), "column": names}
+        return self.simulated(rng.dirichlet(np.full(self.K, self.alpha)), rng, size)
 
     def declare(self, data: Arrays) -> DeclaredModel:
         """Declare one row of a mixture of K Gaussians a row."""

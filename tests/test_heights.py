@@ -17,11 +17,11 @@ from bayeszoo.model.capabilities import Conditional
 QUICK = ("normal_gamma", "negative_binomial_regression", "logistic_regression", "beta_binomial")
 NAMES = [name for name in bz.names() if "map" in methods_for(bz.find(name))]
 WITHOUT_MLE = {"bayesian_pca", "logistic_regression", "negative_binomial_regression", "probit_regression"}
-WITHOUT_MLE |= {"softmax_regression", "support_vector_regression"}
+WITHOUT_MLE |= {"softmax_regression", "support_vector_regression", "dp_mixture"}
 """Models whose likelihood has no maximum for the data of their case: these fits are refused, as other tests hold."""
 AT_THE_EDGE = {"hmm_categorical", "latent_class", "lda", "markov_chain", "normal_means", "tree_network"}
 """Models whose mle has probabilities or an sd of 0, which have no place in unconstrained coordinates."""
-NO_MAP = {"lda", "normal_means"}
+NO_MAP = {"lda", "normal_means", "dp_mixture"}
 """Models whose map is refused, or has an sd of 0 too."""
 
 

@@ -133,7 +133,8 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     """
     fit, model = require_shown(tree, "assignments by it"), Fit(tree).model
     if why := components_withheld(tree):
-        raise Untrustworthy(f"assignments to components are withheld: {why}; {next_step(tree)}", "withheld")
+        after = f"; {step}" if (step := next_step(tree)) else ""
+        raise Untrustworthy(f"assignments to components are withheld: {why}{after}", "withheld")
     if not isinstance(model, Latent):
         raise InputError(
             f"{model.name} has no latent variable of each row", "no_latent_variable", hint="see `bayeszoo list`"

@@ -3,7 +3,8 @@
 An approximation's own draws cannot measure it: importance weights say nothing about what the draws do not reach. So the
 reference is drawn by a route that reaches further: the exact posterior where the model has one; else importance
 sampling from Student t distributions about the known modes, whose tails are wider than the posterior's; else chains of
-NUTS that passed their checks. Where none of these can be had the approximation is not measured, and the reason is said.
+NUTS, or of the model's Gibbs sampling, that passed their checks. Where none of these can be had
+the approximation is not measured, and the reason is said.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -21,13 +23,14 @@ from bayeszoo.foundation.gate import DEEP, MAX_K_HAT, failures, pareto_k
 from bayeszoo.foundation.newton import climb
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.inference.engine.inner import with_inner
-from bayeszoo.inference.methods import nuts
+from bayeszoo.inference.methods import gibbs, nuts
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import Start, described, starts
 from bayeszoo.model.base import number_of_parameters
 from bayeszoo.model.capabilities import (
     ClosedForm,
     Conditional,
+    Gibbs,
     Sufficient,
     is_integrated,
     is_log_concave,
@@ -117,6 +120,8 @@ def _refuse_large(problem: Problem) -> None:
 
 def _weighted(problem: Problem) -> Reference:
     """Resample proposals about the modes by their importance weights."""
+    if _is_gibbs_usual(problem):
+        raise NumericalError("the modes are too many", "not_converged")
     most = min(MOST_PROPOSALS, MOST_DENSITIES // _observations(problem))
     size = int(min(PROPOSALS, most))
     target, enough = _target(problem), min(ENOUGH, size / 2)
@@ -174,18 +179,26 @@ def _resampled(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.n
 
 
 def _sampled(problem: Problem) -> Reference:
-    """Run NUTS, and keep draws that passed its checks."""
+    """Run NUTS, or Gibbs sampling where that is usual, and keep draws that passed its checks."""
     if (observations := _observations(problem)) > MOST_OBSERVATIONS:
         raise NumericalError(f"{observations:,} observations are too many to measure it in passing", "too_large")
-    outcome = nuts.run(problem, draws=DRAWS_BY_NUTS, chains=CHAINS)
+    name, model = "NUTS", problem.model
+    if isinstance(model, Gibbs) and _is_gibbs_usual(problem):
+        name, outcome = "Gibbs sampling", gibbs.run(problem, **dict[str, Any](model.gibbs_options))
+    else:
+        outcome = nuts.run(problem, draws=DRAWS_BY_NUTS, chains=CHAINS)
     if outcome.interrupted:
         raise KeyboardInterrupt  # what the approximation has drawn is kept by who asks
     missed = [check for check in outcome.checks if not (check.passed or check.name == DEEP)]
     if missed:
         raise NumericalError(
-            f"NUTS, against which it would be measured, did not pass its checks: {failures(missed)}", "not_converged"
+            f"{name}, against which it would be measured, did not pass its checks: {failures(missed)}", "not_converged"
         )
-    return Reference("NUTS", _with_inner(problem, outcome.draws))
+    return Reference(name, _with_inner(problem, outcome.draws))
+
+
+def _is_gibbs_usual(problem: Problem) -> bool:
+    return isinstance(problem.model, Gibbs) and problem.model.is_usual
 
 
 def _with_inner(problem: Problem, draws: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

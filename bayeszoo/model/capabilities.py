@@ -178,6 +178,23 @@ class Enumerable(Latent):
         """Return log p(y, z | theta) at one point, of shape (M,); None where rows are independent given theta."""
         return None
 
+    def log_partitions(self, partitions: np.ndarray, data: Arrays) -> np.ndarray | None:
+        """Return log p(y, partition), summed over the labels of its clusters, (M,); by default None.
+
+        Partitions (M, rows) number clusters by their first rows. Where it is given, partitions are summed over and not
+        assignments: these are far fewer where components are many.
+        """
+        return None
+
+    @classmethod
+    def sums_partitions(cls) -> bool:
+        """Say whether partitions of the rows are summed over, and not assignments to components."""
+        return cls.log_partitions is not Enumerable.log_partitions
+
+    def with_labels(self, partition: np.ndarray, data: Arrays, rng: np.random.Generator) -> np.ndarray:
+        """Draw the component of each row given which rows are together; by default clusters have their own numbers."""
+        return partition
+
     def latents(self, data: Arrays) -> int:
         """Return how many latent variables the data have."""
         return int(self.inputs.size(data))
@@ -196,6 +213,8 @@ class Gibbs(Model):
 
     gibbs_options: ClassVar[Mapping[str, int]] = {}
     """Defaults of the method's options that are not the usual ones, as ``thin`` where few sweeps do for a draw."""
+    is_usual: ClassVar[bool] = False
+    """Whether it is the method where none is named, as NUTS would not go from mode to mode."""
 
     @abstractmethod
     def gibbs(self, data: Arrays, rng: np.random.Generator) -> GibbsChain:
@@ -235,12 +254,14 @@ class Symmetric(Model):
     """For factors, whose signs mean nothing either: the parameters that change sign, the loadings first."""
     unread: ClassVar[str] = ""
     """Why parameters of single components are not shown, even where draws could be put in one order."""
+    prior_orders_labels: ClassVar[bool] = False
+    """Whether the prior tells labels apart that are `unread` all the same, as the sticks of a Dirichlet process."""
 
     @abstractmethod
     def exchangeable_axis(self) -> str | None:
         """Return the axis whose labels may be permuted, by its name in ``dims``, with which ``name_2`` is permuted too.
 
-        None where the prior tells the labels apart.
+        None where the prior tells the labels apart, unless they are `unread`.
         """
 
     @abstractmethod

@@ -192,6 +192,7 @@ def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[st
     exact = tree["exact"].data_vars if "exact" in tree.children and tree.attrs["kind"] == "exact" else ()
     names = [(group, name) for group in ("posterior", "derived") for name in listed(tree, group) if name not in exact]
     names = names if only is None else [pair for pair in names if pair[1] in only]
+    names = [pair for pair in names if not is_of_components(tree, *pair)]
     shapes = {name: _tails(tree, group, name) for group, name in names}
     worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
     without = [f"{name}: it has no mean: read its quantiles" for name, k in worst.items() if k == np.inf]

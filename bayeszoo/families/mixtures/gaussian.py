@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,12 +15,14 @@ from bayeszoo.distributions.conjugate.mixture import MixturePrior
 from bayeszoo.distributions.conjugate.product import Expected, Factors, Several
 from bayeszoo.distributions.statistics.counts import Counts
 from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.base import MixtureModel, clusters, symmetrized
-from bayeszoo.families.mixtures.gaussian_components import GaussianComponents
+from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
 from bayeszoo.families.mixtures.local_coordinates import MixtureChart
-from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.foundation.named import Arrays, Params, Simulated
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Observable
+from bayeszoo.model.fields import plain
 from bayeszoo.model.steps import Chart, Coordinates, Expectation
 
 AXES: dict[str, tuple[str, ...]] = {
@@ -48,7 +49,17 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
     Parameters are ``weights`` (K,), ``means`` (K, D) and ``covariances``.
     """
 
+    m0: float
+    kappa0: float
+    nu0: float
+    Psi0: float
     covariance: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.covariance, str) or self.covariance not in STRUCTURES:
+            hint = f"use one of {', '.join(STRUCTURES)}"
+            raise InputError(f"there is no covariance {self.covariance!r}", "unknown_method", hint=hint)
 
     @property
     def dims(self) -> Axes:  # type: ignore[override]
@@ -62,9 +73,21 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         names = dict.fromkeys(("column", "column_2"), data["column"])
         return {**names, "component": np.arange(1, self.K + 1)}
 
-    @abstractmethod
     def components(self, columns: int) -> GaussianComponents:
-        """Return the prior of the components of rows with N columns, which the fields must suit."""
+        """Return the prior of the components of rows with D columns, which the fields must suit."""
+        psi = self.entries("Psi0", (columns, columns)) if np.ndim(self.Psi0) else self.Psi0 * np.eye(columns)
+        m0 = self.entries("m0", columns)
+        return GaussianComponents.of(self.covariance, self.K, m0, self.kappa0, self.nu0, psi)
+
+    def simulated(self, weights: np.ndarray, rng: np.random.Generator, size: int) -> Simulated:
+        """Draw components from the prior (of two columns where numbers stand for all), and rows given weights too."""
+        columns = next((len(np.array(value)) for value in (self.m0, self.Psi0) if np.ndim(value)), 2)
+        prior = self.components(columns)
+        params = {"weights": weights, **prior.rvs((), rng)}
+        matrices, which = prior.matrices(params["covariances"]), rng.choice(self.K, size, p=weights)
+        rows = [rng.multivariate_normal(params["means"][k], matrices[k], method="cholesky") for k in which]
+        names = np.array([f"x{j + 1}" for j in range(columns)])
+        return params, {"Y": np.reshape(rows, (size, columns)), "column": names}
 
     def component_law(self, data: Arrays) -> GaussianComponents:
         """Return the prior of the components of the data."""
@@ -112,7 +135,7 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         chart = MixtureChart(law, params, *target(stats))
         return Chart(chart.size, chart.params, lambda x, there, stats: chart.slope(x, there, *target(stats)))
 
-    def vb_coordinates(self, data: Arrays) -> Coordinates:
+    def vb_coordinates(self, data: Arrays) -> Coordinates | None:
         """Return logarithms of the weights and of the counts of q(theta), its means, and factors of its matrices."""
         prior, K = self.prior(data), self.K
         law: GaussianComponents = prior.law
@@ -167,6 +190,13 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         """Say so where there are fewer different rows than components."""
         distinct = len(np.unique(data["Y"], axis=0))
         return (f"K={self.K} components but only {distinct} different rows",) if 0 < distinct < self.K else ()
+
+
+def weak_components(stats: Moments, share: float) -> dict[str, Any]:
+    """Return fields about the rows; the scale matrix is diag(variances) / share^(2/D): that share of their volume."""
+    D = len(stats.mean)
+    psi = np.diag(stats.sd**2) / share ** (2 / D)
+    return {"m0": plain(stats.mean), "kappa0": 0.01, "nu0": D + 2.0, "Psi0": plain(psi)}
 
 
 def _expected(moments: Moments, prior: MixturePrior) -> Expected[MixturePrior]:

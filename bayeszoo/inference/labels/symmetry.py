@@ -97,7 +97,7 @@ def _unlabelled(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) ->
     orders = np.broadcast_to(np.arange(shape[2 + at]), (*shape[:2], shape[2 + at]))
     are_sampled = kind in ("sampled", "exact")
     why = model.unread or f"{model.name} does not say which component a row is of"
-    return Labelled(draws, orders, None, why * are_sampled)
+    return Labelled(draws, orders, None, why * (are_sampled or model.prior_orders_labels))
 
 
 def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
@@ -114,8 +114,10 @@ def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: s
 def pattern_of(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray | None:
     """Return what tells the components of aligned draws apart: mean responsibilities (rows, K), or loadings (D, q).
 
-    None where nothing says which component a row is of.
+    None where nothing says which component a row is of, or no component is shown.
     """
+    if model.unread:
+        return None
     if model.signed:
         return np.asarray(draws[model.signed[0]].mean(axis=(0, 1)))
     return responsibilities_of_some(model, _few(draws), data) if isinstance(model, Latent) else None

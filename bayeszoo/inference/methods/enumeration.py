@@ -1,5 +1,6 @@
 """The exact posterior of few rows with latent components: a sum over every assignment of the rows.
 
+Where components are many, as those of a Dirichlet process, it is over every partition of the rows into clusters.
 It needs no sampler and no labels, and is what the approximations for mixtures and hidden Markov models are held to.
 """
 
@@ -20,6 +21,7 @@ from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.gate import Check, at_most
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.inference.engine.partitions import number_of_partitions, partitions
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Enumerable, Symmetric
@@ -40,8 +42,9 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         sample = enumeration.draw((chains, draws), problem.rng)
     broken = sum(int((~np.isfinite(values)).sum()) for values in sample.values())
     checks = [at_most("non_finite_numbers", broken, 0), *enumeration.checks()]
-    facts = {"log_evidence": enumeration.log_evidence, "assignments": len(enumeration.log_joint)}
-    return Outcome(sample, f"sum over {len(enumeration.log_joint)} assignments", checks, facts)
+    what = "partitions" if enumeration.model.sums_partitions() else "assignments"
+    facts = {"log_evidence": enumeration.log_evidence, what: len(enumeration.log_joint)}
+    return Outcome(sample, f"sum over {len(enumeration.log_joint)} {what}", checks, facts)
 
 
 def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> Enumeration:
@@ -84,7 +87,12 @@ def require_few(model: Model, data: Arrays) -> Enumerable:
     if not isinstance(model, Enumerable):
         raise InputError(f"{model.name} cannot be enumerated", "not_enumerable", hint="see `bayeszoo list`")
     rows, K, unit = model.latents(data), model.K, model.latent_unit
-    if K > 1 and rows > most_rows(K):
+    if model.sums_partitions():
+        if number_of_partitions(rows, K) > MOST:
+            most = next(n for n in range(rows) if number_of_partitions(n + 1, K) > MOST)
+            line = f"{rows} rows have more than {MOST} partitions"
+            raise InputError(line, "too_large", hint=f"give at most {most} rows, or use another method")
+    elif K > 1 and rows > most_rows(K):
         hint = f"give at most {most_rows(K)} {unit}{'s' * (most_rows(K) != 1)}, or use another method"
         raise InputError(
             f"{rows} {unit}s have {K}**{rows} assignments to {K} components, more than {MOST}", "too_large", hint=hint
@@ -103,7 +111,7 @@ class Enumeration:
 
     model: Enumerable
     data: Arrays
-    log_joint: np.ndarray  # shape (K ** rows,): log p(y, z) of each assignment, in the order of `assignments`
+    log_joint: np.ndarray  # (M,): log p(y, z) of each of K ** rows assignments, or of each partition, in their order
 
     @classmethod
     def of(cls, model: Model, data: Arrays, reporter: Reporter | None = None) -> Enumeration:
@@ -128,17 +136,28 @@ class Enumeration:
 
     @cached_property
     def probabilities(self) -> np.ndarray:
-        """p(z | y) of each assignment, shape (K ** rows,)."""
+        """p(z | y) of each assignment or partition, (M,)."""
         return np.exp(self.log_joint - self.log_evidence)
 
+    @cached_property
+    def _partitions(self) -> np.ndarray:
+        return partitions(self.rows, self.model.K)
+
     def assignments(self, numbers: np.ndarray | None = None) -> np.ndarray:
-        """Return assignments, shape (M, rows) of components counted from 0; by default all, in lexical order."""
+        """Return assignments, shape (M, rows) of components counted from 0; by default all, in lexical order.
+
+        Of partitions the clusters are numbered by their first rows.
+        """
+        if self.model.sums_partitions():
+            return self._partitions if numbers is None else self._partitions[numbers]
         every = np.arange(len(self.log_joint)) if numbers is None else numbers
         return _digits(every, self.model.K, self.rows)
 
     @cached_property
     def component_probabilities(self) -> np.ndarray:
-        """P(z_n = k | y), shape (rows, K): all 1 / K where the components are exchangeable."""
+        """P(z_n = k | y), shape (rows, K): all 1 / K where the components are exchangeable; not of partitions."""
+        if self.model.sums_partitions():
+            raise NumericalError("clusters of a partition have no labels: see coclustering", "exchangeable_labels")
         probabilities = np.zeros((self.rows, self.model.K))
         for p, indicators in self._indicators():
             probabilities += np.einsum("m,kmn->nk", p, indicators)
@@ -187,12 +206,15 @@ class Enumeration:
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw parameters independently from their posterior, arrays of shape ``(*size, *parameter shape)``.
 
-        An assignment is drawn first, and the parameters given it.
+        An assignment is drawn first, of a partition then the labels of its clusters, and the parameters given it.
         """
-        total = math.prod(size)
+        total, model = math.prod(size), self.model
         numbers = np.sort(rng.choice(len(self.probabilities), total, p=self.probabilities))
-        distinct, times = np.unique(numbers, return_counts=True)
-        posteriors = (self.model.posterior_given(z, self.data) for z in self.assignments(distinct))
+        labelled = self.assignments(numbers)
+        if model.sums_partitions():
+            labelled = np.array([model.with_labels(z, self.data, rng) for z in labelled]).reshape(total, -1)
+        distinct, times = np.unique(labelled, axis=0, return_counts=True)
+        posteriors = (model.posterior_given(z, self.data) for z in distinct)
         parts = [posterior.rvs(int(count), rng) for posterior, count in zip(posteriors, times, strict=True)]
         order = rng.permutation(total)  # as equal assignments stand together
         drawn = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
@@ -202,7 +224,8 @@ class Enumeration:
         """Check that the probabilities add up, and where components are exchangeable that no label is preferred."""
         K = self.model.K
         checks = [at_most("probability_sum", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
-        if self.rows and isinstance(self.model, Symmetric) and self.model.exchangeable_axis() is not None:
+        by_label = not self.model.sums_partitions()
+        if by_label and self.rows and isinstance(self.model, Symmetric) and self.model.exchangeable_axis() is not None:
             error = float(np.max(np.abs(self.component_probabilities - 1 / K)))
             checks.append(at_most("label_asymmetry", error, MAX_ERROR))
         return checks
@@ -230,11 +253,13 @@ class Enumeration:
 
 
 def _log_joint(model: Enumerable, data: Arrays, reporter: Reporter) -> np.ndarray:
-    """Return log p(y, z) of every assignment; some may be impossible, but none undefined."""
-    rows = model.latents(data)
-    log_joint = np.empty(model.K**rows)
+    """Return log p(y, z) of every assignment, or partition; some may be impossible, but none undefined."""
+    rows, by_partition = model.latents(data), model.sums_partitions()
+    every = partitions(rows, model.K) if by_partition else np.empty(0)
+    log_joint = np.empty(len(every) if by_partition else model.K**rows)
     for some in _chunks(len(log_joint), rows):
-        log_joint[some] = model.log_joint(_digits(some, model.K, rows), data)
+        of = model.log_partitions(every[some], data) if by_partition else None
+        log_joint[some] = model.log_joint(_digits(some, model.K, rows), data) if of is None else of
         reporter.progress("assignments", int(some[-1]) + 1, len(log_joint))
     if np.isnan(log_joint).any() or np.isposinf(log_joint).any():
         raise NumericalError(f"{model.name}.log_joint is not a number, or infinite", "not_finite")

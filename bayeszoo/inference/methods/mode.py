@@ -32,6 +32,7 @@ from bayeszoo.model.capabilities import (
     LogConcave,
     PointEstimates,
     Sufficient,
+    Symmetric,
     is_log_concave,
 )
 from bayeszoo.model.density import log_likelihood, prior
@@ -202,6 +203,9 @@ def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     """
     if is_log_concave(problem.model) and problem.model.concave(problem.data).has_corners:
         raise NumericalError(CORNERS, "no_curvature")
+    if isinstance(problem.model, Symmetric) and problem.model.prior_orders_labels:
+        why = "Laplace's method sees one of many orders of the sticks: use --method gibbs"
+        raise NumericalError(why, "unvisited_mode")
     density = problem.density
     require_few(density.size, "laplace")
     with problem.clock.phase("compile"):

@@ -1,0 +1,72 @@
+"""What a fit of a mixture says that no label moves: ``bayeszoo clusters``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from bayeszoo.answers.clusters import clusters, row_density
+from bayeszoo.cli import options as opt
+from bayeszoo.cli import saved, terminal
+from bayeszoo.cli.answers import ANSWER, AnswerOptions
+from bayeszoo.plots.clusters import plot_clusters
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Plot = Annotated[Path | None, Parameter(help="Draw density and pairs of rows here (.png, .svg or .pdf).")]
+SHOWN = 10
+"""Rows most probably alone that are printed."""
+
+
+def clusters_command(
+    fit_file: opt.FitFile,
+    density: opt.NewFile = None,
+    /,
+    *,
+    plot: _Plot = None,
+    shown: AnswerOptions = ANSWER,
+    table: opt.TableOptions = opt.TABLE,
+) -> None:
+    """Say how many clusters the rows of a mixture are in, which rows are together, and which is alone.
+
+    Parameters
+    ----------
+    density
+        Table of places: print instead the density of a row there, with its 95% interval.
+    """
+    shown.probe(plot)
+    tree = saved.load(fit_file)
+    draw = shown.drawn(lambda: plot_clusters(tree), plot)
+    if density is not None:
+        frame = row_density(tree, saved.new_rows(tree, density, table))
+        shown.answer(frame, saved.about(tree), _show_density, plot=draw)
+        return
+    answer = clusters(tree)
+    number = answer.number.reset_index().to_dict("records")
+    shown.answer(answer.rows, saved.about(tree) | {"number_of_clusters": number}, _show_clusters, plot=draw)
+
+
+def _show_clusters(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the number of clusters, the groups, and the rows that are most probably alone."""
+    import pandas as pd
+
+    console = terminal.out()
+    number = pd.DataFrame(whole["number_of_clusters"]).set_index("clusters")
+    saved.show_rows(number, saved.title(whole), "numbers", digits=digits)
+    groups = frame.groupby("group")["alike"].agg(["size", "mean"])
+    groups = groups.rename(columns={"size": "rows", "mean": "alike"})
+    saved.show_rows(groups, "one partition, of least expected loss", "groups", digits=digits or 3)
+    alone = frame.sort_values("alone", ascending=False, kind="stable").head(SHOWN)
+    saved.show_rows(alone.drop(columns="alike"), "the rows most probably alone", digits=digits)
+    console.print("clusters: how many hold rows; a number of clusters estimates no number of groups in nature")
+    console.print("alike: probability that two rows of the group are in one cluster, averaged over its pairs")
+    console.print("alone: probability that no other row is in the row's cluster: an outlier")
+
+
+def _show_density(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the densities."""
+    saved.show_rows(frame, saved.title(whole), "places", digits=digits)
+    terminal.out().print("density: of a new row, per unit of each column; quantiles: of the density over the draws")

@@ -1,0 +1,218 @@
+"""Weights broken off a stick: the prior of the weights of a Dirichlet process, held at its first K components."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions.conjugate import dirichlet
+from bayeszoo.distributions.conjugate.categorical import Categorical
+from bayeszoo.distributions.posterior import Marginal
+from bayeszoo.distributions.statistics.counts import Counts
+from bayeszoo.errors import NumericalError
+from bayeszoo.foundation.named import Arrays, Params
+
+
+def later(values: np.ndarray) -> np.ndarray:
+    """Return what lies after each entry of the last axis but the last, summed, (..., K - 1)."""
+    return np.cumsum(values[..., ::-1], axis=-1)[..., ::-1][..., 1:]
+
+
+@dataclass(frozen=True, eq=False)
+class Sticks(Categorical):
+    """Codes of K components; weights v_k (1 - v_1) ... (1 - v_{k-1}), v_k ~ Beta(alpha_k, rest_k) for k < K, v_K = 1.
+
+    ``alpha`` (K,) ends with rest_{K-1}, ``rest`` is (K - 1,): with rest_k = alpha_{k+1} + ... + alpha_K it is
+    Dirichlet(alpha). A generalized Dirichlet distribution (Connor and Mosimann 1969, JASA 64, 194-206). Of rows alpha
+    grows by the rows of each, and rest_k by those after k. Ishwaran and James 2001, JASA 96, 161-173.
+    """
+
+    rest: np.ndarray
+
+    @classmethod
+    def of(cls, alpha: float, count: int) -> Self:
+        """Return the first ``count`` sticks of a Dirichlet process: v_k ~ Beta(1, alpha)."""
+        ends = np.append(np.ones(count - 1), alpha)
+        return cls(("weights",), "component", ends, np.full(count - 1, float(alpha)))
+
+    @cached_property
+    def pairs(self) -> np.ndarray:
+        """The concentrations of v_k and 1 - v_k, (K - 1, 2)."""
+        return np.stack([self.alpha[:-1], self.rest], axis=-1)
+
+    @cached_property
+    def expected_log(self) -> np.ndarray:
+        """The expected logarithms of the weights, (K,)."""
+        broken, left = np.moveaxis(dirichlet.expected_log(self.pairs), -1, 0)
+        return np.append(broken, 0.0) + np.append(0.0, np.cumsum(left))
+
+    @property
+    def unbounded(self) -> str:
+        """Say so where the density of the weights, with its factor for each break, has no maximum."""
+        falls = self.rest - 1 - np.arange(len(self.rest))[::-1]
+        is_unbounded = bool(np.any(self.alpha[:-1] < 1) or np.any(falls < 0))
+        return "the density of the weights grows without bound as the later ones go to 0" * is_unbounded
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the density is the same everywhere: of one component."""
+        return len(self.alpha) == 1
+
+    def updated(self, stats: Counts) -> Self:
+        """Return the posterior: a stick is worth the rows at its component, and what is left those after it."""
+        return replace(self, alpha=self.alpha + stats.counts, rest=self.rest + later(stats.counts))
+
+    def log_evidence(self, stats: Counts) -> np.ndarray:
+        """Log probability of the ordered codes, the weights integrated out, (...)."""
+        counts = np.stack([stats.counts[..., :-1], later(stats.counts)], axis=-1)
+        return np.asarray(dirichlet.log_dirichlet_ratio(self.pairs, counts).sum(axis=-1))
+
+    def log_predictive(self, rows: Arrays) -> np.ndarray:
+        """Log mean weight of each row's component, (n,)."""
+        return self._of_rows(np.log(self.typical()[self.names[0]]), rows)
+
+    def typical(self) -> dict[str, np.ndarray]:
+        """Return the mean weights."""
+        return {self.names[0]: self._moments(1)}
+
+    def _moments(self, order: int) -> np.ndarray:
+        """Return the means of the weights to a power, (K,): of independent Beta variables they multiply."""
+        moments = np.exp(scipy.special.betaln(self.pairs + order, self.pairs[:, ::-1]))
+        broken, left = (moments / np.exp(scipy.special.betaln(*self.pairs.T))[:, None]).T
+        return np.append(broken, 1.0) * np.append(1.0, np.cumprod(left))
+
+    def mode(self) -> dict[str, np.ndarray]:
+        """Return where the density of the weights is highest."""
+        if self.unbounded:
+            raise NumericalError(f"no mode: {self.unbounded}", "no_maximum")
+        falls = self.rest - 1 - np.arange(len(self.rest))[::-1]
+        rises = self.alpha[:-1] - 1
+        whole = rises + falls
+        broken = np.where(whole > 0, rises / np.where(whole > 0, whole, 1.0), 0.5)
+        return {self.names[0]: np.append(broken, 1.0) * np.append(1.0, np.cumprod(1 - broken))}
+
+    def log_each(self, params: Params) -> np.ndarray:
+        """Log density of the weights, (...)."""
+        weights = np.asarray(params[self.names[0]], dtype=np.float64)
+        left = np.cumsum(weights[..., ::-1], axis=-1)[..., ::-1]  # at each break
+        shares = np.stack([weights[..., :-1], left[..., 1:]], axis=-1) / left[..., :-1, None]
+        of_breaks = dirichlet.log_density(shares, self.pairs) - np.log(left[..., :-1])
+        return np.asarray(of_breaks.sum(axis=-1))
+
+    def divergence(self, prior: Self) -> float:
+        """Return KL(self || prior) in nats: the breaks are independent."""
+        return dirichlet.divergence(self.pairs, prior.pairs)
+
+    def rvs(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw weights, (*size, K)."""
+        broken, left = np.moveaxis(dirichlet.draw_dirichlet(self.pairs, size, rng), -1, 0)
+        ones = np.ones((*size, 1))
+        before = np.concatenate([ones, np.cumprod(left, axis=-1)], axis=-1)
+        return {self.names[0]: before * np.concatenate([broken, ones], axis=-1)}
+
+    def marginals(self) -> dict[str, Marginal]:
+        """Return means and standard deviations of the weights, products of Beta variables."""
+        mean = self._moments(1)
+        return {self.names[0]: _Products(mean, np.sqrt(np.maximum(self._moments(2) - mean**2, 0.0)))}
+
+    def within(self) -> dict[str, Callable[[], np.ndarray]]:
+        """Return the covariance matrix of the weights."""
+        return {self.names[0]: self._covariance}
+
+    def _covariance(self) -> np.ndarray:
+        """Return the covariances: an earlier break is shared by all later weights."""
+        K, mean = len(self.alpha), self._moments(1)
+        products = np.diag(self._moments(2))
+        whole = self.pairs.sum(axis=1)
+        both = self.alpha[:-1] * self.rest / (whole * (whole + 1))  # E[v (1 - v)]
+        squares = np.append(1.0, np.cumprod(self.rest * (self.rest + 1) / (whole * (whole + 1))))
+        for j in range(K - 1):
+            after = mean[j + 1 :] / math.prod(self.rest[: j + 1] / whole[: j + 1])  # given all breaks up to j
+            products[j, j + 1 :] = products[j + 1 :, j] = squares[j] * both[j] * after
+        return products - np.outer(mean, mean)
+
+    @cached_property
+    def _labels(self) -> dict[tuple[int, ...], Labels]:
+        return {}
+
+    def labels(self, sizes: tuple[int, ...]) -> Labels:
+        """Return the places among the K sticks of clusters of these sizes; kept, as partitions have few."""
+        if sizes not in self._labels:
+            self._labels[sizes] = Labels.of(self, sizes)
+        return self._labels[sizes]
+
+
+class _Products(NamedTuple):
+    """Products of independent Beta variables: their quantiles have no closed form."""
+
+    means: np.ndarray
+    sds: np.ndarray
+
+    def mean(self) -> np.ndarray:
+        return self.means
+
+    def std(self) -> np.ndarray:
+        return self.sds
+
+    def cdf(self, x: Any, /) -> Any:
+        raise NumericalError(
+            "a weight broken off a stick has no distribution function in closed form", "no_closed_form"
+        )
+
+    def ppf(self, q: Any, /) -> Any:
+        raise NumericalError("a weight broken off a stick has no quantiles in closed form", "no_closed_form")
+
+
+class Labels(NamedTuple):
+    """All ways of placing clusters of given sizes on sticks, summed from the last stick to the first.
+
+    ``log_left[k][s]`` is the log probability of sticks k, k + 1, ... given that the clusters in the set s, a number
+    whose bits are clusters, lie before; ``terms[k][s]`` (clusters + 1,) its parts, by the cluster on
+    stick k, the last: none.
+    """
+
+    log_left: list[np.ndarray]
+    terms: list[np.ndarray]
+
+    @classmethod
+    def of(cls, sticks: Sticks, sizes: tuple[int, ...]) -> Labels:
+        """Sum from the last stick on; of c clusters and K sticks in time K c 2**c."""
+        count, K = len(sizes), len(sticks.alpha)
+        sets = np.arange(2**count)
+        is_in = (sets[:, None] >> np.arange(count)) & 1
+        rows = sum(sizes) - is_in @ np.array(sizes, dtype=np.float64)  # on this stick or later
+        log_left = [np.where(rows == 0, 0.0, -np.inf)]
+        terms: list[np.ndarray] = []
+        for k in reversed(range(K)):
+            own = np.append(np.array(sizes, dtype=np.float64), 0.0)
+            after = np.maximum(rows[:, None] - own, 0.0)
+            of_break = np.zeros(after.shape)
+            if k < K - 1:
+                both = np.stack([own + np.zeros(after.shape), after], axis=-1)
+                of_break = dirichlet.log_dirichlet_ratio(sticks.pairs[k], both)
+            following = np.append(sets[:, None] | (1 << np.arange(count)), sets[:, None], axis=1)
+            is_new = np.append(is_in == 0, np.ones((len(sets), 1), dtype=bool), axis=1)
+            terms.insert(0, np.where(is_new, of_break + log_left[0][following], -np.inf))
+            log_left.insert(0, np.logaddexp.reduce(terms[0], axis=1))
+        return cls(log_left, terms)
+
+    @property
+    def log_probability(self) -> float:
+        """Log probability of the clusters, summed over their places."""
+        return float(self.log_left[0][0])
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw the stick of each cluster, (clusters,)."""
+        count = self.terms[0].shape[1] - 1
+        places, before = np.empty(count, dtype=np.int64), 0
+        for k, own in enumerate(self.terms):
+            which = int(np.argmax(own[before] + rng.gumbel(size=count + 1)))
+            if which < count:
+                places[which], before = k, before | (1 << which)
+        return places
