@@ -96,7 +96,7 @@ def _place(index: Any, length: str) -> int | tuple[int, int, str] | None:
 def _moved(index: str, start: int, step: int) -> str:
     if index.isdecimal():
         return str(start + step * int(index))
-    return _sum(str(start), index if step == 1 else f"{step} * {index}")
+    return _sum(str(start), index if step == 1 else f"{step} * {_factor(index)}")
 
 
 def _taken(array: Array, indices: Sequence[Any], codes: Array, source: Source) -> Array | None:
@@ -232,8 +232,13 @@ def _flat(array: Array, dtype: str, source: Source) -> Array:
 
 def _product(lengths: Sequence[str]) -> str:
     known = math.prod(int(n) for n in lengths if n.isdecimal())
-    others = [n for n in lengths if not n.isdecimal()]
+    others = [_factor(n) for n in lengths if not n.isdecimal()]
     return " * ".join([*([str(known)] if known != 1 or not others else []), *others]) if known else "0"
+
+
+def _factor(expression: str) -> str:
+    """Return an expression as a factor: a sum is put in parentheses."""
+    return expression if expression.isidentifier() or expression.isdecimal() else f"({expression})"
 
 
 def _quotient(size: str, others: str) -> str:

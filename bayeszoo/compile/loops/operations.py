@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
+import numpy as np
 import pytensor.scalar as ps
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 from pytensor.raise_op import CheckAndRaise
@@ -133,7 +134,7 @@ def _dot(op: Any, node: Any, inputs: Sequence[Array], source: Source) -> list[Ar
 def _reduction(kind: type, array: Array, axes: Sequence[int], dtype: str, source: Source) -> Array:
     """Write a reduction, so that as little as can be waits for the step before."""
     start, step = _REDUCTIONS[kind]
-    start = f"{type_name(dtype)}({start})"
+    start = f"{type_name(dtype)}({_ends(dtype).get(start, start)})"
     kept = [axis for axis in range(len(array.shape)) if axis not in axes]
     output = source.empty([array.shape[axis] for axis in kept], dtype) if kept else None
     if output is not None and axes and kept[-1] > axes[-1]:
@@ -159,6 +160,14 @@ def _reduction(kind: type, array: Array, axes: Sequence[int], dtype: str, source
         if output is not None:
             source.line(f"{output.at(*outer)} = {total}")
     return number(total) if output is None else output
+
+
+def _ends(dtype: str) -> dict[str, str]:
+    """Return the least and the greatest integer of a type in place of infinities, which integers do not have."""
+    if not dtype.startswith("int"):
+        return {}
+    ends = np.iinfo(dtype)
+    return {"-inf": str(ends.min), "inf": str(ends.max)}
 
 
 def _at(array: Array, places: Mapping[int, str], source: Source) -> str:

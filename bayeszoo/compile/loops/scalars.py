@@ -39,10 +39,13 @@ _EXPRESSIONS: dict[type, Callable[..., str]] = {
     ps.Minimum: "{0} if ({0} < {1}) | ({0} != {0}) else {1}".format,
 }
 _LOGICAL: dict[type, Callable[..., str]] = {
+    ps.Add: lambda *x: " | ".join(x),
+    ps.Mul: lambda *x: " & ".join(x),
     ps.AND: lambda *x: " & ".join(x),
     ps.OR: lambda *x: " | ".join(x),
     ps.Invert: "not {}".format,
 }
+"""Operations on booleans, whose sum is "or": Python's own sum of two is 2."""
 _EXACT = "float64", "bool"
 """Types that Python's own arithmetic keeps; of others the type is named."""
 
@@ -64,7 +67,7 @@ def _literal(variable: Any, source: Source) -> str:
 
 def _scalar(op: Any, node: Any, inputs: Sequence[str], source: Source) -> list[str]:
     is_logical = all(v.type.dtype == "bool" for v in node.inputs)
-    expression = _EXPRESSIONS.get(type(op)) or (_LOGICAL.get(type(op)) if is_logical else None)
+    expression = (_LOGICAL.get(type(op)) if is_logical else None) or _EXPRESSIONS.get(type(op))
     if expression is None:
         function, key = numba_funcify_and_cache_key(op, node=_typed(op, node))
         call = f"{source.name(function, key)}({', '.join(inputs)})"
