@@ -27,6 +27,7 @@ from bayeszoo.answers.information import entropy, kl, mutual_information
 from bayeszoo.answers.predict import predict
 from bayeszoo.answers.predictive_check import predictive_check
 from bayeszoo.answers.residuals import residuals
+from bayeszoo.answers.steps import Steps, steps
 from bayeszoo.answers.topics import document_scores, proportions, topics
 from bayeszoo.comparison.by import contrasts, fit_by
 from bayeszoo.comparison.candidates import components
@@ -126,7 +127,7 @@ __all__ += [
     "function_values",
     "group_estimates",
 ]
-__all__ += ["predict", "predictive_check", "row_density"]
+__all__ += ["Steps", "predict", "predictive_check", "row_density", "steps"]
 __all__ += ["complete", "project", "proportions", "reconstruct", "residuals", "topics"]
 # Fits, models and prior fields compared; a model checked.
 __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid", "full_bayes", "held_out", "mackay"]

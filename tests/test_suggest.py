@@ -12,7 +12,7 @@ from tests.refusals import raises
 
 ELSEWHERE = {
     *("CausalPy", "DoWhy", "PyMC", "PyTorch", "arch", "bambi", "copulas", "dynesty", "gensim", "implicit", "lifelines"),
-    *("mlxtend", "networkx", "py-irt", "pyextremes", "pymc-bart", "scikit-learn", "semopy", "statsmodels"),
+    *("mlxtend", "networkx", "py-irt", "pyextremes", "scikit-learn", "semopy", "statsmodels"),
 }
 """Libraries that the table sends people to; a model or a command that is misspelt is none of them."""
 NAMES = table(tuple(bz.names()))

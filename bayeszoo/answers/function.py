@@ -79,7 +79,7 @@ def function_values(
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
         raise InputError(f"draws must be a whole number >= 0, got {draws!r}", "wrong_type")
     drawn = {f"draw_{i + 1}": f for i, f in enumerate(drawn_functions(tree, data, int(draws), seed))}
-    return by_row({**_moments(fit, model, data), **drawn}, data)
+    return by_row({**function_moments(fit, model, data), **drawn}, data)
 
 
 def far_rows(fit: Fit, data: Data) -> list[int]:
@@ -98,12 +98,13 @@ def _of_function(model: Model) -> OfFunction:
 def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
     """Return mean and 95% interval of the mean outcome, and of new rows ``row_q025`` and ``row_q975``, for pictures.
 
-    They are averages over a few of the fit's draws. Rows of classes, whose mean is a probability, have no interval.
+    They are averages over the points of a quadrature, or a few of the fit's draws. Rows of classes, whose
+    mean is a probability, have no interval.
     """
     fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
-    few = _evenly(fit.pooled(), FEW)
-    function, rows = (Averaged(law(few, fit.like, data)) for law in (model.function, model.law))
+    points, weights = few_points_of(fit)
+    function, rows = (Averaged(law(points, fit.like, data), weights) for law in (model.function, model.law))
     ends = {name: model.mean_outcome(function.ppf(level)) for name, level in (("q025", 0.025), ("q975", 0.975))}
     is_number = not isinstance(model, Classifies)
     of_rows = {"row_q025": rows.ppf(0.025), "row_q975": rows.ppf(0.975)} if is_number else {}
@@ -117,16 +118,24 @@ def drawn_functions(tree: xr.DataTree, places: Arrays, draws: int, seed: int | n
     if not draws:
         return np.empty((0, model.inputs.size(data)))
     rng = stream_of_fit(fit.tree.attrs, seed, "function", data.digest)
-    return model.drawn_function(_evenly(fit.pooled(), draws), fit.like, data, rng)
+    return model.drawn_function(evenly(fit.pooled(), draws), fit.like, data, rng)
 
 
-def _evenly(draws: Params, count: int) -> dict[str, np.ndarray]:
+def evenly(draws: Params, count: int) -> dict[str, np.ndarray]:
     """Return evenly spaced draws."""
     size = len(next(iter(draws.values())))
     return {name: values[np.arange(count) * size // count] for name, values in draws.items()}
 
 
-def _points(fit: Fit) -> tuple[Arrays, np.ndarray]:
+def few_points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
+    """Return the points of a quadrature and their weights, where these are few, else evenly spaced draws."""
+    points, weights = points_of(fit)
+    if len(weights) <= FEW:
+        return points, weights
+    return evenly(fit.pooled(), FEW), np.full(FEW, 1 / FEW)
+
+
+def points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
     """Return draws of the parameters, or of an exact fit every other point of its grid, and their weights."""
     if fit.method != "exact":
         pooled = fit.pooled()
@@ -136,8 +145,9 @@ def _points(fit: Fit) -> tuple[Arrays, np.ndarray]:
     return {name: values[few] for name, values in known.points.items()}, known.halved[few] / known.halved[few].sum()
 
 
-def _moments(fit: Fit, model: OfFunction, data: Data) -> dict[str, np.ndarray]:
-    points, weights = _points(fit)
+def function_moments(fit: Fit, model: OfFunction, data: Data) -> dict[str, np.ndarray]:
+    """Return moments and quantiles of the function at places, and the share of the prior's variance that is left."""
+    points, weights = points_of(fit)
     size, parts = model.inputs.size(data), []
     for some in blocks(size, len(weights)):
         rows = model.inputs.reordered(data, np.arange(size)[some])

@@ -44,6 +44,7 @@ from bayeszoo.cli.verbs import (
     residuals,
     rows,
     select,
+    steps,
     trees,
     words,
 )
@@ -89,6 +90,7 @@ for verbs in (
     residuals,
     rows,
     select,
+    steps,
     trees,
     words,
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,9 @@ class OfFunction(Model, family=True):
 
     Leading axes of parameters are draws, or points of a quadrature. Rows depend on each other by the function.
     """
+
+    beyond: ClassVar[str] = "the function returns to the prior"
+    """What the function does beyond the rows, as a page says it."""
 
     def views(self) -> frozenset[View]:
         """Show the function."""

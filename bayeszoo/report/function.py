@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.function import function_bands
+from bayeszoo.model.function import OfFunction
 from bayeszoo.plots.families.function import plot_function
 from bayeszoo.report.blocks import Words, picture
 from bayeszoo.report.tables import number
@@ -43,5 +44,7 @@ def _interval(row: Any) -> str:
 def function(tree: xr.DataTree) -> Any:
     """Draw the function."""
     caption = "The function (dark band: 95%), new rows about it (light band: 95%), and functions drawn from the "
-    caption += "posterior; dotted lines are where the rows end. Beyond, the function returns to the prior."
+    caption += "posterior; dotted lines are where the rows end."
+    if isinstance(model := Fit(tree).model, OfFunction):
+        caption += f" Beyond, {model.beyond}."
     return picture(partial(plot_function, tree), "the function", caption, wide=True)

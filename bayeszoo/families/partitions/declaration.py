@@ -1,0 +1,64 @@
+"""The density of rows summed over all trees of cuts, in PyMC: in its own operations, and by compiled loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayeszoo.families.partitions.sums import TreeSums
+from bayeszoo.likelihoods.ops.partitions import partition_log_likelihood
+
+
+def summed(sums: TreeSums, sigma2: pt.TensorVariable) -> pt.TensorVariable:
+    """Return the log density of the rows: boxes are gone through from the deepest on."""
+    moments, splits, prior = sums.moments, sums.boxes.splits, sums.prior
+    n, scatter = pm.Data("rows", moments.n), pm.Data("scatter", moments.scatter)
+    squares = pm.Data("squares", moments.n * np.square(moments.less(prior.mean)))
+    total = sigma2 + n * np.float64(prior.sd**2)
+    constant = n * np.float64(np.log(2 * np.pi)) + (n - np.float64(1)) * pt.log(sigma2) + pt.log(total)
+    leaf = -np.float64(0.5) * (constant + scatter / sigma2 + squares / total)
+    if not sums.boxes.depth or not len(splits.parents):
+        return leaf[0]
+    left, right, share = (pm.Data(name, own) for name, own in _padded(sums).items())
+    stop, split = (
+        pm.Data(name, own) for name, own in zip(("stop", "split"), prior.log_cut(sums.boxes.depth), strict=True)
+    )
+    below = leaf
+    for d in range(sums.boxes.depth - 1, -1, -1):
+        some = slice(int(splits.begin[d]), int(splits.end[d]))
+        boxes = splits.parents[some]
+        cut = pt.logsumexp(below[left[some]] + below[right[some]] + share[some], axis=1)
+        below = pt.set_subtensor(leaf[boxes], pt.logaddexp(stop[d] + leaf[boxes], split[d] + cut))
+    return below[0]
+
+
+def _padded(sums: TreeSums) -> dict[str, np.ndarray]:
+    """Return the cuts of each box side by side, (B, most), those that there are not with probability 0."""
+    splits = sums.boxes.splits
+    counts = np.diff(splits.first)
+    at = np.repeat(np.arange(len(counts)), counts), np.arange(splits.first[-1]) - np.repeat(splits.first[:-1], counts)
+    shape = (len(counts), int(counts.max()))
+    left, right, share = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, -np.inf)
+    left[at], right[at], share[at] = splits.left, splits.right, splits.log_share
+    return {"left": left, "right": right, "share": share}
+
+
+def compiled(sums: TreeSums, sigma2: pt.TensorVariable) -> pt.TensorVariable:
+    """Return the same by one operation, which has its gradient."""
+    moments, prior, boxes = sums.moments, sums.prior, sums.boxes
+    arrays: dict[str, Any] = {
+        "rows": moments.n,
+        "scatter": moments.scatter,
+        "deviation": moments.less(prior.mean),
+        "spread": np.float64(prior.sd**2),
+        "order": boxes.by_end,
+        "low": boxes.low[:, 0],
+        "high": boxes.high[:, 0],
+        **boxes.splits._asdict(),
+        **dict(zip(("log_stop", "log_split"), prior.log_cut(boxes.depth), strict=True)),
+        "has_cuts": boxes.has_cuts.astype(np.float64),
+    }
+    return partition_log_likelihood(sigma2, *(pm.Data(name, own) for name, own in arrays.items()))

@@ -1,0 +1,191 @@
+"""Sums over all trees of cuts given the noise: their density, the boxes of their leaves, and single trees.
+
+A box at depth d that can be cut is cut with probability alpha (1 + d)^-beta, and never at the last depth; the feature
+is uniform among those with a cut inside, and then the cut. Rows in a leaf are normal about its value, a conjugate
+block. Chipman, George and McCulloch 1998.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import lazy_loader
+import numpy as np
+
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.families.partitions.boxes import Boxes
+from bayeszoo.foundation.blocks import blocks
+
+Choice = Callable[[np.ndarray], int]
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.partitions", suppress_warning=True)
+
+
+class TreePrior(NamedTuple):
+    """The prior of a tree: ``alpha`` and ``beta`` of its cuts, ``mean`` and ``sd`` of the values of its leaves."""
+
+    alpha: float
+    beta: float
+    mean: float
+    sd: float
+
+    def log_cut(self, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log probabilities that a box at depths 0, 1, .. is not cut, and that it is, (depth,) each."""
+        cut = self.alpha * (1.0 + np.arange(depth)) ** -self.beta
+        return np.log1p(-cut), np.log(cut)
+
+    def leaves(self, variance: np.ndarray) -> Normal:
+        """Return the prior of leaves' values given variances (P,) of the noise, with axes (P, 1)."""
+        own = np.reshape(variance, (-1, 1))
+        nothing = np.ones_like(own)
+        kappa = own / self.sd**2
+        return Normal(("value",), "y", self.mean * nothing, kappa, nothing, nothing, variance=own)
+
+
+class Passes(NamedTuple):
+    """At P values of the noise: log densities (P,), probabilities of leaves (P, N) and of first cuts (P, C)."""
+
+    log_density: np.ndarray
+    leaves: np.ndarray
+    first_cuts: np.ndarray
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A box that is a leaf, or is cut in two: ``split`` is the number of the cut, -1 of a leaf."""
+
+    box: int
+    split: int = -1
+    sides: tuple[Tree, ...] = ()
+
+    def leaves(self) -> Iterator[int]:
+        """Go through the boxes of the leaves, from left to right."""
+        if not self.sides:
+            yield self.box
+        for side in self.sides:
+            yield from side.leaves()
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSums:
+    """Rows in boxes of trees, and the prior of these."""
+
+    boxes: Boxes
+    prior: TreePrior
+    moments: Moments
+
+    def log_leaves(self, variance: np.ndarray) -> np.ndarray:
+        """Return the log density of the rows of each box as a leaf, (P, N)."""
+        return self.prior.leaves(variance).log_evidence(self.moments)
+
+    def _up(self, leaf: np.ndarray, is_highest: bool = False) -> np.ndarray:
+        """Return the log density of each box's rows over all trees from each depth on, (D + 1, N), or of the best."""
+        up = np.empty((self.boxes.depth + 1, len(leaf)))
+        loops.upward(leaf, *self._logs, is_highest, up)
+        return up
+
+    def log_density(self, variance: np.ndarray) -> np.ndarray:
+        """Return the log density of all rows at variances (P,) of the noise, summed over all trees, (P,)."""
+        inputs = (*self._ends, *self.boxes.splits, *self.prior.log_cut(self.boxes.depth))
+        return np.array([loops.log_density(leaf, *inputs) for leaf in self._each(variance)])
+
+    @property
+    def _ends(self) -> tuple[np.ndarray, ...]:
+        """Where intervals of one feature begin and end."""
+        ends = (np.ascontiguousarray(each[:, 0]) for each in (self.boxes.low, self.boxes.high))
+        return self.boxes.by_end, *ends
+
+    def _each(self, variance: np.ndarray) -> Iterator[np.ndarray]:
+        for some in blocks(len(variance), len(self.boxes.low)):
+            yield from self.log_leaves(variance[some])
+
+    def passes(self, variance: np.ndarray) -> Passes:
+        """Return what all trees say at variances (P,) of the noise."""
+        inputs = (
+            *self._ends,
+            *self.boxes.splits,
+            *self.prior.log_cut(self.boxes.depth),
+            self.boxes.has_cuts.astype(np.float64),
+        )
+        density, leaves, cuts = np.empty(len(variance)), np.empty((len(variance), len(self.boxes.low))), []
+        for p, leaf in enumerate(self._each(variance)):
+            density[p], first = loops.passed(leaf, *inputs, leaves[p])
+            cuts.append(first)
+        return Passes(density, leaves, np.array(cuts))
+
+    def number_of_leaves(self, variance: np.ndarray) -> np.ndarray:
+        """Return the posterior probability of each number of leaves, from 0, at variances (P,) of the noise.
+
+        It is found from its generating function at roots of unity, by the discrete Fourier transform.
+        """
+        most = int(min(2.0**self.boxes.depth, np.prod(self.boxes.high[0].astype(np.float64))))
+        points = np.exp(-2j * np.pi * np.arange((most + 1) // 2 + 1) / (most + 1))
+        values = np.empty((self.boxes.depth + 1, len(self.boxes.low), len(points)), dtype=np.complex128)
+        probabilities = np.empty((len(variance), most + 1))
+        for p, leaf in enumerate(self._each(variance)):
+            loops.generating(leaf, *self._logs, self._up(leaf), points, values)
+            probabilities[p] = np.fft.irfft(values[0, 0], most + 1)
+        return np.maximum(probabilities, 0.0)
+
+    @property
+    def _logs(self) -> tuple[np.ndarray, ...]:
+        """The cuts, with logs of probabilities."""
+        splits = (own for name, own in self.boxes.splits._asdict().items() if name != "share")
+        return *splits, *self.prior.log_cut(self.boxes.depth)
+
+    def slope(self, variance: float) -> float:
+        """Return the derivative of the log density in the variance: the mean of that of leaves over all trees."""
+        leaves = self.passes(np.array([variance])).leaves[0]
+        n, total = self.moments.n, variance + self.moments.n * self.prior.sd**2
+        squares = n * np.square(self.moments.less(self.prior.mean))
+        own = (self.moments.scatter / variance - (n - 1)) / variance + (squares / total - 1) / total
+        return float(leaves @ own) / 2
+
+    def drawn(self, variance: np.ndarray, rng: np.random.Generator) -> Iterator[Tree]:
+        """Draw a tree from its posterior at each of the variances (P,)."""
+        for leaf in self._each(variance):
+            up = self._up(leaf)
+            yield self._tree(leaf, up, lambda heights: int(np.argmax(heights + rng.gumbel(size=len(heights)))))
+
+    def highest(self, variance: np.ndarray) -> Iterator[Tree]:
+        """Return the most probable tree at each of the variances (P,)."""
+        for leaf in self._each(variance):
+            yield self._tree(leaf, self._up(leaf, is_highest=True), lambda heights: int(np.argmax(heights)))
+
+    def _tree(self, leaf: np.ndarray, up: np.ndarray, choose: Choice, box: int = 0, d: int = 0) -> Tree:
+        """Choose at each box whether and how it is cut."""
+        if d == self.boxes.depth or not self.boxes.has_cuts[box]:
+            return Tree(box)
+        splits, own = self.boxes.splits, self.boxes.parent_of[box]
+        (log_stop, log_split), some = self.prior.log_cut(d + 1), slice(splits.first[own], splits.first[own + 1])
+        below = up[d + 1]
+        each = below[splits.left[some]] + below[splits.right[some]] + splits.log_share[some]
+        chosen = choose(np.append(each + log_split[d], log_stop[d] + leaf[box]))
+        if chosen == len(each):
+            return Tree(box)
+        s = int(splits.first[own]) + chosen
+        sides = (self._tree(leaf, up, choose, int(side[s]), d + 1) for side in (splits.left, splits.right))
+        return Tree(box, s, tuple(sides))
+
+    def log_probability(self, tree: Tree, variance: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+        """Return the log posterior probability of a tree at variances (P,), by the log densities of all trees."""
+        places = list(tree.leaves())
+        return (
+            self.prior.leaves(variance).log_evidence(self.moments[places]).sum(axis=1)
+            + self.log_prior(tree)
+            - log_density
+        )
+
+    def log_prior(self, tree: Tree, d: int = 0) -> float:
+        """Return the log prior probability of a tree."""
+        if d == self.boxes.depth or not self.boxes.has_cuts[tree.box]:
+            return 0.0
+        log_stop, log_split = (each[d] for each in self.prior.log_cut(d + 1))
+        if not tree.sides:
+            return float(log_stop)
+        return float(log_split + self.boxes.splits.log_share[tree.split]) + sum(
+            self.log_prior(side, d + 1) for side in tree.sides
+        )

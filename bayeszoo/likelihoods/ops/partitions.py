@@ -1,0 +1,88 @@
+"""The log density of rows summed over all trees of cuts as a PyTensor operation, which computes its slope as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+
+from bayeszoo.likelihoods.loops import partitions
+from bayeszoo.likelihoods.loops.partitions import with_slope
+from bayeszoo.likelihoods.ops.operation import LogDensity
+
+
+def _by_loops(
+    sigma2: Any,
+    n: Any,
+    scatter: Any,
+    deviation: Any,
+    spread: Any,
+    order: Any,
+    low: Any,
+    high: Any,
+    parents: Any,
+    first: Any,
+    left: Any,
+    right: Any,
+    share: Any,
+    log_share: Any,
+    begin: Any,
+    end: Any,
+    log_stop: Any,
+    log_split: Any,
+    has_cuts: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the value and its derivative in the variance, as arrays."""
+    value, slope = with_slope(
+        sigma2.item(),
+        n,
+        scatter,
+        deviation,
+        spread.item(),
+        order,
+        low,
+        high,
+        parents,
+        first,
+        left,
+        right,
+        share,
+        log_share,
+        begin,
+        end,
+        log_stop,
+        log_split,
+        has_cuts,
+    )
+    return np.asarray(value), np.asarray(slope)
+
+
+class PartitionLikelihood(LogDensity):
+    """The noise variance, moments of rows in boxes, and the cuts of these, to a log likelihood."""
+
+    parameters = (0,)
+    data = (
+        *((1, "float64"),) * 3,
+        (0, "float64"),
+        *((1, "int64"),) * 7,
+        *((1, "float64"),) * 2,
+        *((1, "int64"),) * 2,
+        *((1, "float64"),) * 3,
+    )
+    sources = (partitions,)
+    loops = staticmethod(_by_loops)
+
+
+def partition_log_likelihood(sigma2: pt.TensorVariable, *arrays: Any) -> pt.TensorVariable:
+    """Return the log density of rows about a function that is constant on the leaves of a tree, trees summed out.
+
+    Parameters
+    ----------
+    sigma2 : scalar variable
+        Variance of rows about the function.
+    *arrays : variables
+        Counts, scatters, and means less the prior mean of the rows in each box (N,); the prior variance of the value
+        of a leaf; the cuts of boxes, as `bayeszoo.likelihoods.loops.partitions` has them; and 1 where a box has cuts.
+    """
+    return PartitionLikelihood()(*map(pt.as_tensor_variable, (sigma2, *arrays)))[0]
