@@ -17,6 +17,7 @@ from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.fit import default_method
 from bayeszoo.inference.engine.partitions import number_of_partitions, partitions
 from bayeszoo.inference.methods.enumeration import Enumeration, enumerate_posterior
+from bayeszoo.report.profile import of_clusters
 from tests.blocks import candidate_gap, divergence_error, expectation_error, stationary_gap
 from tests.refusals import raises
 
@@ -283,6 +284,10 @@ def test_clusters_are_counted_without_labels():
     assert answer.together[0].tolist() == [1.0, 1.0, 0.25, 0.0]
     assert answer.rows["alone"].tolist() == [0.0, 0.0, 0.5, 0.75]
     assert answer.groups.tolist() == [1, 1, 2, 3]
+    counts, groups, *_ = of_clusters(answer)
+    assert [row[0] for row in counts.rows] == ["2", "3"]
+    assert [row[:2] for row in groups.rows] == [[1, 2], [2, 1], [3, 1]]
+    assert [row[3] for row in groups.rows] == ["1.5", "3", "4"]  # the means of the rows
 
 
 def test_the_density_of_a_row_is_that_of_the_exact_predictive():
@@ -335,7 +340,7 @@ def test_the_fit_says_what_its_sticks_cost(run, written):
     code, out, err = run("fit", "dp_mixture", table, "--method", "enumerate", "--seed", 1, "-o", table.parent / "f.nc")
     assert code == 0
     assert "sticks" in err
-    assert "withheld" in out
+    assert out.index("clusters") < out.index("partition") < out.index("withheld")
     code, out, _ = run("clusters", table.parent / "f.nc", "--json")
     document = json.loads(out)
     assert code == 0

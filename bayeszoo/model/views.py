@@ -15,6 +15,7 @@ class View(StrEnum):
     SLOPES = "slopes"
     FUNCTION = "function"
     FACTORS = "factors"
+    CLUSTERS = "clusters"
     COMPONENTS = "components"
     CLASSES = "classes"
     DISCRIMINANTS = "discriminants"
@@ -29,5 +30,6 @@ FIRST_SCREENS = (
     View.SLOPES,
     View.FUNCTION,
     View.FACTORS,
+    View.CLUSTERS,
     View.COMPONENTS,
 )

@@ -19,6 +19,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.lasso.path import lasso_path
 from bayeszoo.model.linear_predictor import has_slopes
 from bayeszoo.model.views import FIRST_SCREENS, View
+from bayeszoo.plots.clusters import plot_clusters
 from bayeszoo.plots.drawable import with_draws, withheld
 from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.plots.families.discriminants import can_be_drawn, plot_discriminants
@@ -262,6 +263,13 @@ def responsibilities(tree: xr.DataTree) -> Answer:
     return Answer([drawn], under=[*profiled(tree), Words(lead), each, Folded("The least sure rows", [unsure])])
 
 
+def together(tree: xr.DataTree) -> Answer:
+    """Say how many clusters there are and which rows are together; no cluster has a label."""
+    caption = "The probability that two rows are in one cluster, rows sorted by the groups of one partition; "
+    caption += "of one column also the density of a new row with its 95% interval."
+    return Answer([picture(partial(plot_clusters, tree), "rows together", caption)], under=profiled(tree))
+
+
 def _numbers(frame: pd.DataFrame, data: Any) -> np.ndarray | None:
     """Return the numbers of the rows, where they have two or more."""
     tables = (values for values in data.values() if values.ndim == 2 and values.dtype.kind == "f")
@@ -309,5 +317,6 @@ _SCREENS: dict[View, Callable[[Sequence[xr.DataTree]], Answer]] = {
     View.SLOPES: regression,
     View.FUNCTION: lambda trees: Answer(under=about_function(best(trees)), below=[function(best(trees))]),
     View.FACTORS: lambda trees: factors(best(trees)),  # whose pictures do not depend on labels
+    View.CLUSTERS: lambda trees: together(best_of_components(trees)),
     View.COMPONENTS: lambda trees: responsibilities(best_of_components(trees)),
 }

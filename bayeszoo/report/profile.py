@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bayeszoo.answers.clusters import Clusters, clusters
 from bayeszoo.answers.decode import decodable
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.data.read import Data
@@ -24,6 +25,7 @@ from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 MOST_ENTRIES = 40
@@ -32,6 +34,12 @@ MOST_STRETCHES = 20
 """Stretches of one state that are listed."""
 MOST_CELLS = 20_000_000
 """Draws times rows times states up to which a fit is decoded in passing: a second or two."""
+MOST_PAIRS = 2_000_000_000
+"""Draws times pairs of rows up to which clusters are counted in passing: a few seconds."""
+MOST_GROUPS = 12
+"""Groups of a partition that are listed, the largest first."""
+LEAST_PROBABILITY = 0.005
+"""Numbers of clusters less probable than this are listed together."""
 SPIKE = 5.0
 """How many times the sd of a state is smaller than all others' where it is a spike."""
 _SHOWN = 8
@@ -99,6 +107,9 @@ def profiles(tree: xr.DataTree, described: Mapping[str, Any], digits: int | None
     """
     model = Fit(tree).model
     views = model.views()
+    if View.CLUSTERS in views:
+        yield from _clusters(tree)
+        return
     if not Fit(tree).is_shown or components_withheld(tree):
         return
     if rows_have_parameters(model) and TOPICS in tree["posterior"]:
@@ -111,6 +122,66 @@ def profiles(tree: xr.DataTree, described: Mapping[str, Any], digits: int | None
         yield from _components(known)
     elif View.COMPONENTS in views:
         yield from _confusions(known)
+
+
+def _clusters(tree: xr.DataTree) -> Iterator[Profile]:
+    """Yield how many clusters there are, and one partition of the rows, where counting pairs is quick."""
+    fit = Fit(tree)
+    if not fit.is_shown or fit.kind == "point estimate":
+        return
+    draws = int(np.prod(next(iter(fit.draws().values())).shape[:2]))
+    if draws * fit.data.rows**2 > MOST_PAIRS:
+        yield Profile("`bayeszoo clusters FIT` says how many clusters there are, and which rows are together")
+        return
+    yield from of_clusters(clusters(tree))
+
+
+def of_clusters(answer: Clusters, digits: int | None = None) -> Iterator[Profile]:
+    """Yield the probability of each number of clusters, and the groups of one partition with the means of their rows.
+
+    Parameters
+    ----------
+    answer : Clusters
+        What `clusters` says of a fit.
+    digits : int, optional
+        Significant digits; by default as many as the Monte Carlo errors support.
+    """
+    number_of, some = answer.number, answer.number["probability"] >= LEAST_PROBABILITY
+    counts = [[str(n), estimate(p, mcse, digits)] for n, p, mcse in number_of[some].itertuples()]
+    if not some.all():
+        counts.append(["another", number(float(number_of["probability"][~some].sum()), 1)])
+    yield Profile("clusters that hold rows", ["clusters", "probability"], counts, ("clusters",))
+    columns = [str(column) for column in answer.data["column"]] if _has_reals(answer.data) else []
+    groups = answer.rows.groupby("group")["alike"].agg(["size", "mean"])
+    largest = groups.sort_values("size", ascending=False, kind="stable")
+    rows = [_group(answer, group, largest, columns, digits or 3) for group in largest.index[:MOST_GROUPS]]
+    title = f"one partition, of least expected loss: {len(groups)} groups" + ", with the means of their rows" * bool(
+        columns
+    )
+    yield Profile(title, ["group", "rows", "alike", *columns], rows)
+    if len(groups) > MOST_GROUPS:
+        left = int(largest["size"].iloc[MOST_GROUPS:].sum())
+        yield Profile(
+            f"{len(groups) - MOST_GROUPS} further groups hold {left} rows: `bayeszoo clusters FIT -o FILE` lists all"
+        )
+    yield Profile("alike: probability that two rows of the group are in one cluster, averaged over its pairs")
+
+
+def _has_reals(data: Data) -> bool:
+    """Say whether a row is measured in columns, whose means can be taken."""
+    return "Y" in data and "column" in data and data["Y"].dtype.kind == "f"
+
+
+def _group(answer: Clusters, group: Any, groups: pd.DataFrame, columns: list[str], digits: int) -> list[Any]:
+    """Return number, size, likeness and means of a group."""
+    size, alike = groups.loc[group]
+    means: Sequence[float] = np.mean(answer.data["Y"][answer.groups == group], axis=0).tolist() if columns else []
+    return [
+        int(group),
+        int(size),
+        "-" if np.isnan(alike) else number(alike, digits),
+        *(number(m, digits) for m in means),
+    ]
 
 
 def _topics(tree: xr.DataTree) -> Iterator[Profile]:

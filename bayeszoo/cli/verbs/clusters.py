@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bayeszoo.answers.clusters import clusters, row_density
+from bayeszoo.answers.clusters import Clusters, clusters, row_density
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.plots.clusters import plot_clusters
+from bayeszoo.report.profile import of_clusters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,23 +48,20 @@ def clusters_command(
         return
     answer = clusters(tree)
     number = answer.number.reset_index().to_dict("records")
-    shown.answer(answer.rows, saved.about(tree) | {"number_of_clusters": number}, _show_clusters, plot=draw)
+    shown.answer(
+        answer.rows, saved.about(tree) | {"number_of_clusters": number}, partial(_show_clusters, answer), plot=draw
+    )
 
 
-def _show_clusters(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the number of clusters, the groups, and the rows that are most probably alone."""
-    import pandas as pd
-
     console = terminal.out()
-    number = pd.DataFrame(whole["number_of_clusters"]).set_index("clusters")
-    saved.show_rows(number, saved.title(whole), "numbers", digits=digits)
-    groups = frame.groupby("group")["alike"].agg(["size", "mean"])
-    groups = groups.rename(columns={"size": "rows", "mean": "alike"})
-    saved.show_rows(groups, "one partition, of least expected loss", "groups", digits=digits or 3)
+    console.print(saved.title(whole))
+    for profile in of_clusters(answer, digits):
+        terminal.show_profile(*profile)
     alone = frame.sort_values("alone", ascending=False, kind="stable").head(SHOWN)
     saved.show_rows(alone.drop(columns="alike"), "the rows most probably alone", digits=digits)
-    console.print("clusters: how many hold rows; a number of clusters estimates no number of groups in nature")
-    console.print("alike: probability that two rows of the group are in one cluster, averaged over its pairs")
+    console.print("a number of clusters estimates no number of groups in nature")
     console.print("alone: probability that no other row is in the row's cluster: an outlier")
 
 

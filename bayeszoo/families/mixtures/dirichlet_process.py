@@ -20,6 +20,7 @@ from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.families.statistics.assignments import log_evidence_of
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.capabilities import Collapsed
+from bayeszoo.model.views import View
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.dirichlet_process", suppress_warning=True)
 
@@ -53,6 +54,10 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
     unread = "clusters of a Dirichlet process have no labels; `bayeszoo clusters` says what is known"
     prior_orders_labels = True
     gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 500, "thin": 20}
+
+    def views(self) -> frozenset[View]:
+        """Show how many clusters there are and which rows are together, as no cluster has a label."""
+        return super().views() - {View.COMPONENTS} | {View.CLUSTERS}
 
     def new_prior(self, data: Arrays) -> MixturePrior:
         """Return the prior of all parameters."""
