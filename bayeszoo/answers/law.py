@@ -12,6 +12,7 @@ import numpy as np
 
 from bayeszoo.answers.averages import averaging, log_means
 from bayeszoo.data.inputs import Groups, Series, places_of
+from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
@@ -169,6 +170,8 @@ def new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, An
 
 def new_groups(fit: Fit, data: Data) -> list[str]:
     """Name the groups of rows to be predicted that the fit does not have."""
+    if isinstance(fit.model.inputs, WithGroups):
+        return list(map(str, data[GROUP][len(fit.like[GROUP]) :].tolist()))
     if not isinstance(fit.model.inputs, Groups):
         return []
     is_new = places_of(data[GROUP], fit.like[GROUP]) < 0

@@ -33,7 +33,6 @@ from bayeszoo.model.capabilities import (
     is_integrated,
 )
 from bayeszoo.model.conjugate import ConjugateSteps
-from bayeszoo.model.density import log_likelihood
 
 NO_EVIDENCE = "no closed form: a fit by nuts (--nuts, or FILE.nc) or by smc gives an estimate"
 CHAINS = 20
@@ -117,8 +116,7 @@ class Criteria:
         mode = concave.highest(cast(LogConcave, model), data, flat=True)
         if wrong := failures(check for check in mode.checks if check.verdict == "failed"):
             raise NumericalError(f"Newton's method: {wrong}", "not_converged")
-        value = log_likelihood(model, mode.params, data)
-        return math.nan if value is None else value, "Newton's method"
+        return float(mode.rows.values(mode.peak.x[None])[0]), "Newton's method"
 
     def elbo(self) -> dict[str, Any]:
         """Return the evidence lower bound of variational Bayes."""

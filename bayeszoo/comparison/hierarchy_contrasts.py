@@ -9,6 +9,8 @@ import numpy as np
 
 from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of
 from bayeszoo.data.inputs import Groups
+from bayeszoo.data.inputs.groups.lines import CODE
+from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, is_by_group
@@ -27,7 +29,7 @@ def is_of_groups(tree: xr.DataTree) -> bool:
 
 
 def _of_groups(fit: Fit) -> list[str]:
-    if not isinstance(fit.model.inputs, Groups):
+    if not isinstance(fit.model.inputs, Groups | WithGroups):
         return []
     return [name for name, axes in fit.model.dims.items() if axes == (GROUP,) and name in fit.draws()]
 
@@ -51,11 +53,12 @@ def contrasts_within(tree: xr.DataTree, against: str | None, rope: float | None)
     """Compare the groups of a hierarchical fit, quantity by quantity."""
     fit, labels = require_shown(tree, "contrasts"), labels_of(tree)
     inputs, notes = fit.model.inputs, list[str]()
-    assert isinstance(inputs, Groups)
-    best = int(np.argmax(inputs.raw(fit.data)[1]))
+    known_by = inputs.raw(fit.data)[1] if isinstance(inputs, Groups) else np.bincount(fit.data[CODE])
+    best = int(np.argmax(known_by))
     pairs = pairs_of(labels, against, labels[best])
     if against is None and len(pairs) < len(labels) * (len(labels) - 1) / 2:
-        known = f"{labels[best]}, the most precise ({inputs.beside} {fit.data[inputs.beside][best]:g})"
+        by = (inputs.beside, fit.data[inputs.beside]) if isinstance(inputs, Groups) else ("rows", known_by)
+        known = f"{labels[best]}, the most precise ({by[0]} {by[1][best]:g})"
         notes.append(f"each of the {len(labels)} groups is compared with {known}")
     places = {label: i for i, label in enumerate(labels)}
     first, second = ([places[pair[end]] for pair in pairs] for end in (1, 0))

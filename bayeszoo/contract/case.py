@@ -213,6 +213,15 @@ class Case:
         values = np.array([self.declared.heights(x).constrained for x in self.flat_points])
         return values - self.log_coefficient - self.left_open
 
+    @cached_property
+    def log_climbed(self) -> np.ndarray:
+        """The same, inner parameters integrated out where there are any."""
+        if not isinstance(self.model, Conditional):
+            return self.log_joint
+        points = [{name: point[name] for name in self.model.outer} for point in self.points]
+        values = [self.climbed.heights(self.climbed.unconstrain(point)).constrained for point in points]
+        return np.array(values) - self.log_coefficient
+
     @property
     def log_coefficient(self) -> float:
         """The log of how many ordered data sets the data stand for."""

@@ -91,7 +91,7 @@ IDENTITIES = (
     Identity("concave_density", ("LogConcave",), closed=False),
     Identity("concave_derivatives", ("LogConcave",), closed=False),
     Identity("certified_mode", ("LogConcave",), closed=False),
-    Identity("integrated_evidence", ("LogConcave", "Exact")),
+    Identity("integrated_evidence", ("LogConcave", "Exact"), lacks=("Conditional",)),
     Identity("bound_of_augmented", (*AUGMENTED, "Exact")),
     Identity("bound_of_known_weights", AUGMENTED, closed=False),
     Identity("bound_is_stationary", AUGMENTED, closed=False),

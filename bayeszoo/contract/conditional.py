@@ -31,7 +31,7 @@ def conditional_candidate(case: Case) -> Check:
     seen = case.declared.constrain(np.array(case.flat_points))  # the points, as rounded on the way to PyMC
     outer = {name: seen[name] for name in case.model.outer}
     inner = case.model.posterior_given(outer, case.data)
-    expected = case.model.log_outer_prior(outer) + case.model.log_marginal(outer, case.data)
+    expected = case.model.log_outer_prior(outer, case.data) + case.model.log_marginal(outer, case.data)
     candidates = case.log_joint - inner.logpdf({name: seen[name] for name in inner})
     return at_most("inner parameters integrated out", relative(candidates, expected), 1e-9)
 
@@ -43,7 +43,7 @@ def marginalized_density(case: Case) -> Check:
     flat = np.array([density.unconstrain(point) for point in points])
     outer = density.constrain(flat)
     declared = np.array([density.heights(x).constrained for x in flat]) - case.log_coefficient
-    expected = case.model.log_outer_prior(outer) + case.model.log_marginal(outer, case.data)
+    expected = case.model.log_outer_prior(outer, case.data) + case.model.log_marginal(outer, case.data)
     return at_most("marginal equals declared", max(relative(declared, expected), *_of_rows(case, outer)), 1e-9)
 
 

@@ -132,8 +132,11 @@ class Conditional(Model, family=True):
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
         """Return about where the posterior of each outer parameter is, and how wide: of positive ones in their logs."""
 
-    def log_outer_prior(self, outer: Params) -> Any:
-        """Return the log prior density of those of the outer parameters that are given; leading axes are points."""
+    def log_outer_prior(self, outer: Params, data: Arrays | None = None) -> Any:
+        """Return the log prior density of those of the outer parameters that are given; leading axes are points.
+
+        The data say of some models which entries vectors have.
+        """
         priors = {name: prior for name, prior in self.outer_priors.items() if name in outer}
         complements = {name: outer.get(self.complements.get(name, "")) for name in priors}
         each = {name: prior.logpdf(outer[name], complements[name]) for name, prior in priors.items()}
@@ -229,7 +232,8 @@ class LogConcave(Model, family=True):
     integrated: ClassVar[bool] = True
     """Whether its parameters are weights ``w``, and so few of some data that they are integrated over."""
     profile_grid: ClassVar[np.ndarray] = np.logspace(-4, 8, 49)
-    """Values of the number between which the maximum is looked for, ascending: beyond them nothing changes any more."""
+    """Values of the number between which the maximum is looked for, ascending: beyond them nothing changes any more.
+    Where the first is 0 the number may be 0."""
 
     @property
     def given(self) -> Mapping[str, Prior]:

@@ -183,7 +183,7 @@ class OuterIntegrand(Integrand):
 
     def log_joint(self, quantities: Params) -> np.ndarray:
         """Return the log of evidence times prior in the outer parameters themselves."""
-        return self._model.log_outer_prior(quantities) + self._model.log_marginal(quantities, self._data)
+        return self._model.log_outer_prior(quantities, self._data) + self._model.log_marginal(quantities, self._data)
 
 
 def exact_evidence(model: Model, data: Arrays) -> float:

@@ -139,7 +139,7 @@ class Over(Conditional, family=True):
                 )
         return stats
 
-    def log_outer_prior(self, outer: Params) -> Any:
+    def log_outer_prior(self, outer: Params, data: Arrays | None = None) -> Any:
         """Return the log prior density of the fields; leading axes are points."""
         if self._log_prior is None:
             return super().log_outer_prior(outer)

@@ -8,6 +8,7 @@ from bayeszoo.data.inputs.counts import Binary, Counts
 from bayeszoo.data.inputs.edges import Edges
 from bayeszoo.data.inputs.groups.kinds import GroupEvents, GroupMeans, Groups, GroupTrials
 from bayeszoo.data.inputs.groups.lines import GroupRows
+from bayeszoo.data.inputs.groups.regressions import GroupedBinary, GroupedCounts
 from bayeszoo.data.inputs.groups.rows import places_of
 from bayeszoo.data.inputs.labelled import Labelled
 from bayeszoo.data.inputs.matrix import Matrix, Real, RealWithError
@@ -38,6 +39,8 @@ __all__ = [
     "GroupMeans",
     "GroupRows",
     "GroupTrials",
+    "GroupedBinary",
+    "GroupedCounts",
     "Groups",
     "Inputs",
     "Labelled",

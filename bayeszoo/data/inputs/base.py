@@ -80,6 +80,9 @@ class Inputs(ABC):
     lists: frozenset[str] = frozenset()
     """Those of them that hold several names: a list, or text with commas."""
 
+    elsewhere: Mapping[str, str] = {}
+    """For options of other kinds, which model has them."""
+
     treatments: tuple[str, ...] = ("refuse", "drop")
     """What `missing` may be."""
 
@@ -137,11 +140,8 @@ class Inputs(ABC):
     def _given(self, table: Table, missing: str, options: Mapping[str, object]) -> dict[str, Any]:
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in sorted(chosen.keys() - self.options):
-            raise InputError(
-                f"unknown option {shown(name)}",
-                "unknown_option",
-                hint=f"accepted are {', '.join(sorted(self.options))}",
-            )
+            hint = self.elsewhere.get(name, f"accepted are {', '.join(sorted(self.options))}")
+            raise InputError(f"unknown option {shown(name)}", "unknown_option", hint=hint)
         if missing not in self.treatments:
             raise InputError(
                 f"missing must be {' or '.join(map(repr, self.treatments))}, got {shown(missing)}", "wrong_type"

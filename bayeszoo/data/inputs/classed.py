@@ -65,7 +65,7 @@ class ClassRegression(WithFeatures):
     def _arrays(
         self,
         outcome: list[Column],
-        beside: list[Column],
+        beside: Mapping[str, Column],
         features: list[Feature],
         coding: Coding,
         missing: str,

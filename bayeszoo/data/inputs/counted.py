@@ -26,6 +26,7 @@ class BinaryRegression(WithFeatures):
     options = WithFeatures.options | {"positive", "successes", "trials"}
     kind, if_constant = np.int64, "no slope is known but by the prior"
     beside = "trials"
+    elsewhere = {"group": "logistic_intercepts has an intercept for each group"}  # noqa: RUF012
     holds = (
         "one column of 0 and 1 ({0.name}, or say which with --target; or two labels, with --positive), or columns of "
         "--successes and --trials, and columns of features, all others or some of them (--features), of real numbers "
@@ -47,8 +48,8 @@ class BinaryRegression(WithFeatures):
             )
         return chosen if successes is None else {**chosen, "target": successes}
 
-    def _sizes(self, columns: list[Column]) -> list[np.ndarray]:
-        return [to_counts(column) for column in columns]
+    def _converted(self, role: str, column: Column) -> np.ndarray:
+        return to_counts(column)
 
     def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
         above = np.flatnonzero(values > sizes)
@@ -97,8 +98,8 @@ class CountRegression(WithFeatures):
         "which has levels (--levels)"
     )
 
-    def _sizes(self, columns: list[Column]) -> list[np.ndarray]:
-        return [to_positive(column) for column in columns]
+    def _converted(self, role: str, column: Column) -> np.ndarray:
+        return to_positive(column)
 
     def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
         return Outcomes(to_counts(column))

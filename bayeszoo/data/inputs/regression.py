@@ -37,6 +37,7 @@ class WithFeatures(Inputs):
 
     The canonical arrays are `name`, shape (rows,), `features`, shape (rows, labels), and the coordinate `axis` of the
     names of the features. Rows to be predicted may lack the outcome. Kinds with a `beside` may have an array of it.
+    ``more`` are other options that each hold a column: `_more` converts them, and rows that lack one are left out too.
     """
 
     name: str = "y"
@@ -50,6 +51,9 @@ class WithFeatures(Inputs):
     """What a constant outcome means."""
     beside: ClassVar[str] = ""
     """An option, and an array, of a number that belongs to the outcome of each row: its trials, or its exposure."""
+    more: ClassVar[tuple[str, ...]] = ()
+    """Further options that hold a column each, which is no feature."""
+    least_features: ClassVar[int] = 1
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -97,9 +101,7 @@ class WithFeatures(Inputs):
                 f"{columns} and none called {shown(self.name)}", "missing_column", hint="say which with --target"
             )
         target = target or self.name
-        return target, Coding(
-            _features_of(table, target, options, self.beside), levels, options.get("interactions", ())
-        )
+        return target, Coding(self._features_of(table, target, options), levels, options.get("interactions", ()))
 
     def _parse_new(self, table: Table, missing: str, options: dict[str, Any], like: Arrays | None) -> Parsed:
         """Parse rows with the features of the fit, in whatever order, and perhaps the outcome.
@@ -115,7 +117,7 @@ class WithFeatures(Inputs):
             names = (getattr(like, "columns", {}).get(self.beside), self.beside)
             known = [name for name in names if name in table.columns]
             options = {**options, self.beside: known[0]} if known else options
-        named = _features_of(table, target, options, self.beside) if like is None else []
+        named = self._features_of(table, target, options) if like is None else []
         coding = Coding(named) if like is None else self._as_in(like, table, options)
         parsed = self._from_columns(table, target, coding, missing, like or {}, options)
         is_unused = target is None and self.name in table.columns and self.name not in coding.features
@@ -155,7 +157,7 @@ class WithFeatures(Inputs):
                 f"levels are given of {shown(other)}, which is no feature", "unknown_label", hint="leave them out"
             )
         outcome = [] if target is None else [table[target]]
-        beside = [table[options[self.beside]]] if self.beside in options else []
+        beside = {role: table[options[role]] for role in self._roles if role in options}
         columns, is_named = [table[name] for name in coding.features], bool({"features", "formula"} & options.keys())
         if like is None:
             features = [Feature.read(column, coding, is_named) for column in columns]
@@ -163,13 +165,13 @@ class WithFeatures(Inputs):
             features = [Feature.read_new(column, coding.levels) for column in columns]
         parsed = self._arrays(outcome, beside, features, coding, missing, like, options)
         roles = {self.name: target} if target is not None else {}
-        roles |= {self.beside: beside[0].name} if beside else {}
+        roles |= {role: column.name for role, column in beside.items()}
         return replace(parsed, columns={**roles, self.features: ", ".join(coding.features)})
 
     def _arrays(
         self,
         outcome: list[Column],
-        beside: list[Column],
+        beside: Mapping[str, Column],
         features: list[Feature],
         coding: Coding,
         missing: str,
@@ -177,22 +179,22 @@ class WithFeatures(Inputs):
         options: Mapping[str, object],
     ) -> Parsed:
         """Convert the columns, drop the same rows of all of them, and add notes; ``like`` is the fit's data."""
-        columns = [*outcome, *beside, *(feature.column for feature in features)]
-        options = {**options, self.beside: beside[0].name} if beside else options
+        columns = [*outcome, *beside.values(), *(feature.column for feature in features)]
+        options = {**options, **{role: column.name for role, column in beside.items()}}
         read = [self._outcome(column, options, like) for column in outcome]
-        sizes = self._sizes(beside)
-        if read and sizes:
-            self._refuse_together(outcome[0], read[0].values, sizes[0])
-        arrays = [*(each.values for each in read), *sizes, *(feature.values for feature in features)]
+        sizes = {role: self._converted(role, column) for role, column in beside.items()}
+        if read and self.beside in sizes:
+            self._refuse_together(outcome[0], read[0].values, sizes[self.beside])
+        arrays = [*(each.values for each in read), *sizes.values(), *(feature.values for feature in features)]
         values, notes = complete(columns, arrays, missing)
-        is_whole = like is None and columns[0].before is None and not beside  # not a part
+        is_whole = like is None and columns[0].before is None and self.beside not in beside  # not a part
         if is_whole and len(values[0]) > 1 and not np.ptp(values[0]):
             notes = (*notes, f"{columns[0]} is constant: {self.if_constant}")
         known = {self.name: values[0].astype(self.kind)} if outcome else {}
-        known |= {self.beside: values[len(outcome)]} if beside else {}
+        known |= dict(zip(beside, values[len(outcome) :], strict=False))
         of_features = values[len(outcome) + len(beside) :]
         kept = [feature.of_rows(own) for feature, own in zip(features, of_features, strict=True)]
-        coding, names, X = coding.coded(kept)
+        coding, names, X = coding.coded(kept) if kept else (coding, [], np.empty((len(values[0]), 0)))
         of_outcome = read[0] if read else Outcomes(np.empty(0))
         of_levels = coding.notes(kept) if like is None else []
         return Parsed(
@@ -214,9 +216,25 @@ class WithFeatures(Inputs):
             return options
         return {**options, self.beside: self.beside}
 
-    def _sizes(self, columns: list[Column]) -> list[np.ndarray]:
-        """Convert the columns that belong to the outcome, one where the kind has a `beside`; others have none."""
-        return []
+    @property
+    def _roles(self) -> tuple[str, ...]:
+        """The options that hold a column which is neither the outcome nor a feature."""
+        return ((self.beside,) if self.beside else ()) + self.more
+
+    def _converted(self, role: str, column: Column) -> np.ndarray:
+        """Convert a column of `beside` or ``more``."""
+        raise NotImplementedError
+
+    def _features_of(self, table: Table, target: str | None, options: Mapping[str, Any]) -> list[str]:
+        """Return the features that are asked for, or all columns but the outcome's and what belongs to it."""
+        others = {target, *(options.get(role) for role in self._roles)}
+        features: list[str] = options.get("features", [name for name in table.columns if name not in others])
+        if len(features) < self.least_features:
+            hint = "give a table with feature columns"
+            raise InputError(
+                f"there is no feature: column {shown(target)} is the only one", "no_data", column=target, hint=hint
+            )
+        return features
 
     def _refuse_together(self, outcome: Column, values: np.ndarray, sizes: np.ndarray) -> None:
         """Refuse outcomes that what belongs to them does not allow."""
@@ -226,7 +244,7 @@ class WithFeatures(Inputs):
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read features in two dimensions and the outcome: a pair ``(X, y)``, or a mapping of both."""
         if isinstance(source, Mapping):
-            known = {self.name, self.features, self.axis, *([self.beside] if self.beside else [])}
+            known = {self.name, self.features, self.axis, *self._roles}
             ours = source.keys() <= known and has_two_dimensions(source.get(self.features))
             return self._joined(source, decimal) if ours else None
         if isinstance(source, list | tuple) and len(source) == 2 and self._is_pair(source):
@@ -249,7 +267,7 @@ class WithFeatures(Inputs):
     def _joined(self, parts: Mapping[str, object], decimal: str) -> Table:
         """Join the outcome and the columns of X, called by their own names or numbered."""
         features, outcome, notes = self._columns(parts, decimal)
-        outcome = [*outcome, *self._beside_in(parts, decimal)]
+        outcome = [*outcome, *self._beside_in(parts, decimal).values()]
         columns = {column.name: column for column in features}
         if outcome and self.name in columns:
             problem = f"{self.features} has a column {shown(self.name)}, and so is the outcome called"
@@ -284,8 +302,8 @@ class WithFeatures(Inputs):
         checked = self._arrays(outcome, self._beside_in(arrays), read, coding, missing, None, options or {})
         return replace(checked, notes=(*notes, *checked.notes))
 
-    def _beside_in(self, parts: Mapping[str, object], decimal: str = ".") -> list[Column]:
-        return [to_column(self.beside, parts[self.beside], decimal)] if self.beside in parts else []
+    def _beside_in(self, parts: Mapping[str, object], decimal: str = ".") -> dict[str, Column]:
+        return {role: to_column(role, parts[role], decimal) for role in self._roles if role in parts}
 
     def table(self, arrays: Arrays) -> dict[str, np.ndarray]:
         """Return the columns under their names; the outcome, if there is one, under the model's or a number with it."""
@@ -333,21 +351,6 @@ class Regression(WithFeatures, Measured):
 
     def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
         return Outcomes(to_reals(column))
-
-
-# Columns
-
-
-def _features_of(table: Table, target: str | None, options: Mapping[str, Any], beside: str) -> list[str]:
-    """Return the features that are asked for, or all columns but the outcome's and what belongs to it."""
-    others = [name for name in table.columns if name not in (target, options.get(beside))]
-    features: list[str] = options.get("features", others)
-    if not features:
-        hint = "give a table with feature columns"
-        raise InputError(
-            f"there is no feature: column {shown(target)} is the only one", "no_data", column=target, hint=hint
-        )
-    return features
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from bayeszoo.data.inputs import BinaryRegression
 from bayeszoo.data.read import Example
 from bayeszoo.distributions.special import log_binomial
 from bayeszoo.families.glm.augmented import AugmentedLinear
+from bayeszoo.families.glm.model import LinkedTerms
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.observable import Classifies
 
@@ -26,13 +27,8 @@ BIOASSAY = Example(
 
 
 @dataclass(frozen=True)
-class BinomialRegression(AugmentedLinear, Classifies, family=True):
-    """Outcomes of yes and no, or successes of trials, whose probability depends on a linear predictor by a link.
-
-    ``declare`` begins with ``eta, trials, outcome = self.declared_rows(data)`` inside of a ``pm.Model``.
-    """
-
-    inputs = BinaryRegression("y")
+class BinomialRows(LinkedTerms, Classifies, family=True):
+    """Outcomes of yes and no, or successes of trials, whose probability depends on a linear predictor by a link."""
 
     def sizes_of(self, data: Arrays) -> np.ndarray:
         """Return the trials of each row."""
@@ -41,6 +37,16 @@ class BinomialRegression(AugmentedLinear, Classifies, family=True):
     def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many orders the trials of all rows may have been made in."""
         return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
+
+
+@dataclass(frozen=True)
+class BinomialRegression(BinomialRows, AugmentedLinear, family=True):
+    """Successes of trials whose probability depends on features alone.
+
+    ``declare`` begins with ``eta, trials, outcome = self.declared_rows(data)`` inside of a ``pm.Model``.
+    """
+
+    inputs = BinaryRegression("y")
 
     def declared_rows(self, data: Arrays) -> tuple[Any, Any, Any]:
         """Declare the weights; return the linear predictor of each row, its trials and its outcome."""

@@ -85,6 +85,8 @@ class LinearTerms(LinearPredictor, family=True):
         The column of a level has the unit 1/2, the standard deviation of an even split: the prior of a level's
         effect is then the same however rare the level is.
         """
+        if not len(data["feature"]):
+            return {}
         center = np.array([Moments.of(column).mean for column in data["X"].T])
         scale = np.array([_unit(str(name), column) for name, column in zip(data["feature"], data["X"].T, strict=True)])
         for j, factors in products(data["feature"]).items():

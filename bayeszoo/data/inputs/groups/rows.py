@@ -140,7 +140,7 @@ def grouped(request: Request, naming: Naming, columns: Sequence[Column], numbers
     names = _numbered(request, rows) if column is None else [texts[row] for row in rows.tolist()]
     first: dict[str, int] = {}
     codes = np.fromiter((first.setdefault(name, len(first)) for name in names), np.int64, len(names))
-    notes = (*_about_names(request, naming), *dropped, *_about_groups(request, naming, list(first)))
+    notes = (*_about_names(request, naming), *dropped, *about_groups(request, naming, list(first)))
     return Rows(list(first), codes, values, naming, rows, notes)
 
 
@@ -167,7 +167,7 @@ def _about_names(request: Request, naming: Naming) -> tuple[str, ...]:
     return ("no column names the groups: they are called by the numbers of their rows",)
 
 
-def _about_groups(request: Request, naming: Naming, groups: list[str]) -> list[str]:
+def about_groups(request: Request, naming: Naming, groups: list[str]) -> list[str]:
     """Say which names differ little, which groups are not of the fit, and that a single group tells little."""
     notes = [] if naming.column is None else spelled_alike(naming.column, groups)
     if request.like is not None:

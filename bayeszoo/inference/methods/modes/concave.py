@@ -7,6 +7,7 @@ matter, and refined about the highest point.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
         log_prior = float(mode.rows.log_prior(mode.params)) + _log_prior_of_given(model, mode.params)
     slope = float(np.max(np.abs(mode.peak.there.gradient), initial=0.0))
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": likelihood + log_prior}
+    facts |= {"at_edge": at_edge} if (at_edge := [name for name in model.given if mode.params[name] == 0]) else {}
     draws = {name: np.asarray(each)[None, None] for name, each in mode.params.items()}
     sampler = "profile by Newton's method" if model.given else mode.peak.method
     trace = {} if model.given else {"objective": mode.peak.trace}
@@ -111,16 +113,25 @@ class _Profile:
         """Return the highest point, which no small step along the profile improves."""
         place = self._highest()
         rows, peak = self.rows(place), self.peak(place)
-        gain = max(self.height(place + step) for step in (-STEP, STEP)) - self.height(place)
+        near = [place - STEP, place + STEP] if np.isfinite(place) else [2 * self._grid[1], self._grid[1]]
+        gain = max(map(self.height, near)) - self.height(place)
         checks = [*peak.certificate(), at_most(f"small_step_gain: {self._name}", max(gain, 0.0), 0.0)]
         return Mode(rows, peak, {**rows.params(peak.x), self._name: np.asarray(np.exp(place))}, checks)
 
+    @cached_property
+    def _grid(self) -> np.ndarray:
+        with np.errstate(divide="ignore"):  # the log of 0, where the number may be 0
+            return np.log(self._model.profile_grid)
+
     def _highest(self) -> float:
-        """Return where the profile is highest; refuse one that rises to an end of the grid."""
-        grid = np.log(self._model.profile_grid)
+        """Return where the profile is highest, which 0 may be; refuse one that rises to an end of the grid."""
+        grid = self._grid
         heights = [self.height(place) for place in grid]
         best = int(np.argmax(heights))
+        if best == 0 and np.isneginf(grid[0]):
+            return float(grid[0])
         if best in (0, len(grid) - 1):
             raise NumericalError(self._model.profile_runs_away(best > 0), "no_maximum")
-        about = {"bounds": (grid[best - 1], grid[best + 1]), "method": "bounded", "options": {"xatol": 1e-9}}
+        low = grid[best - 1] if np.isfinite(grid[best - 1]) else 2 * grid[best]
+        about = {"bounds": (low, grid[best + 1]), "method": "bounded", "options": {"xatol": 1e-9}}
         return float(scipy.optimize.minimize_scalar(lambda place: -self.height(place), **about).x)

@@ -98,7 +98,7 @@ class Surface:
         model = self.coordinates.model
         with np.errstate(all="ignore"):
             heights = np.asarray(model.log_marginal(outer, self.data))
-            heights = heights if self.flat else heights + model.log_outer_prior(outer)
+            heights = heights if self.flat else heights + model.log_outer_prior(outer, self.data)
         return np.where(np.isnan(heights), -math.inf, heights)
 
     def in_its_units(self) -> Surface:

@@ -1,0 +1,328 @@
+"""Rows of groups whose predictors share a Gaussian intercept, which is integrated out group by group. Numba.
+
+With z the intercept of a group in units of its standard deviation, the integrand is N(z | 0, 1) times the densities of
+the group's rows at ``eta + sd z``. Its log is concave, with a curvature of at least 1: the mode is found by Newton's
+method, the integrand is cut off 38 nats below it, and summed at equal distances (the trapezoidal rule, which converges
+exponentially there), halved until the sums of all points and of every other one agree to 1e-6. The error of the former
+is about the square of that. Derivatives in weights and sd are means over z at the same points (Louis 1982).
+
+Rows are sorted by group: those of group j are ``starts[j]`` to ``starts[j + 1]``. Sizes of counts are in ``eta``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+from bayeszoo.likelihoods.loops.glm import LOGIT
+
+DEPTH = 38.0
+"""Nats below the mode at which an integrand is cut off."""
+REACH = math.sqrt(2 * DEPTH)
+"""How far from its mode that is at the most: the log of the integrand falls off at least as that of N(z | 0, 1)."""
+FIRST_STEP = 0.55
+"""The first step, in standard deviations of the Gaussian with the curvature at the mode."""
+AGREE, HALVINGS, CLIMBS = 1e-6, 8, 200
+MOST = 512
+"""Points to one side at the most: of standard deviations above about 100 rows are steps in z, summed roughly."""
+STEPS = 60
+_LOG_ROOT = math.log(2 * math.pi) / 2
+
+_loops = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+
+
+@_loops
+def _row(eta: float, outcome: float, size: float, link: int) -> Any:
+    """Return the log density of a row without its constants, its slope in eta, and minus its second derivative."""
+    if link == LOGIT:
+        tail = math.exp(-abs(eta))
+        less_likely = tail / (1 + tail)
+        curvature = size * less_likely / (1 + tail)
+        if eta < 0:
+            return outcome * eta - size * math.log1p(tail), outcome - size * less_likely, curvature
+        failures = size - outcome
+        return -failures * eta - size * math.log1p(tail), size * less_likely - failures, curvature
+    mean = math.exp(eta)
+    return outcome * eta - mean, outcome - mean, mean
+
+
+@_loops
+def _at(z: float, eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+    """Return the log of a group's integrand at z, its slope in z and minus its second derivative."""
+    value, slope, curvature = -z * z / 2 - _LOG_ROOT, 0.0, 0.0
+    for i in range(len(eta)):
+        own, first, second = _row(eta[i] + sd * z, outcome[i], size[i], link)
+        value, slope, curvature = value + own, slope + first, curvature + second
+    return value, sd * slope - z, 1 + sd * sd * curvature
+
+
+@_loops
+def _mode(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+    """Return the mode of a group's integrand, its log there and the curvature; a log of -inf where it overflows."""
+    z = 0.0
+    value, slope, curvature = _at(z, eta, sd, outcome, size, link)
+    for _ in range(CLIMBS):
+        if not value > -math.inf or abs(slope) <= 1e-9 * math.sqrt(curvature):
+            break
+        step = slope / curvature
+        there = _at(z + step, eta, sd, outcome, size, link)
+        while not there[0] >= value - 1e-12 * (1 + abs(value)):
+            step /= 2
+            there = _at(z + step, eta, sd, outcome, size, link)
+        z, value, slope, curvature = z + step, there[0], there[1], there[2]
+    return z, value, curvature
+
+
+@_loops
+def _end(
+    side: float, z: float, top: float, scale: float, eta: Any, sd: float, outcome: Any, size: Any, link: int
+) -> Any:
+    """Return how far to one side of the mode the integrand has fallen off."""
+    far = min(REACH, REACH * scale)
+    for _ in range(CLIMBS):
+        fallen = top - _at(z + side * far, eta, sd, outcome, size, link)[0]
+        if fallen > 2 * DEPTH:
+            far *= 0.7
+        elif fallen < DEPTH and far < REACH:
+            far = min(REACH, 1.3 * far)
+        else:
+            break
+    return far
+
+
+@_loops
+def _points(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+    """Return mode, log there, first step, and how many of these are to the left and to the right."""
+    z, top, curvature = _mode(eta, sd, outcome, size, link)
+    if not top > -math.inf:
+        return z, top, 1.0, 0, 0
+    scale = 1 / math.sqrt(curvature)
+    step = FIRST_STEP * scale
+    left = _end(-1.0, z, top, scale, eta, sd, outcome, size, link)
+    right = _end(1.0, z, top, scale, eta, sd, outcome, size, link)
+    step = max(step, max(left, right) / MOST)
+    return z, top, step, 2 * math.ceil(left / step / 2), 2 * math.ceil(right / step / 2)
+
+
+@_loops
+def _steps(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+    """Return mode, log there, log of the integral, and a step that is fine enough with its points on both sides."""
+    z, top, step, left, right = _points(eta, sd, outcome, size, link)
+    if not top > -math.inf:
+        return z, top, top, step, left, right
+    total, every_other = 0.0, 0.0
+    for k in range(-left, right + 1):
+        height = math.exp(_at(z + k * step, eta, sd, outcome, size, link)[0] - top)
+        total += height
+        every_other += height if k % 2 == 0 else 0.0
+    for _ in range(HALVINGS):
+        if abs(total - 2 * every_other) <= AGREE * total or left + right > MOST:
+            break
+        step, left, right, every_other = step / 2, 2 * left, 2 * right, total
+        for k in range(-left + 1, right, 2):
+            total += math.exp(_at(z + k * step, eta, sd, outcome, size, link)[0] - top)
+    return z, top, top + math.log(total * step), step, left, right
+
+
+@_loops
+def intercepts_values(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+    """Return the log integral of each group, (P, J), of predictors (P, n) and standard deviations (P,)."""
+    values = np.empty((len(sd), len(starts) - 1))
+    for p in range(len(sd)):
+        for j in range(len(starts) - 1):
+            a, b = starts[j], starts[j + 1]
+            values[p, j] = _steps(eta[p, a:b], sd[p], outcome[a:b], size[a:b], link)[2]
+    return values
+
+
+@_loops
+def intercepts_heights(z: Any, eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+    """Return the log of each group's integrand at z (P, J), the intercept in units of sd."""
+    heights = np.empty(z.shape)
+    for p in range(len(sd)):
+        for j in range(len(starts) - 1):
+            a, b = starts[j], starts[j + 1]
+            heights[p, j] = _at(z[p, j], eta[p, a:b], sd[p], outcome[a:b], size[a:b], link)[0]
+    return heights
+
+
+@_loops
+def intercepts_derivatives(
+    w: Any, sd: float, design: Any, offset: Any, outcome: Any, size: Any, starts: Any, link: int, curved: bool
+) -> Any:
+    """Return the log integral of all groups, its slopes in the weights (T,) and in sd, and its curvature (T, T).
+
+    The predictors are ``offset + design @ w``; without ``curved`` the curvature is left at 0.
+    """
+    terms = design.shape[1]
+    design = np.ascontiguousarray(design)
+    eta = offset + design @ np.ascontiguousarray(w)
+    value, slope_sd = 0.0, 0.0
+    slopes, curvature = np.zeros(len(eta)), np.zeros((terms, terms))
+    for j in range(len(starts) - 1):
+        a, b = starts[j], starts[j + 1]
+        rows = eta[a:b], sd, outcome[a:b], size[a:b], link
+        z, top, step, left, right = _points(*rows)
+        if not top > -math.inf:
+            return -math.inf, np.zeros(terms), 0.0, np.zeros((terms, terms))
+        for _ in range(HALVINGS):
+            sums = _sums(z, top, step, left, right, *rows, design[a:b], curved)
+            if abs(sums[0] - 2 * sums[1]) <= AGREE * sums[0] or left + right > MOST:
+                break
+            step, left, right = step / 2, 2 * left, 2 * right
+        total, _, of_sd, of_rows, bend, mean, square = sums
+        value += top + math.log(total * step)
+        slope_sd += of_sd / total
+        slopes[a:b] = of_rows / total
+        if curved:
+            curvature += bend / total - square / total + np.outer(mean, mean) / total**2
+    return value, design.T @ slopes, slope_sd, curvature
+
+
+@_loops
+def _sums(
+    z: float,
+    top: float,
+    step: float,
+    left: int,
+    right: int,
+    eta: Any,
+    sd: float,
+    outcome: Any,
+    size: Any,
+    link: int,
+    design: Any,
+    curved: bool,
+) -> Any:
+    """Return sums over the points, weighted by the integrand over its height at the mode, of a group of n rows.
+
+    They are of 1, of 1 at every other point, of the slope in sd, of those in the predictors (n,), and where it is
+    ``curved`` of the curvature of the rows (T, T), of their slopes in the weights (T,), and of the products of these.
+    """
+    n, terms = design.shape
+    total, every_other, of_sd, of_rows = 0.0, 0.0, 0.0, np.zeros(n)
+    first, second, bends = np.empty(n), np.empty(n), np.zeros(n)
+    score, mean, square = np.empty(terms), np.zeros(terms), np.zeros((terms, terms))
+    for k in range(-left, right + 1):
+        at = z + k * step
+        height, slope = -at * at / 2 - _LOG_ROOT - top, 0.0
+        for i in range(n):
+            own, first[i], second[i] = _row(eta[i] + sd * at, outcome[i], size[i], link)
+            height, slope = height + own, slope + first[i]
+        mass = math.exp(height)
+        total += mass
+        every_other += mass if k % 2 == 0 else 0.0
+        of_sd += mass * at * slope
+        for i in range(n):
+            of_rows[i] += mass * first[i]
+        if curved:
+            _add_products(mass, first, second, design, score, bends, mean, square)
+    return total, every_other, of_sd, of_rows, design.T @ (design * bends.reshape(-1, 1)), mean, square
+
+
+@_loops
+def _add_products(
+    mass: float, first: Any, second: Any, design: Any, score: Any, bends: Any, mean: Any, square: Any
+) -> None:
+    """Add what a point has of the curvature: that of each row, the slope in the weights, and its products."""
+    score[:] = 0.0
+    for i in range(len(first)):
+        bends[i] += mass * second[i]
+        for t in range(len(score)):
+            score[t] += first[i] * design[i, t]
+    for t in range(len(score)):
+        mean[t] += mass * score[t]
+        for s in range(len(score)):
+            square[t, s] += mass * score[t] * score[s]
+
+
+@_loops
+def intercepts_moments(eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+    """Return means and standard deviations of each group's intercept in units of sd, (P, J), given its rows."""
+    points, groups = len(sd), len(starts) - 1
+    means, sds = np.empty((points, groups)), np.empty((points, groups))
+    for p in range(points):
+        for j in range(groups):
+            a, b = starts[j], starts[j + 1]
+            own, y, n = eta[p, a:b], outcome[a:b], size[a:b]
+            z, _, total, step, left, right = _steps(own, sd[p], y, n, link)
+            mean, square = 0.0, 0.0
+            for k in range(-left, right + 1):
+                mass = math.exp(_at(z + k * step, own, sd[p], y, n, link)[0] - total) * step
+                mean += mass * k * step
+                square += mass * (k * step) ** 2
+            means[p, j], sds[p, j] = z + mean, math.sqrt(max(square - mean * mean, 0.0))
+    return means, sds
+
+
+@_loops
+def _table(eta: Any, sd: float, outcome: Any, size: Any, link: int) -> Any:
+    """Return where cells of a group's density begin, their width, density, two derivatives and the mass before."""
+    z, top, _, step, left, right = _steps(eta, sd, outcome, size, link)
+    begin, width, cells = z - left * step, step / 2, 2 * (left + right)
+    density, slope, bend = np.empty(cells + 1), np.empty(cells + 1), np.empty(cells + 1)
+    below = np.zeros(cells + 1)
+    for k in range(cells + 1):
+        value, first, second = _at(begin + k * width, eta, sd, outcome, size, link)
+        density[k] = math.exp(value - top)
+        slope[k], bend[k] = density[k] * first, density[k] * (first * first - second)
+        if k:
+            ends = width / 2 * (density[k - 1] + density[k]) + width**2 / 10 * (slope[k - 1] - slope[k])
+            below[k] = below[k - 1] + max(ends + width**3 / 120 * (bend[k - 1] + bend[k]), 0.0)
+    total = below[cells]
+    return begin, width, density / total, slope / total, bend / total, below / total
+
+
+@_loops
+def _within(t: float, width: float, k: int, density: Any, slope: Any, bend: Any) -> Any:
+    """Return the integral of the quintic through both ends of a cell up to a share t of it, and its value there."""
+    a, b = density[k], density[k + 1]
+    da, db, ca, cb = slope[k] * width, slope[k + 1] * width, bend[k] * width**2, bend[k + 1] * width**2
+    c3 = 10 * (b - a) - 6 * da - 4 * db - 1.5 * ca + 0.5 * cb
+    c4 = -15 * (b - a) + 8 * da + 7 * db + 1.5 * ca - cb
+    c5 = 6 * (b - a) - 3 * da - 3 * db - 0.5 * ca + 0.5 * cb
+    value = a + t * (da + t * (ca / 2 + t * (c3 + t * (c4 + t * c5))))
+    integral = t * (a + t * (da / 2 + t * (ca / 6 + t * (c3 / 4 + t * (c4 / 5 + t * c5 / 6)))))
+    return width * integral, value
+
+
+@_loops
+def intercepts_cdf(x: Any, eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+    """Return the probability that each group's intercept, in units of sd, is at most x (P, J)."""
+    below = np.empty(x.shape)
+    for p in range(len(sd)):
+        for j in range(len(starts) - 1):
+            a, b = starts[j], starts[j + 1]
+            begin, width, density, slope, bend, mass = _table(eta[p, a:b], sd[p], outcome[a:b], size[a:b], link)
+            place = min(max((x[p, j] - begin) / width, 0.0), len(mass) - 1.0)
+            k = min(int(place), len(mass) - 2)
+            below[p, j] = mass[k] + _within(place - k, width, k, density, slope, bend)[0]
+    return below
+
+
+@_loops
+def intercepts_quantiles(q: Any, eta: Any, sd: Any, outcome: Any, size: Any, starts: Any, link: int) -> Any:
+    """Return the quantiles of levels q (P, J) of each group's intercept in units of sd."""
+    places = np.empty(q.shape)
+    for p in range(len(sd)):
+        for j in range(len(starts) - 1):
+            a, b = starts[j], starts[j + 1]
+            begin, width, density, slope, bend, mass = _table(eta[p, a:b], sd[p], outcome[a:b], size[a:b], link)
+            k = min(max(np.searchsorted(mass, q[p, j], side="right") - 1, 0), len(mass) - 2)
+            while k > 0 and not mass[k + 1] > mass[k]:
+                k -= 1
+            low, high, t = 0.0, 1.0, 0.5
+            for _ in range(STEPS):
+                integral, value = _within(t, width, k, density, slope, bend)
+                off = mass[k] + integral - q[p, j]
+                low, high = (t, high) if off < 0 else (low, t)
+                newton = t - off / (width * value) if value > 0 else -1.0
+                moved = newton if low < newton < high else (low + high) / 2
+                if abs(off) <= 1e-15 or abs(moved - t) <= 1e-14:
+                    break
+                t = moved
+            places[p, j] = begin + (k + t) * width
+    return places

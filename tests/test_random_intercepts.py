@@ -1,0 +1,214 @@
+"""Random intercepts: the likelihood by SciPy's quad, the MLE by figures of lme4, and bugs that the checks must see."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import expit
+
+import bayeszoo as bz
+from bayeszoo.contract.case import Case
+from bayeszoo.contract.check import IDENTITIES, run_identity
+from bayeszoo.data.inputs import GroupedBinary
+from bayeszoo.data.table.read import read_table
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.families.glm.intercepts import MarginalRows
+from bayeszoo.inference.methods.modes.concave import highest
+from bayeszoo.results.stored import Fit
+from tests.refusals import raises
+
+Logistic = bz.find("logistic_intercepts")
+RNG = np.random.default_rng(0)
+# groups of 5 rows, of 1, of 2 that all succeed, and of 4
+GROUPS = np.array(list("aabcadcadaddd"))
+ROWS = {"successes": RNG.binomial(6, 0.4, 13), "trials": np.full(13, 6), "x": RNG.normal(size=13), "group": GROUPS}
+ROWS["successes"][GROUPS == "c"] = 6
+MODEL = Logistic(tau=1.5, s0=2.0, t0=1.2)
+# lme4, tests/glmer-1.R: glmer(cbind(incidence, size - incidence) ~ period + (1 | herd), binomial, cbpp, nAGQ = 25)
+LME4 = -1.39922533406847, -0.991407294757321, -1.12782184600404, -1.57946627431248
+LME4_DEVIANCE = 100.010030538022  # less that of the saturated model
+
+
+def read(rows=ROWS):
+    return bz.read(Logistic, rows)
+
+
+def density_of_intercept(data, group, w, sd):
+    """The joint density of the rows of a group and its intercept, by SciPy."""
+    own = data["group"][data["group_code"]] == group
+    eta, y, n = w[0] + w[1] * data["X"][own, 0], data["y"][own], data["trials"][own]
+    return lambda u: stats.norm.pdf(u, 0, sd) * np.prod(expit(eta + u) ** y * expit(-eta - u) ** (n - y))
+
+
+def integral(function, sd, end=np.inf):
+    return integrate.quad(function, -12 * sd, min(12 * sd, end), epsabs=0, epsrel=1e-11, limit=400)[0]
+
+
+@pytest.mark.parametrize("sd", [0.2, 1.0, 4.0])
+def test_likelihood_and_intercepts_are_scipy_s_integrals(sd):
+    data, w = read(), np.array([0.3, -0.8])
+    of_groups = [density_of_intercept(data, group, w, sd) for group in data["group"].tolist()]
+    masses = [integral(of, sd) for of in of_groups]
+    assert MODEL.log_marginal({"w": w, "sd": sd}, data) == pytest.approx(np.sum(np.log(masses)), abs=1e-10)
+    given = MODEL.posterior_given({"w": w, "sd": sd}, data)["u"]
+    means = [integral(lambda u, of=of: u * of(u), sd) / mass for of, mass in zip(of_groups, masses, strict=True)]
+    np.testing.assert_allclose(given.mean(), means, atol=1e-9)
+    tops = given.ppf(0.9)
+    below = [integral(of, sd, top) / mass for of, mass, top in zip(of_groups, masses, tops, strict=True)]
+    np.testing.assert_allclose(below, 0.9, atol=1e-7)
+    heights = [np.log(of(0.4) / mass) for of, mass in zip(of_groups, masses, strict=True)]
+    np.testing.assert_allclose(given.logpdf(np.full(len(heights), 0.4)), heights, atol=1e-10)
+
+
+def test_without_spread_it_is_logistic_regression():
+    data, plain = read(), bz.find("logistic_regression")(tau=1.5, s0=2.0)
+    features = {name: values for name, values in ROWS.items() if name != "group"}
+    own = bz.read(plain, features)
+    w = np.array([[0.3, -0.8], [-2.0, 1.5]])
+    expected = plain.concave(own).values(plain.concave(own).place({"w": w}))
+    for sd in (0.0, 1e-7):
+        np.testing.assert_allclose(MODEL.log_marginal({"w": w, "sd": np.full(2, sd)}, data), expected, rtol=1e-9)
+
+
+def test_one_group_is_an_intercept_of_its_own():
+    """Its integral is that of a logistic regression over the prior of the intercept."""
+    data = read({**ROWS, "group": ["a"] * 13})
+    w, sd = np.array([0.3, -0.8]), 1.3
+    mass = integral(density_of_intercept(data, "a", w, sd), sd)
+    assert MODEL.log_marginal({"w": w, "sd": sd}, data) == pytest.approx(np.log(mass), abs=1e-10)
+
+
+def test_the_mle_is_that_of_lme4():
+    data = bz.example(Logistic)
+    model = Logistic.weak(data)
+    mode = highest(model, data, flat=True)
+    w = mode.params["w"]
+    np.testing.assert_allclose(w[1:], LME4[1:], atol=1e-5)
+    assert w[0] - w[1:] @ model.center == pytest.approx(LME4[0], abs=2e-5)
+    assert all(check.passed for check in mode.checks)
+    y, n = data["y"], data["trials"]
+    saturated = np.sum(stats.binom.logpmf(y, n, y / n)) - model.log_coefficient(data)
+    likelihood = mode.rows.values(mode.peak.x[None])[0]
+    assert -2 * (likelihood - saturated) == pytest.approx(LME4_DEVIANCE, abs=1e-7)
+
+
+def test_groups_that_differ_by_chance_have_no_spread_and_those_of_one_kind_no_end():
+    rows = {"y": [0, 1] * 6, "group": [name for name in "abcdef" for _ in range(2)]}
+    flat = highest(Logistic(), bz.read(Logistic, rows), flat=True)
+    assert flat.params["sd"] == 0
+    tree = bz.fit(Logistic(), rows, "mle", seed=1)
+    assert Fit(tree).status == "ok"
+    np.testing.assert_allclose(tree["posterior"]["u"], 0.0, atol=1e-12)
+    apart = {"y": [0] * 6 + [1] * 6, "group": rows["group"]}
+    with raises(bz.NumericalError, "no_maximum"):
+        bz.fit(Logistic(), apart, "mle", seed=1)
+
+
+def test_new_rows_are_of_known_groups_or_of_new_ones():
+    data = read()
+    new = bz.read(Logistic, {"x": [0.0, 1.0], "trials": [1, 1], "group": ["d", "z"]}, new=True, like=data)
+    assert new["group"].tolist() == ["a", "b", "c", "d", "z"]
+    assert new["group_code"].tolist() == [3, 4]
+    assert any("z" in note for note in new.notes)
+    params = {"w": np.tile([0.3, -0.8], (4000, 1)), "sd": np.full(4000, 1.1), "u": np.tile([0.0, 0, 0, 2], (4000, 1))}
+    p = MODEL.law(params, data, new, np.random.default_rng(1)).mean()
+    assert p[0, 0] == pytest.approx(expit(2.3))
+    own = integrate.quad(lambda u: stats.norm.pdf(u, 0, 1.1) * expit(-0.5 + u), -10, 10)[0]
+    assert p[:, 1].mean() == pytest.approx(own, abs=5 * p[:, 1].std() / np.sqrt(4000))
+    with raises(bz.InputError, "no_row_law"):
+        MODEL.law(params, data, new)
+    nameless = bz.read(Logistic, {"x": [0.0], "trials": [1]}, new=True, like=data)
+    assert nameless["group_code"].tolist() == [4]
+
+
+def test_tables_say_which_column_names_the_groups():
+    kind, rows = GroupedBinary("y"), {"y": [0, 1, 1, 0], "school": list("abab"), "x": [1.0, 2, 3, 4]}
+    data = bz.read(Logistic, rows, group="school")
+    assert data["feature"].tolist() == ["x"]
+    alone = bz.read(Logistic, {"y": rows["y"], "school": rows["school"]}, group="school")
+    assert alone["X"].shape == (4, 0)
+    for own in (data, alone):
+        again = kind.parse(read_table(kind.table(own)), **kind.reading(own)).arrays
+        assert all(np.array_equal(again[name], own[name]) for name in own)
+        assert all(np.array_equal(bz.read(Logistic, dict(own))[name], own[name]) for name in own)
+    with raises(bz.InputError, "bad_group_column"):
+        bz.read(Logistic, rows)
+    with raises(bz.InputError, "duplicate_name"):
+        bz.read(Logistic, rows, group="school", features=["x", "school"])
+    with raises(bz.InputError, "unknown_option", "logistic_intercepts"):
+        bz.read(bz.find("logistic_regression"), rows, group="school")
+    kept = bz.read(Logistic, {**rows, "school": ["a", "", "c", "c"]}, group="school", missing="drop")
+    assert kept["group"].tolist() == ["a", "c"]
+    assert kept["group_code"].tolist() == [0, 1, 1]
+
+
+def test_remarks_say_where_the_spread_of_groups_is_not_known():
+    single = bz.read(Logistic, {"y": [0, 1, 1], "group": list("abc")})
+    assert any("one trial" in line for line in MODEL.remarks(None, single))
+    fixed = bz.read(Logistic, {"y": [0, 1, 1, 0], "z": [1.0, 1, 2, 2], "group": list("aabb")})
+    assert any("constant within groups" in line for line in MODEL.remarks(None, fixed))
+    with raises(bz.InputError, "unknown_name"):
+        Logistic(priors={"w": "Normal(0, 1)"})
+    assert Logistic(priors={"sd": "HalfCauchy(1)"}).given["sd"].median == 1
+
+
+def as_variance(self, outer, data):
+    return Logistic.log_marginal(self, {**outer, "sd": np.sqrt(outer["sd"])}, data)
+
+
+def permuted(self, outer, data):
+    given = Logistic.posterior_given(self, outer, data)["u"]
+    return Posterior.of_rows("u", SimpleNamespace(logpdf=lambda u: given.logpdf(np.roll(u, 1, axis=-1))))
+
+
+def unscaled(self, outer, data):
+    return Logistic.log_marginal(self, outer, data) + np.log(np.sqrt(1 + np.square(outer["sd"])))
+
+
+class Uncorrected(MarginalRows):
+    """The curvature of the rows without what the intercepts take of it."""
+
+    def derivatives(self, u):
+        there = super().derivatives(u)
+        return there._replace(curvature=there.curvature + np.eye(self.size))
+
+
+def uncorrected(self, data, **given):
+    return Uncorrected(**vars(Logistic.concave(self, data, **given)))
+
+
+BUGS = {
+    "the scale of the integral": ("marginalized_density", {"log_marginal": unscaled}),
+    "sd taken for a variance": ("marginalized_density", {"log_marginal": as_variance}),
+    "groups permuted": ("conditional_candidate", {"posterior_given": permuted}),
+    "curvature": ("concave_derivatives", {"concave": uncorrected}),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_the_identity_sees_the_bug(bug):
+    """Declares a model of few rows."""
+    function, methods = BUGS[bug]
+    broken = type("LogisticIntercepts", (Logistic,), {**methods, "name": Logistic.name})
+    identity = next(own for own in IDENTITIES if own.function == function)
+    assert not run_identity(identity, Case(broken(tau=1.5, s0=2.0, t0=1.2), read())).passed
+
+
+@pytest.mark.slow
+def test_chains_have_the_posterior_of_a_grid():
+    """Samples; the grid is over intercept and sd, of the density that SciPy's integrals are held to."""
+    table = {name: bz.example(Logistic)[name] for name in ("y", "trials")}
+    rows = {**table, "group": bz.example(Logistic)["group"][bz.example(Logistic)["group_code"]]}
+    model, data = Logistic(s0=2.0, t0=1.0), bz.read(Logistic, {"successes": rows.pop("y"), **rows})
+    w, sd = np.meshgrid(np.linspace(-4.5, 0, 181), np.linspace(0.005, 3, 240), indexing="ij")
+    outer = {"w": w.ravel()[:, None], "sd": sd.ravel()}
+    heights = model.log_marginal(outer, data) + model.log_outer_prior(outer, data)
+    mass = np.exp(heights - heights.max())
+    mass /= mass.sum()
+    posterior = bz.fit(model, data, "nuts", seed=1)["posterior"]
+    for name, values in (("w", outer["w"][:, 0]), ("sd", outer["sd"])):
+        mean = mass @ values
+        spread = np.sqrt(mass @ np.square(values - mean))
+        assert posterior[name].mean().item() == pytest.approx(mean, abs=0.1 * spread)
+        assert posterior[name].std().item() == pytest.approx(spread, rel=0.1)
