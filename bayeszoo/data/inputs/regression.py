@@ -194,7 +194,8 @@ class WithFeatures(Inputs):
         known |= dict(zip(beside, values[len(outcome) :], strict=False))
         of_features = values[len(outcome) + len(beside) :]
         kept = [feature.of_rows(own) for feature, own in zip(features, of_features, strict=True)]
-        coding, names, X = coding.coded(kept) if kept else (coding, [], np.empty((len(values[0]), 0)))
+        none: tuple[Coding, list[str], np.ndarray] = coding, [], np.empty((len(values[0]), 0))
+        coding, names, X = coding.coded(kept) if kept or self.least_features else none
         of_outcome = read[0] if read else Outcomes(np.empty(0))
         of_levels = coding.notes(kept) if like is None else []
         return Parsed(
