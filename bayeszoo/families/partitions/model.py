@@ -177,6 +177,14 @@ class PartitionModel(Conditional, OfCuts, family=True):
         law: RowLaw = RowsOfCells(laws, np.arange(len(places)))
         return law
 
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+        """Say where the trees are, and of which features not every place between two values may be cut."""
+        lines = ["the function and its trees are no parameters: bayeszoo steps shows them, of a fit saved with -o"]
+        for name, column, cuts in zip(data["feature"], data["X"].T, self.cut_places(data), strict=True):
+            if len(cuts) < (between := len(np.unique(column)) - 1):
+                lines.append(f"{name} is cut at {len(cuts):,} of {between:,} places between its values")
+        return tuple(lines)
+
     def cut_trees(self, params: Params, weights: np.ndarray, seen: Arrays) -> CutTrees:
         """Return what the rows say of the trees, averaged over points of the noise (P,) by their weights."""
         return summarized(self.sums(seen), self.cut_places(seen), np.asarray(params["sigma2"]), weights)
