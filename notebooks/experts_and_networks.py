@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Experts and networks: one curve by two lines and a gate, by hidden units, and by a process
+# # Experts and networks: one curve by two lines and a gate, by hidden units, by a process, and in steps
 #
 # An engine that burns ethanol leaves nitrogen oxides `NOx` (Brinkman 1981): they rise with the equivalence ratio `E` of
 # air and fuel up to about .93, and fall above it. Three models are told nothing of that. A mixture of experts has two
@@ -59,6 +59,47 @@ assert np.max(np.abs(means["experts"] - means["process"])) < 1.0
 gate = fits["experts"]["posterior"]["gate"].to_numpy()[..., 0].reshape(-1, 2)
 switch = Experts.weak(rows).center[0] - gate[:, 0] / gate[:, 1]
 np.quantile(switch, [0.025, 0.5, 0.975]).round(3).tolist()
+
+# %% [markdown]
+# ## The same curve in steps
+#
+# A regression tree is told nothing of a curve either. It cuts the equivalence ratio in two, and the parts again, and is
+# constant on each part. Where it is cut is not known: the exact answer sums over all trees of at most five cuts on the
+# way to a leaf. The average over trees bends, where each of them jumps.
+
+# %%
+Tree = bz.find("regression_tree")
+tree = bz.fit(Tree.weak(rows), rows, "exact", seed=1)
+bz.plot_function(tree)
+plt.show()
+
+# %% [markdown]
+# One tree explains little: the most probable of all has a small probability. What many trees agree on is how often the
+# curve is cut, and about where.
+
+# %%
+answer = bz.steps(tree)
+print(answer.drawing)
+print("probability of this tree:", round(answer.trees.tree_probability, 4))
+
+# %%
+answer.leaves.query("probability > .02").round(3).T
+
+# %% [markdown]
+# A smooth curve is no sum of few steps, and the evidence says so: it prefers the process, and both to a line.
+
+# %%
+Line = bz.find("linear_regression")
+line = bz.fit(Line.weak(rows), rows, "exact", seed=1)
+process = bz.fit(Process.weak(rows), rows, "exact", seed=1)
+evidence = {name: bz.facts(fit)["log_evidence"] for name, fit in (("tree", tree), ("line", line), ("process", process))}
+pd.Series(evidence).round(1)
+
+# %% tags=["hide-cell"]
+assert evidence["process"] > evidence["tree"] + 5 > evidence["line"] + 5
+assert answer.trees.tree_probability < 0.2
+in_steps = bz.function_values(tree, places)["mean"]
+assert np.max(np.abs(in_steps.to_numpy() - means["process"].to_numpy())[8:-8]) < 1.0
 
 # %% [markdown]
 # The gate of each fit has passed: of the network it has judged the function.

@@ -184,7 +184,7 @@ def test_cuts_of_data_are_half_way_and_few():
     assert [own.tolist() for own in read_cuts(cuts_between(X))] == [[1.5, 3.0], [5.0]]
     many = cuts_between(RNG.normal(size=(5000, 1)))
     assert len(many) == MOST_CUTS
-    assert sum(map(len, cuts_between(RNG.normal(size=(5000, 10))))) <= 300
+    assert sum(map(len, cuts_between(RNG.normal(size=(5000, 10))))) <= 150
 
 
 def test_what_cannot_be_summed_is_refused_by_name():

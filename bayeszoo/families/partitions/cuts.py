@@ -10,7 +10,7 @@ import numpy as np
 from bayeszoo.errors import InputError
 from bayeszoo.model.fields import plain
 
-MOST_CUTS, MOST_CUTS_OF_ALL = 120, 300
+MOST_CUTS, MOST_CUTS_OF_ALL = 100, 150
 """Cuts of one feature alone, and of several features together, that are chosen from data."""
 
 
