@@ -166,6 +166,45 @@ def unscaled(self, outer, data):
     return Logistic.log_marginal(self, outer, data) + np.log(np.sqrt(1 + np.square(outer["sd"])))
 
 
+Poisson = bz.find("poisson_intercepts")
+COUNTS = {"y": RNG.poisson(4, 13), "exposure": RNG.uniform(0.5, 3, 13), "x": ROWS["x"], "group": GROUPS}
+
+
+def test_counts_have_scipy_s_integrals_and_without_spread_are_a_poisson_regression():
+    model, data, w = Poisson(t0=0.8), bz.read(Poisson, COUNTS), np.array([1.1, -0.3])
+
+    def density(group, sd):
+        own = COUNTS["group"] == group
+        means = np.asarray(COUNTS["exposure"])[own] * np.exp(w[0] + w[1] * COUNTS["x"][own])
+        return lambda u: stats.norm.pdf(u, 0, sd) * np.prod(stats.poisson.pmf(COUNTS["y"][own], means * np.exp(u)))
+
+    for sd in (0.3, 1.5):
+        expected = sum(np.log(integral(density(group, sd), sd)) for group in data["group"].tolist())
+        assert model.log_marginal({"w": w, "sd": sd}, data) == pytest.approx(expected, abs=1e-9)
+    plain = bz.find("poisson_regression")()
+    rows = plain.concave(bz.read(plain, {name: COUNTS[name] for name in ("y", "exposure", "x")}))
+    expected = rows.values(rows.place({"w": w[None]}))[0]
+    assert model.log_marginal({"w": w, "sd": 0.0}, data) == pytest.approx(expected, abs=1e-9)
+
+
+def test_equal_rows_of_a_group_are_pooled_without_a_change():
+    rows = {"y": [2, 0, 3, 1, 4], "exposure": [1.0, 2, 0.5, 1, 3], "x": [1.0, 1, 1, 0, 0], "group": list("aaabb")}
+    data, apart = bz.read(Poisson, rows), {**rows, "x": np.array(rows["x"]) + 1e-9 * np.arange(5)}
+    model, outer = Poisson(), {"w": np.array([0.4, 0.2]), "sd": 0.7}
+    assert len(model.sorted_rows(data).order) == 2
+    expected = model.log_marginal(outer, bz.read(Poisson, apart))
+    assert model.log_marginal(outer, data) == pytest.approx(expected, abs=1e-7)
+
+
+def test_a_climb_on_scipy_s_integrals_is_no_higher_than_the_mle_of_counts():
+    data = bz.read(Poisson, COUNTS)
+    mode = highest(Poisson.weak(data), data, flat=True)
+    assert all(check.passed for check in mode.checks)
+    best = mode.rows.values(mode.peak.x[None])[0]
+    near = [{"w": mode.params["w"] + step, "sd": max(mode.params["sd"] + step[0], 0)} for step in np.eye(2) * 0.05]
+    assert all(Poisson().log_marginal(params, data) < best for params in near)
+
+
 class Uncorrected(MarginalRows):
     """The curvature of the rows without what the intercepts take of it."""
 

@@ -92,6 +92,7 @@ class CountRegression(WithFeatures):
     options = WithFeatures.options | {"exposure"}
     kind, if_constant = np.int64, "no slope is known but by the prior"
     beside = "exposure"
+    elsewhere = {"group": "poisson_intercepts has an intercept for each group"}  # noqa: RUF012
     holds = (
         "one column of counts ({0.name}, or say which with --target), perhaps one of how long each row was observed "
         "(--exposure), and columns of features, all others or some of them (--features), of real numbers or of text, "
