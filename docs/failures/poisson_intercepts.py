@@ -21,6 +21,7 @@ mean = np.exp(1.5 + rng.normal(0, 0.5, 10)[group])
 rows = {"y": rng.poisson(mean * rng.gamma(1.0, 1.0, 200)), "x": x, "group": group.astype(str)}
 by_group = bz.fit(Intercepts, rows, "nuts", seed=1)["posterior"]["w"][..., 1].std().item()
 by_row = bz.fit(Intercepts, {**rows, "group": np.arange(200).astype(str)}, "nuts", seed=1)["posterior"]["w"][..., 1]
-print(f"sd of the weight of x: {by_group:.3f}; with an intercept for each row: {by_row.std().item():.3f}")
+print(f"with an intercept for each group: sd of the weight of x {by_group:.3f}")
+print(f"with an intercept for each row:   sd of the weight of x {by_row.std().item():.3f}")
 
 assert by_row.std().item() > 1.5 * by_group
