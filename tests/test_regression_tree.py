@@ -13,7 +13,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import bayeszoo as bz
 from bayeszoo.data.read import Data
-from bayeszoo.families.partitions.boxes import Boxes
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.families.partitions.boxes import Boxes, Cuts
 from bayeszoo.families.partitions.cuts import MOST_CUTS, cuts_between, read_cuts
 from bayeszoo.families.partitions.sums import TreePrior, TreeSums
 from bayeszoo.model.integration import integrate
@@ -214,18 +215,37 @@ def test_features_in_another_order_have_their_cuts():
     np.testing.assert_allclose(turned.log_marginal(outer, swapped), model.log_marginal(outer, data), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [
-        lambda prior, depth: (np.log1p(-(cut := prior.alpha * (2.0 + np.arange(depth)) ** -prior.beta)), np.log(cut)),
-        lambda prior, depth: (0 * (cut := prior.alpha * (1.0 + np.arange(depth)) ** -prior.beta), np.log(cut)),
-    ],
-    ids=["depth off by one", "boxes that are not cut weigh 1"],
-)
-def test_a_wrong_prior_of_cuts_is_not_that_of_each_tree(monkeypatch, bug):
-    expected = logsumexp(summed(list(every_tree((0,), (9,), 3)), np.arange(9)[:, None], Y, 0.3))
-    monkeypatch.setattr(TreePrior, "log_cut", bug)
-    assert abs(laid(np.arange(9)[:, None], Y, (9,), 3).log_density(np.array([0.3]))[0] - expected) > 0.01
+def at_depth(prior, depth, first=1.0):
+    cut = prior.alpha * (first + np.arange(depth)) ** -prior.beta
+    return np.log1p(-cut), np.log(cut)
+
+
+def as_if_each_row_could_be_cut_off(low, high):
+    """Ties counted as places to cut: nine rows in five cells have eight."""
+    cuts = CUTS_OF(low, high)
+    return cuts._replace(log_share=cuts.log_share - math.log(8 / 4))
+
+
+def without_normalizer(block, stats):
+    return EVIDENCE_OF(block, stats) + np.log1p(stats.n / block.kappa) / 2
+
+
+CUTS_OF, EVIDENCE_OF = Cuts.of, Normal.log_evidence
+BUGS = {
+    "depth off by one": (TreePrior, "log_cut", lambda prior, depth: at_depth(prior, depth, 2.0)),
+    "boxes that are not cut weigh 1": (TreePrior, "log_cut", lambda prior, n: (np.zeros(n), at_depth(prior, n)[1])),
+    "ties are cut": (Cuts, "of", staticmethod(as_if_each_row_could_be_cut_off)),
+    "a leaf without its normalizer": (Normal, "log_evidence", without_normalizer),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_the_list_of_trees_catches_bugs(monkeypatch, bug):
+    cells, counts, depth, _ = CASES["ties, and cells without rows"]
+    expected = logsumexp(summed(list(every_tree((0,), counts, depth)), cells, Y, 0.3))
+    assert laid(cells, Y, counts, depth).log_density(np.array([0.3]))[0] == pytest.approx(expected, rel=1e-12)
+    monkeypatch.setattr(*BUGS[bug])
+    assert abs(laid(cells, Y, counts, depth).log_density(np.array([0.3]))[0] - expected) > 0.01
 
 
 def test_steps_of_a_fit_are_those_of_the_sum_over_trees():

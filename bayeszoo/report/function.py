@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.function import function_bands
+from bayeszoo.answers.steps import steps
+from bayeszoo.model.cuts import OfCuts
 from bayeszoo.model.function import OfFunction
 from bayeszoo.plots.families.function import plot_function
-from bayeszoo.report.blocks import Words, picture
+from bayeszoo.report.blocks import Block, Code, Words, picture
 from bayeszoo.report.tables import number
 from bayeszoo.results.stored import Fit
 
@@ -27,7 +29,17 @@ def about_function(tree: xr.DataTree) -> list[Any]:
     ends = [_place(tree, frame, int(i)) for i in (np.argmin(frame["mean"]), np.argmax(frame["mean"]))]
     said = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"
     said += f"; it leaves {left / total:.0%} of the variance of the outcome" if total else ""
-    return [Words(f"{said}. By {Fit(tree).method}.")]
+    return [Words(f"{said}. By {Fit(tree).method}."), *_about_trees(tree)]
+
+
+def _about_trees(tree: xr.DataTree) -> list[Block]:
+    """Draw the most probable tree of a function that is made by cuts, and say how probable it is."""
+    if not isinstance(Fit(tree).model, OfCuts):
+        return []
+    answer = steps(tree)
+    leaves, probability = answer.leaves["probability"].idxmax(), number(answer.trees.tree_probability, 3)
+    said = f"Most probably it has {leaves} steps ({answer.leaves['probability'].max():.0%}). The most probable tree is "
+    return [Words(f"{said}one of many: its probability is {probability}."), Code(answer.drawing)]
 
 
 def _place(tree: xr.DataTree, frame: pd.DataFrame, i: int) -> str:
