@@ -9,6 +9,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pymc.distributions.transforms import simplex
 
 import bayeszoo as bz
 from bayeszoo.compile.script.literals import Names, literal
@@ -90,6 +91,16 @@ def test_what_a_user_declares_is_written_too():
     text = bz.code(model)
     assert "pm.Gamma(" in text
     assert largest_gap(model, text) <= CLOSE
+
+
+def test_an_axis_that_only_a_padded_sum_has_is_written():
+    """PyMC's simplex joins a vector and its sum, whose axis of one entry no other term has."""
+    with pm.Model() as model:
+        draw = {"logp": lambda x, a: pt.sum((a - 1) * pt.log(x), axis=-1), "signature": "(n)->(n)"}
+        options = {"shape": 3, "transform": simplex, "initval": np.array([0.2, 0.3, 0.5])}
+        w = pm.CustomDist("w", np.array([2.0, 3.0, 4.0]), **draw, **options)
+        pm.Normal("y", w @ np.array([1.0, 2.0, 3.0]), np.float64(1), observed=np.array([2.0]))
+    assert largest_gap(model, bz.code(model)) <= CLOSE
 
 
 def test_labels_of_a_table_are_text_and_never_code():

@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "DirichletRV": ("Dirichlet", "a"),
     "MultinomialRV": ("Multinomial", "n", "p"),
     "MvNormalRV": ("MvNormal", "mu", "cov"),
+    "ZeroSumNormalRV": ("ZeroSumNormal", "sigma"),
 }
 """The distributions that are written by PyMC's name: it, and the names of the inputs of its operation."""
 

@@ -117,6 +117,12 @@ class Writer:
             return literal(variable.get_value(), self.names, variable.name)
         raise _unwritable(f"the variable {variable}")
 
+    def input_of(self, variable: Term) -> Callable[..., str]:
+        """Return what writes the inputs of an elementwise operation: `padded`, where no axis of the result is lost."""
+        inputs = [_unpadded(v, self.known) for v in variable.owner.inputs]
+        axes = [0 if isinstance(v, Constant) and np.size(v.data) == 1 else v.ndim for v in inputs]
+        return self.padded if max(axes) == variable.ndim else self.written
+
     def padded(self, variable: Term, binding: int = 0) -> str:
         """Return an expression of an input of an elementwise operation, which pads axes on the left by itself."""
         variable = _unpadded(variable, self.known)
@@ -214,9 +220,10 @@ def _(op: Elemwise, node: Apply, variable: Term, writer: Writer) -> Expression:
     name = next((name for known, name in _elementwise() if known == op), scalar)
     if not hasattr(pt, name):
         raise _unwritable(f"the operation {op}")
+    write = writer.input_of(variable)
     if name == "neg":
-        return f"-{writer.padded(node.inputs[0], 3)}", 3
-    return _infix(name, node, writer.padded) if name in INFIX else _call(name, *map(writer.padded, node.inputs))
+        return f"-{write(node.inputs[0], 3)}", 3
+    return _infix(name, node, write) if name in INFIX else _call(name, *map(write, node.inputs))
 
 
 def _infix(name: str, node: Apply, write: Callable[[Term, int], str]) -> Expression:
@@ -228,6 +235,8 @@ def _infix(name: str, node: Apply, write: Callable[[Term, int], str]) -> Express
 @expression.register
 def _(op: DimShuffle, node: Apply, variable: Term, writer: Writer) -> Expression:
     text, order = writer.written(node.inputs[0], ATOM), op.new_order
+    if not op.input_ndim and not node.inputs[0].dtype.startswith("float"):  # it may be an integer of Python's
+        text = f"pt.as_tensor({text})"
     if order == tuple(reversed(range(op.input_ndim))):
         return f"{text}.T", ATOM
     if [i for i in order if i != "x"] == list(range(op.input_ndim)):

@@ -14,7 +14,7 @@ from pytensor.graph import Constant
 from pytensor.scalar import Cast
 
 from bayeszoo.compile.function import without_c
-from bayeszoo.compile.script.distributions import arguments, parameters
+from bayeszoo.compile.script.distributions import CALLS, arguments, parameters
 from bayeszoo.compile.script.expressions import Term, Writer
 from bayeszoo.compile.script.literals import WIDTH, Names, literal, quoted, text_of_array, tuple_of
 
@@ -146,7 +146,11 @@ class Script:
         depends_on = parameters(variable)
         fresh = {v: v.type(name=v.name) for v in depends_on}
         inputs = [fresh.get(v, v) for v in variable.owner.inputs]
-        named = {fresh[v]: f"inputs[{i + 2}]" for i, v in enumerate(depends_on)}
+        places = [
+            variable.owner.inputs.index(v) if type(variable.owner.op).__name__ in CALLS else i
+            for i, v in enumerate(depends_on, 2)
+        ]
+        named = {fresh[v]: f"inputs[{place}]" for place, v in zip(places, depends_on, strict=True)}
         steps = {"forward": variable.type(), "backward": value, "log_jac_det": value}
         methods = []
         for step, point in steps.items():
@@ -154,7 +158,7 @@ class Script:
             methods.append(_function(f"{step}(self, value, *inputs)", inner, getattr(transform, step)(point, *inputs)))
         body = textwrap.indent("\n\n".join([f"name = {quoted(transform.name)}", *methods]), INDENT)
         self.definitions.append(f"class {name}(Transform):\n{body}")
-        return [f"transform={name}()"]
+        return [f"default_transform={name}()"]  # next to PyMC's own, ``transform`` would be a further one
 
 
 def _function(head: str, writer: Writer, output: Any) -> str:
