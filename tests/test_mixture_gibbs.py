@@ -116,11 +116,15 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("name", quick_where(["full", "documents", "latent classes", "raters"], "documents".__eq__))
-@pytest.mark.parametrize("bug", BUGS)
-def test_bugs_of_the_chain_are_seen_by_enumeration(monkeypatch, bug, name):
-    if (bug, name) == ("components without weights", "latent classes"):
-        pytest.skip("the chain is collapsed")
+COLLAPSED = "components without weights", "latent classes"
+"""A bug of a step that the collapsed chain of latent classes does not have."""
+SEEDED = [(bug, name) for bug in BUGS for name in ("full", "documents", "latent classes", "raters")]
+SEEDED.remove(COLLAPSED)
+
+
+@pytest.mark.parametrize("seeded", quick_where(SEEDED, lambda case: case[1] == "documents"), ids=" of ".join)
+def test_bugs_of_the_chain_are_seen_by_enumeration(monkeypatch, seeded):
+    bug, name = seeded
     model, data = case(name)
     exact = enumerated(name)
     with monkeypatch.context() as patch:
