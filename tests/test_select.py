@@ -265,6 +265,20 @@ def test_what_is_no_candidate_is_refused(candidates, message):
         bz.select([COIN(), other], FLIPS)
 
 
+def test_regressions_of_the_same_outcomes_compare_whatever_their_features():
+    line, x, z = bz.find("ridge"), [1.0, 2.0, 4.0, 7.0], [0.0, 1.0, 1.0, 0.0]
+    tables = {"one": {"y": [1.1, 2.0, 3.5, 6.2], "x": x}, "two": {"y": [1.1, 2.0, 3.5, 6.2], "x": x, "z": z}}
+    data = {name: bz.read(line, table) for name, table in tables.items()}
+    fits = {name: bz.fit(line.weak(rows), rows, "exact", seed=1, groups=()) for name, rows in data.items()}
+    frame = bz.select(fits).set_index("model")
+    for name, rows in data.items():
+        assert frame.loc[name, "log_evidence"] == pytest.approx(bz.select({name: fits[name]})["log_evidence"][0])
+        assert len(rows["feature"]) == 1 + (name == "two")
+    swapped = {**tables["two"], "y": [2.0, 1.1, 3.5, 6.2]}
+    with raises(bz.InputError, "not_comparable"):
+        bz.select([fits["one"], bz.fit(line(), swapped, "exact", seed=1, groups=())])
+
+
 # Command line
 
 
@@ -342,12 +356,15 @@ def test_conjugate_models_are_selected_and_chosen_without_pymc(run, words):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("name", ["beta_bernoulli", "ridge"])
 @pytest.mark.parametrize("changed", [None, "X", "y", "weights"])
-def test_scores_of_other_observations_are_not_compared(changed):
+def test_scores_of_other_observations_are_not_compared(changed, name):
+    """Features are no observations of a regression."""
     arrays = {"X": np.array([1.0, np.nan]), "y": np.array([2.0, 3.0]), "weights": np.ones(2)}
     others = {name: values + (name == changed) for name, values in arrays.items()}
-    pair = [SimpleNamespace(observations=({"X": a["X"], "y": a["y"]}, a["weights"])) for a in (arrays, others)]
-    assert candidates._same_observations(*pair) is (changed is None)
+    rows = [({"X": a["X"], "y": a["y"]}, a["weights"]) for a in (arrays, others)]
+    pair = [SimpleNamespace(observations=each, model=bz.find(name)()) for each in rows]
+    assert candidates._same_observations(*pair) is (changed is None or (changed, name) == ("X", "ridge"))
 
 
 def test_the_command_takes_fits_in_place_of_a_table(run, tmp_path):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from bayeszoo.comparison.compare import model_label, require_same_data, require_same_density, unique
+from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
-from bayeszoo.model.capabilities import Predictive, Sufficient
+from bayeszoo.model.capabilities import Classifies, Predictive, Sufficient
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.results.stored import Fit
 
@@ -108,7 +109,10 @@ def _candidate(name: str, fit_or_model: Any, data: Any, known: dict[type[Model],
 
 
 def require_comparable(candidates: list[Candidate]) -> None:
-    """Raise `InputError` unless the candidates are of the same data, and of the same observations in them."""
+    """Raise `InputError` unless the candidates are of the same data, and of the same observations in them.
+
+    Regressions need only the same outcomes in the same rows: each is a law of these, given features of its own.
+    """
     first, *others = candidates
     for other in others:
         types = [each.model.inputs.outcome(each.data).dtype for each in (first, other)]
@@ -118,7 +122,8 @@ def require_comparable(candidates: list[Candidate]) -> None:
                 "and a density of real numbers are not comparable",
                 "not_comparable",
             )
-    require_same_data([(each.data.digest, each.data.source) for each in candidates], "candidates")
+    if not all(_is_given_features(each) for each in candidates):
+        require_same_data([(each.data.digest, each.data.source) for each in candidates], "candidates")
     require_same_density({each.name: each.model for each in candidates})
     for other in others:
         if not _same_observations(first, other):
@@ -143,11 +148,23 @@ def differing_priors(candidates: list[Candidate]) -> list[str]:
     return lines
 
 
-def _same_observations(first: Candidate, second: Candidate) -> bool:
-    (rows, weights), (others, other_weights) = (
-        ({name: values for name, values in rows.items() if values.size}, weights)
-        for rows, weights in (first.observations, second.observations)
+def _is_given_features(candidate: Candidate) -> bool:
+    """Say whether the density is that of the outcome given features."""
+    model = candidate.model
+    return isinstance(model.inputs, WithFeatures) and not (
+        isinstance(model, Classifies) and model.has_law_of_features()
     )
+
+
+def _observed(candidate: Candidate) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return the observations without what they are given, and how many times each occurs."""
+    (rows, weights), inputs = candidate.observations, candidate.model.inputs
+    names = {inputs.name, inputs.beside} if isinstance(inputs, WithFeatures) and _is_given_features(candidate) else rows
+    return {name: values for name, values in rows.items() if values.size and name in names}, weights
+
+
+def _same_observations(first: Candidate, second: Candidate) -> bool:
+    (rows, weights), (others, other_weights) = _observed(first), _observed(second)
     same = rows.keys() == others.keys() and all(_equal(rows[name], others[name]) for name in rows)
     return same and np.array_equal(weights, other_weights)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -273,11 +274,17 @@ def _called(text: str) -> tuple[str, str]:
 
 
 def _named(called: Sequence[str], texts: Sequence[str], groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return all candidates by name: the user's, else where one -c has several what differs, after its text."""
+    """Return all candidates by name: the user's, else where one -c has several what differs, after its text.
+
+    Fits that differ in their fields alone, as those with other features do, are told apart by their files.
+    """
+    plain = Counter(_plain(label(each)) for own in groups for name, each in own.items() if not name)
     pairs = []
     for own_name, text, own in zip(called, texts, groups, strict=True):
         prefix = f"{own_name or text}: " if own_name or len(texts) > 1 else ""
-        pairs += [(prefix + name if name else own_name or label(each), each) for name, each in own.items()]
+        for name, each in own.items():
+            file = f"{text}: " if text.endswith(".nc") and plain[_plain(label(each))] > 1 else ""
+            pairs.append((prefix + name if name else own_name or file + label(each), each))
     return dict(zip(unique(name for name, _ in pairs), (each for _, each in pairs), strict=True))
 
 
@@ -336,9 +343,14 @@ def _show(frame: pd.DataFrame, digits: int | None) -> None:
     terminal.show_lines(_ABOUT + _among(frame) + (_OF_BOUNDS if frame["elbo"].notna().any() else "") + _OF_SCORES)
 
 
+def _plain(name: str) -> str:
+    """Return a name without the fields of its model."""
+    return name.partition("(")[0]
+
+
 def _short(names: list[str]) -> list[str]:
     """Return the names of models without their fields, where these make them long and are not needed."""
-    short = [name.partition("(")[0] for name in names]
+    short = [_plain(name) for name in names]
     return short if len(set(short)) == len(names) and max(map(len, names)) > _LONG else names
 
 
