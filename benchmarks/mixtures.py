@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from sklearn.mixture import GaussianMixture
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 import bayeszoo as bz
 from bayeszoo.compile.density import Density
@@ -40,6 +40,22 @@ def steps() -> None:
         versus(f"{calls} E-steps, {title}", e_steps, iterate, "<= 0.2")
         both = repeat_em(Y, weights, means, covariances, calls)
         versus(f"{calls} E- and M-steps, {title}", both, iterate, "<= 0.2")
+
+
+def sticks(rows: int) -> None:
+    """Compare steps of variational Bayes of a Dirichlet process, and Gibbs sweeps, with scikit-learn's iterations."""
+    Y, calls, rng = some_rows("separated", rows, 2), 10**4 // rows, np.random.default_rng(0)
+    data = {"Y": Y, "column": np.array(["a", "b"])}
+    model = bz.find("dp_mixture").weak(data)
+    peer = BayesianGaussianMixture(n_components=model.K, random_state=0)
+    peer._check_parameters(Y)
+    peer._initialize_parameters(Y, np.random.RandomState(0))
+    q, chain = model.vb_start(data, rng), model.gibbs(data, rng)
+    iterate = partial(repeat, calls, partial(em_iteration, peer, Y))
+    title = f"a Dirichlet process, {model.K} sticks, N = {rows:.0e} / scikit-learn's iterations of VB"
+    step = partial(repeat, calls, lambda: model.vb_m_step(model.vb_e_step(q, data).stats))
+    versus(f"{calls} steps of VB, {title}", step, iterate, "<= 1")
+    versus(f"{calls} Gibbs sweeps, {title}", partial(repeat, calls, partial(chain.sweep, 1)), iterate, "none")
 
 
 def some_rows(kind: str, rows: int, columns: int) -> np.ndarray:
@@ -104,6 +120,8 @@ def main() -> None:
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of climbs of scikit-learn's that are not at their ends
         steps()
+        for rows in (10**2, 10**3, 10**4):
+            sticks(rows)
         for rows, columns in product((10**3, 10**4, 10**5), (2, 10)):
             climbs("unlike", rows, columns)
         for kind, rows in product(("separated", "overlapping"), (10**3, 10**4)):

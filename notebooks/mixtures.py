@@ -120,3 +120,32 @@ three = speeds.loc["K=3", "log_evidence"]
 assert three - speeds.loc["K=2", "log_evidence"] > 3
 assert three - speeds.loc["K=1", "log_evidence"] > 10
 assert abs(three - speeds.loc["K=4", "log_evidence"]) < 3
+
+# %% [markdown]
+# ## A density without a number of components
+#
+# `dp_mixture` is not told how many clusters there are: endlessly many are possible, and few hold rows. Clusters have no
+# labels. What is known is how many hold rows, which rows are together, which is alone, and the density. Of few rows the
+# answer is a sum over every way to put them into clusters; of more, `"gibbs"` samples them.
+
+# %%
+Clusters = bz.find("dp_mixture")
+doses = bz.read(Clusters, {"dose": [1.0, 1.2, 1.1, 4.8, 5.0, 5.1, 9.9]})
+without_number = bz.fit(Clusters.weak(doses), doses, "enumerate", seed=1)
+answer = bz.clusters(without_number)
+answer.number.round(3).T
+
+# %%
+answer.rows.round(2)
+
+# %%
+bz.plot_clusters(without_number)
+
+# %% [markdown]
+# The number of clusters grows with the rows even where all are of one kind: it is no estimate of a number of groups in
+# nature.
+
+# %% tags=["hide-cell"]
+assert answer.groups.tolist() == [1, 1, 1, 2, 2, 2, 3]
+assert answer.number["probability"].idxmax() == 3
+assert answer.rows["alone"].argmax() == 6
