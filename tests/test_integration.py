@@ -227,7 +227,7 @@ class TwoHills(BetaBinomial):
         hills = -50 * (mean - 0.4) ** 2 - 5 * (u - 2) ** 2, 9 - 50 * (mean - 0.7) ** 2 - 5 * (u - math.log(8e3)) ** 2
         return np.logaddexp(*hills)
 
-    def log_outer_prior(self, outer):
+    def log_outer_prior(self, outer, data=None):
         return np.zeros(np.shape(outer["size"]))
 
 
@@ -274,8 +274,8 @@ class LacksConstant(NormalMeans):
 
 @dataclass(frozen=True)
 class OtherPrior(NormalMeans):
-    def log_outer_prior(self, outer):
-        return super().log_outer_prior(outer) + 1e-6 * np.asarray(outer.get("tau", 0.0))
+    def log_outer_prior(self, outer, data=None):
+        return super().log_outer_prior(outer, data) + 1e-6 * np.asarray(outer.get("tau", 0.0))
 
 
 @dataclass(frozen=True)

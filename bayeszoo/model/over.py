@@ -142,7 +142,7 @@ class Over(Conditional, family=True):
     def log_outer_prior(self, outer: Params, data: Arrays | None = None) -> Any:
         """Return the log prior density of the fields; leading axes are points."""
         if self._log_prior is None:
-            return super().log_outer_prior(outer)
+            return super().log_outer_prior(outer, data)
         heights = [self._log_prior_at(point) for point in self._points(outer)]
         return np.reshape(heights, self._axes(outer))[()]
 
