@@ -12,6 +12,7 @@ import numpy as np
 from bayeszoo.answers.columns import error_of_mean, with_reasons
 from bayeszoo.distributions.information import entropy as entropy_of
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Observable
 from bayeszoo.model.closed import BlockModel, Sufficient
@@ -39,6 +40,9 @@ else:
 
 _MANY, _AT_MANY, _FEWEST_DRAWS = 20, 4000, 100
 """Classes above which some draws are taken, how many there are then, and the fewest of more classes."""
+_MOST_SIMULATED, _NOISE = 1000, 0.05
+"""Draws at which an entropy is simulated, and the share of its variance up to which the error does not matter."""
+_NOISY = "sd, quantiles: the simulation's error is not small next to the spread of the posterior"
 _UNKNOWN = "mutual information: quadrature does not give it to 1e-7 nats"
 
 
@@ -104,7 +108,8 @@ def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
     of : counts or xarray.DataTree
         How often each value occurred, a sequence, a mapping or a series; or a fit of a model with one distribution of
         all rows, such as `dirichlet_multinomial` or `normal_gamma`; of `markov_chain`, whose entropy rate it is; or of
-        a hidden Markov model: the entropy rate of its states, and of symbols two bounds of it.
+        a hidden Markov model: the entropy rate of its states; and that of its rows, of symbols as two bounds, of counts
+        and numbers by simulation at up to 1,000 draws, whose error is part of the Monte Carlo errors.
     bits : bool
         Whether the unit is bits and not nats.
     **options
@@ -137,6 +142,8 @@ def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
     fit, draws = _draws(cast("xr.DataTree", of), "entropies", options)
     model = fit.model
     told = model.entropies(draws, fit.like) if isinstance(model, Observable | StatesInTime) else {}
+    if isinstance(model, StatesInTime):
+        return in_units(_with_simulated(_summarized(told, fit.kind, "quantity"), fit), bits)
     if not told:
         hint = "fit a model of one distribution, such as dirichlet_multinomial or normal_gamma"
         raise InputError(f"the entropy of a row of {model.name} is not known", "no_closed_form", hint=hint)
@@ -145,6 +152,25 @@ def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
     if moments is not None and list(told) == ["entropy"]:
         frame.loc["entropy", ["mean", "sd", "mcse_mean", "mcse_sd"]] = [*map(float, moments), 0.0, 0.0]
     return in_units(frame, bits)
+
+
+def _with_simulated(frame: pd.DataFrame, fit: Fit) -> pd.DataFrame:
+    """Add entropies that are simulated at some draws; withhold their spread where the simulation's is part of it."""
+    draws, model = fit.draws(), cast(StatesInTime, fit.model)
+    step = max(1, -(-math.prod(_sizes(draws)) // _MOST_SIMULATED))
+    some = {name: values[:, ::step] for name, values in draws.items()}
+    flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in some.items()}
+    for name, known in model.simulated_entropies(flat, fit.like, stream_of_fit(fit.tree.attrs, 0, "entropy")).items():
+        row = _summarized({name: known.values.reshape(_sizes(some))}, fit.kind, "quantity")
+        if fit.kind == "point estimate":
+            row["mcse_mean"] = known.error
+        elif np.mean(np.square(known.error)) > _NOISE * known.values.var():
+            row[[key for key in COLUMNS if key not in ("mean", "mcse_mean")]] = np.nan
+            row = with_reasons(row, np.array([_NOISY]))
+        withheld = [*frame.attrs.get("withheld", []), *row.attrs.get("withheld", [])]
+        frame = pd.concat([frame, row])
+        frame.attrs |= {"withheld": withheld} if withheld else {}
+    return frame
 
 
 def kl(p: object, q: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:

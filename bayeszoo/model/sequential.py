@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,13 @@ from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Model
 from bayeszoo.model.observable import Latent
 from bayeszoo.model.views import View
+
+
+class Estimates(NamedTuple):
+    """What was simulated at each draw: values (...), and their standard errors (...)."""
+
+    values: np.ndarray
+    error: np.ndarray
 
 
 class Sequential(Model, family=True):
@@ -104,6 +112,10 @@ class StatesInTime(Sequential, Latent, family=True):
 
     def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return entropies (...) a step in the long run, in nats, by what they are of; none by default."""
+        return {}
+
+    def simulated_entropies(self, params: Params, data: Arrays, rng: np.random.Generator) -> dict[str, Estimates]:
+        """Return entropies (n,) that are known by simulation at each of n draws only; none by default."""
         return {}
 
     def rows_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:

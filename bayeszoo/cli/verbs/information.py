@@ -39,7 +39,7 @@ def information_command(
     bits
         In bits and not in nats.
     of_row
-        Instead, the entropy of a row; of a Markov chain its entropy rate (models of one distribution of all rows).
+        Instead, the entropy of a row, or entropy rates of Markov chains and hidden states (models of one law of rows).
     top
         Number of features printed, those that tell most first; -o and --json have all.
     plot

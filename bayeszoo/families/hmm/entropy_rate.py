@@ -1,17 +1,35 @@
-"""Bounds of the entropy rate of symbols whose hidden states are a Markov chain: it has no closed form.
+"""The entropy rate of rows whose hidden states are a Markov chain: it has no closed form.
 
 Cover and Thomas 2006, theorem 4.5.1: H(Y_n | Y_1..Y_n-1, S_1) <= rate <= H(Y_n | Y_1..Y_n-1) for every n, at the
-stationary distribution of the states; both tend to the rate as n grows.
+stationary distribution of the states; both tend to the rate as n grows. Of symbols both are sums over words. Of counts
+and numbers they are simulated: H(Y_n | Y_1..Y_n-1) is the mean entropy of a row in its state, which is exact, plus what
+the row tells of its state given those before, KL(filtered || predicted) on average.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from bayeszoo.distributions.information import entropy
+import numpy as np
+import scipy
+
+from bayeszoo.distributions.conjugate.law import Law
+from bayeszoo.distributions.conjugate.normal import Normal
+from bayeszoo.distributions.conjugate.poisson import Poisson
+from bayeszoo.distributions.information import divergence, entropy, entropy_of_normals, entropy_of_rates
+from bayeszoo.distributions.special import log_normal
+from bayeszoo.foundation.named import Params
+from bayeszoo.model.sequential import Estimates
 
 MOST_NUMBERS, LONGEST = 2**24, 12
 """Probabilities of words that are held at once, and the longest words."""
+CHAINS, FEWEST_CHAINS = 4000, 4
+"""Sequences that are simulated at a time, and the fewest at each draw, whose scatter is the error."""
+FIRST_STEPS, MOST_STEPS = 250, 8000
+"""Rows of each sequence, which are doubled until the error is small."""
+SMALL_SHARE, SMALL_ERROR = 0.01, 1e-3
+"""Share of the variance over draws that the simulation may add; error of a single point in nats."""
 
 
 def rate_bounds(often: np.ndarray, transition: np.ndarray, emission: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -41,3 +59,139 @@ def rate_bounds(often: np.ndarray, transition: np.ndarray, emission: np.ndarray)
         upper, lower = step[..., 0], np.sum(often * step[..., 1:], axis=-1)
         states = words @ transition[..., None, :, :]
     return lower, upper
+
+
+# Counts and numbers
+
+
+class Emissions(Protocol):
+    """The law of a row in each of K states, at each of n draws."""
+
+    def entropies(self) -> np.ndarray:
+        """Return the entropy of a row in each state, (n, K)."""
+
+    def drawn(self, at: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw a row in a state (C,) at each of some draws (C,)."""
+
+    def log_of_each(self, at: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the log density of rows (C,) in each state, (C, K), up to a constant of each row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normals:
+    """Numbers, with means and variances (n, K)."""
+
+    means: np.ndarray
+    variances: np.ndarray
+
+    def entropies(self) -> np.ndarray:
+        """Return the differential entropy of a number in each state."""
+        return entropy_of_normals(np.log(self.variances), 1)
+
+    def drawn(self, at: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw numbers."""
+        return np.asarray(rng.normal(self.means[at, states], np.sqrt(self.variances[at, states])))
+
+    def log_of_each(self, at: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return log normal densities."""
+        return log_normal(y[:, None], self.means[at], self.variances[at])
+
+
+@dataclass(frozen=True, eq=False)
+class Poissons:
+    """Counts, with rates (n, K)."""
+
+    rates: np.ndarray
+
+    def entropies(self) -> np.ndarray:
+        """Return the entropy of a count in each state."""
+        return entropy_of_rates(self.rates)
+
+    def drawn(self, at: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw counts."""
+        return np.asarray(rng.poisson(self.rates[at, states]))
+
+    def log_of_each(self, at: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return log Poisson masses without the factorials, which are of no state."""
+        rates = self.rates[at]
+        return np.asarray(scipy.special.xlogy(y[:, None], rates) - rates)
+
+
+def emissions_at(block: Law[Any], params: Params, shape: tuple[int, int]) -> Emissions | None:
+    """Return the emissions at n draws of K states, ``shape``; None of symbols, whose words can be summed over."""
+    if isinstance(block, Normal):
+        return Normals(*(np.broadcast_to(values, shape) for values in block.means_and_variances(params)))
+    if isinstance(block, Poisson):
+        return Poissons(np.broadcast_to(block.row_mean(params), shape))
+    return None
+
+
+def simulated_rate(
+    often: np.ndarray, transition: np.ndarray, emissions: Emissions, rng: np.random.Generator
+) -> Estimates:
+    """Return the entropy rate at each draw, in nats, and its error, from sequences that are drawn at these.
+
+    Two filters run along each sequence. One starts from the stationary distribution: its mean is an upper bound of the
+    rate. The other knows the first state: its mean is a lower bound. The estimate is halfway between both, and half
+    their distance is part of the error.
+
+    Parameters
+    ----------
+    often : ndarray, shape (n, K)
+        Stationary distribution of the states at n draws.
+    transition : ndarray, shape (n, K, K)
+        Each row the distribution of the next state.
+    emissions : Emissions
+        The law of a row in each state, at the same draws.
+    """
+    copies = max(FEWEST_CHAINS, CHAINS // len(often))
+    walk = _Walk(often, transition, emissions, np.repeat(np.arange(len(often)), copies), rng)
+    in_state, steps = np.sum(often * emissions.entropies(), axis=-1), FIRST_STEPS
+    while True:
+        upper, lower = (each.reshape(-1, copies) for each in walk.told(steps))
+        middle, half_gap = (upper + lower) / 2, np.abs(np.mean(upper - lower, axis=1)) / 2
+        error = middle.std(axis=1, ddof=1) / np.sqrt(copies) + half_gap
+        values = in_state + middle.mean(axis=1)
+        if steps >= MOST_STEPS or _is_small(error, values):
+            return Estimates(values, error)
+        steps *= 2
+
+
+def _is_small(error: np.ndarray, values: np.ndarray) -> bool:
+    if len(values) == 1:
+        return bool(error[0] <= SMALL_ERROR)
+    return bool(np.mean(np.square(error)) <= SMALL_SHARE * values.var())
+
+
+class _Walk:
+    """Sequences of hidden states and rows at some draws, and the information of each row on its state."""
+
+    def __init__(
+        self,
+        often: np.ndarray,
+        transition: np.ndarray,
+        emissions: Emissions,
+        at: np.ndarray,
+        rng: np.random.Generator,
+    ) -> None:
+        self._transition, self._emissions, self._at, self._rng = transition[at], emissions, at, rng
+        self._states = self._drawn(often[at])
+        self._predicted = np.stack([often[at], np.eye(often.shape[1])[self._states]])  # by both filters, (2, C, K)
+        self._steps, self._sums = 0, np.zeros((2, len(at)))
+
+    def told(self, steps: int) -> np.ndarray:
+        """Return the mean information that a row has on its state, (2, C), once there are as many steps."""
+        for _ in range(self._steps, steps):
+            log_b = self._emissions.log_of_each(self._at, self._emissions.drawn(self._at, self._states, self._rng))
+            joint = self._predicted * np.exp(log_b - log_b.max(axis=-1, keepdims=True))
+            filtered = joint / joint.sum(axis=-1, keepdims=True)
+            self._sums += divergence(filtered, self._predicted)
+            self._predicted = np.einsum("fck,ckl->fcl", filtered, self._transition)
+            self._states = self._drawn(self._transition[np.arange(len(self._at)), self._states])
+        self._steps = steps
+        return self._sums / steps
+
+    def _drawn(self, p: np.ndarray) -> np.ndarray:
+        """Draw one of K states by each row of probabilities (C, K)."""
+        ends = np.cumsum(p, axis=-1)
+        return np.sum(self._rng.random((len(p), 1)) * ends[:, -1:] >= ends, axis=-1)

@@ -16,12 +16,12 @@ from bayeszoo.distributions.conjugate.law import Law
 from bayeszoo.distributions.information import entropy
 from bayeszoo.errors import InputError
 from bayeszoo.families.hmm import emissions, passes
-from bayeszoo.families.hmm.entropy_rate import rate_bounds
+from bayeszoo.families.hmm.entropy_rate import emissions_at, rate_bounds, simulated_rate
 from bayeszoo.families.hmm.rows import rows_of
 from bayeszoo.families.hmm.tables import HiddenChain, Pair
 from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.model.sequential import StatesInTime
+from bayeszoo.model.sequential import Estimates, StatesInTime
 
 state_paths = lazy_loader.load("bayeszoo.families.hmm.paths", suppress_warning=True)
 
@@ -60,7 +60,7 @@ class HiddenStates(StatesInTime, family=True):
 
     def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the entropy rate of the states, and where rows are symbols two bounds of that of the rows."""
-        transition = np.asarray(self.prior(data).tables_at(params)[1])
+        transition = self._transition(params, data)
         often = stationary(transition)
         told = {"entropy rate of the states": np.sum(often * entropy(transition), axis=-1)}
         law = self.emission_law(data)
@@ -68,6 +68,17 @@ class HiddenStates(StatesInTime, family=True):
             return told
         bounds = rate_bounds(often, transition, np.asarray(law.at(params)["emission"]))
         return told | dict(zip(("entropy rate, at least", "entropy rate, at most"), bounds, strict=True))
+
+    def simulated_entropies(self, params: Params, data: Arrays, rng: np.random.Generator) -> dict[str, Estimates]:
+        """Return the entropy rate of rows that are counts or numbers."""
+        law, transition = self.emission_law(data), self._transition(params, data)
+        size = max((len(values) for name, values in params.items() if name in self.dims), default=1)
+        transition = np.broadcast_to(transition, (size, self.K, self.K))
+        rows = emissions_at(emissions.kind_of(law), law.at(params), (size, self.K))
+        return {} if rows is None else {"entropy rate": simulated_rate(stationary(transition), transition, rows, rng)}
+
+    def _transition(self, params: Params, data: Arrays) -> np.ndarray:
+        return np.asarray(self.prior(data).tables_at(params)[1])
 
     def rows_in(self, params: Params, data: Arrays, states: np.ndarray) -> RowLaw:
         """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
