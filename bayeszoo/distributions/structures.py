@@ -278,16 +278,23 @@ class Structure:
     def _distances(self, factor: np.ndarray, rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
         """Return squared distances (..., blocks, n) of rows (n, D) from centres (..., D), in units of the covariance.
 
-        Several centres with one factor have a common origin: rows and centres are divided by the factor once.
+        Several centres with one factor have a common origin: rows and centres are divided by the factor once, and the
+        square of a difference is multiplied out where centres are so near that it loses no digits.
         """
         is_shared = centres.ndim > 1 and factor.shape[-4] < centres.shape[-2]
         origin = centres.mean(axis=-2, keepdims=True) if is_shared else centres
-        places = self._whitened(factor, (centres - origin)[..., None]) if is_shared else 0.0
+        places: Any = self._whitened(factor, (centres - origin)[..., None]) if is_shared else 0.0
+        lengths = np.einsum("...rbin,...rbin->...bn", places, places) if is_shared else np.inf
         squares = np.empty((*centres.shape[:-1], self.blocks, len(rows)))
         for i in range(0, len(rows), _AT_A_TIME):
             some = slice(i, i + _AT_A_TIME)
-            shifts = self._whitened(factor, np.subtract(rows[some].T, origin[..., None], order="C")) - places
-            squares[..., some] = np.einsum("...rbin,...rbin->...bn", shifts, shifts)
+            shifts = self._whitened(factor, np.subtract(rows[some].T, origin[..., None], order="C"))
+            if np.max(lengths) > 1:
+                shifts = shifts - places
+                squares[..., some] = np.einsum("...rbin,...rbin->...bn", shifts, shifts)
+                continue
+            both = (places.mT @ shifts)[..., 0, :].sum(axis=-3)
+            squares[..., some] = np.einsum("...rbin,...rbin->...bn", shifts, shifts) - 2 * both + lengths
         return squares
 
     def _whitened(self, factor: np.ndarray, columns: np.ndarray) -> np.ndarray:

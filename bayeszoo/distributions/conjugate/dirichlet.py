@@ -51,7 +51,7 @@ def log_ratio_of_rows(alpha: np.ndarray, counts: Any) -> np.ndarray:
     """Return `log_dirichlet_ratio` of rows of counts (n, K) under each of several alpha (m, K), in shape (n, m).
 
     Counts are an array, or a sparse one. By the categories that occur, as `log_ratio_where_seen`, where most do not:
-    each count of each category has a term, which is computed once.
+    each observation has a term, log(alpha / total), and each count above 1 of a category adds one, computed once.
     """
     rows, categories = counts.shape
     cells = _sparse(counts)
@@ -61,13 +61,21 @@ def log_ratio_of_rows(alpha: np.ndarray, counts: Any) -> np.ndarray:
         whole = (part.toarray() if scipy.sparse.issparse(part) else part for part in parts)
         each = [log_dirichlet_ratio(alpha, part[:, None]) for part in whole]
         return np.concatenate([np.empty((0, len(alpha))), *each])
-    category, n, place = _distinct_cells(cells.indices, cells.data, categories)
     total = alpha.sum(axis=1)
-    terms = _log_rising_by_mean(alpha.T[category], n[:, None], total)
     lengths, row = np.unique(size, return_inverse=True)
     of_all = log_rising(total, lengths[:, None]) - lengths[:, None] * np.log(total)
-    occurs = scipy.sparse.csr_array((np.ones(cells.nnz), place, cells.indptr), shape=(rows, len(n)))
-    return np.asarray(occurs @ terms - of_all[row])
+    return np.asarray(cells @ np.log(alpha.T / total) + _of_repeats(cells, alpha) - of_all[row])
+
+
+def _of_repeats(cells: Any, alpha: np.ndarray) -> np.ndarray:
+    """Return for each row the sum of log_rising(alpha, n) - n log(alpha) over its counts n, which is 0 where n is 1."""
+    repeated = np.flatnonzero(cells.data > 1)
+    category, n, place = _distinct_cells(cells.indices[repeated], cells.data[repeated], cells.shape[1])
+    each = alpha.T[category]
+    terms = log_rising(each + 1, n[:, None] - 1) - (n[:, None] - 1) * np.log(each)
+    ends = np.searchsorted(repeated, cells.indptr)
+    occurs = scipy.sparse.csr_array((np.ones(len(place)), place, ends), shape=(cells.shape[0], len(n)))
+    return np.asarray(occurs @ terms)
 
 
 def _sparse(counts: Any) -> Any:
@@ -92,12 +100,6 @@ def _distinct_cells(category: np.ndarray, counts: np.ndarray, size: int) -> tupl
         is_seen[codes] = True
         pairs, place = np.flatnonzero(is_seen), (np.cumsum(is_seen, dtype=kind) - kind(1))[codes]
     return pairs // most, pairs % most, place
-
-
-def _log_rising_by_mean(alpha: np.ndarray, n: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Return log_rising(alpha, n) - n log(total), for n >= 1: as small as the log of a probability."""
-    first, more = np.log(alpha / total), n - 1.0
-    return first + np.where(more > 0, log_rising(alpha + 1, more) - more * np.log(total), 0.0)
 
 
 def log_multinomial(counts: npt.ArrayLike) -> np.ndarray:
