@@ -69,6 +69,7 @@ from bayeszoo.plots.families.discriminants import plot_discriminants
 from bayeszoo.plots.families.effects import plot_effects, plot_slopes
 from bayeszoo.plots.families.factors import plot_ard, plot_biplot, plot_scree
 from bayeszoo.plots.families.function import plot_function
+from bayeszoo.plots.families.steps import plot_steps
 from bayeszoo.plots.families.information import plot_information
 from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
@@ -157,7 +158,7 @@ __all__ += [
     "plot_select",
     "plot_slopes",
 ]
-__all__ += ["plot_function", "plot_levels", "plot_states", "plot_topics", "plots", "report"]
+__all__ += ["plot_function", "plot_levels", "plot_states", "plot_steps", "plot_topics", "plots", "report"]
 
 show_in_notebooks()
 

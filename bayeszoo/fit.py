@@ -254,11 +254,9 @@ def methods_for(model: type[Model]) -> list[str]:
 
 
 def default_method(model: type[Model]) -> str:
-    """Return NUTS, or of a model that it does not apply to the first method that does; Gibbs where that is usual."""
-    if issubclass(model, Gibbs) and model.is_usual:
-        return "gibbs"
+    """Return the usual method of a model: NUTS, unless it declares another; else the first that applies to it."""
     methods = methods_for(model)
-    return "nuts" if "nuts" in methods else methods[0]
+    return model.usual_method if model.usual_method in methods else methods[0]
 
 
 def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:

@@ -9,7 +9,10 @@ from bayeszoo.models.gaussian_process import GaussianProcess
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 import bayeszoo as bz
+from bayeszoo.answers.function import function_along
 from bayeszoo.families.processes.model import ProcessModel
+from bayeszoo.report.profile import profiles
+from bayeszoo.results.summary import document
 from tests.quick import quick_first
 from tests.refusals import raises
 
@@ -129,6 +132,30 @@ def test_pictures_show_the_function(best):
 def test_the_page_says_where_the_function_is_lowest(best, tmp_path):
     bz.report([best], tmp_path / "page.html")
     assert "the function is lowest at" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_fit_begins_with_the_function_along_the_range_of_the_rows(best):
+    (profile,) = profiles(best, document(best))
+    at, mean, low, high = np.array([[float(cell) for cell in row[:4]] for row in profile.rows]).T
+    peer, _ = peer_of(best)
+    own, sd = peer.predict(at[:, None], return_std=True)
+    np.testing.assert_allclose(at[[0, -1]], [X.min(), X.max()], atol=0.01)
+    np.testing.assert_allclose(mean, own + TABLE["y"].mean(), atol=1e-3)
+    np.testing.assert_allclose((high - low) / 2, 1.96 * sd, rtol=0.02)
+
+
+def test_errors_of_means_at_places_are_those_of_draws_in_chains():
+    tree = bz.fit(GaussianProcess, TABLE, "laplace", seed=1)
+    frame = function_along(tree)
+    means = bz.function_values(tree, {"x": frame["at"].to_numpy()})["mean"].to_numpy()  # of all draws
+    assert (np.abs(means - frame["mean"].to_numpy()) < 5 * frame["mcse"].to_numpy()).all()
+
+
+def test_several_features_have_few_places_each():
+    data = {"a": X, "b": (X > 2).astype(float), "y": TABLE["y"]}
+    (profile,) = profiles(tree := bz.fit(GaussianProcess, data, "map", seed=1), document(tree))
+    assert [row[:2] for row in profile.rows][-2:] == [["b", "0"], ["b", "1"]]
+    assert len(profile.rows) == 5
 
 
 def test_what_has_no_function_is_refused(best):

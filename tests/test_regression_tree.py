@@ -17,6 +17,7 @@ from bayeszoo.distributions.conjugate.normal import Normal
 from bayeszoo.families.partitions.boxes import Boxes, Cuts
 from bayeszoo.families.partitions.cuts import MOST_CUTS, cuts_between, read_cuts
 from bayeszoo.families.partitions.sums import TreePrior, TreeSums
+from bayeszoo.fit import default_method
 from bayeszoo.model.integration import integrate
 from tests.refusals import raises
 
@@ -60,6 +61,12 @@ def log_leaf(rows, variance):
         return 0.0
     cov = variance * np.eye(len(y)) + PRIOR.sd**2
     return float(scipy.stats.multivariate_normal(np.full(len(y), PRIOR.mean), cov).logpdf(y))
+
+
+def cut_places(leaves, counts):
+    """The places that a tree cuts: where one of its leaves ends inside."""
+    ends = {(j, end) for _, high in leaves for j, end in enumerate(high)}
+    return {(j, end) for j, end in ends if end < counts[j]}
 
 
 def summed(trees, cells, y, variance):
@@ -109,6 +116,10 @@ def test_sum_over_trees_is_that_of_each_by_scipy(name):
         np.testing.assert_allclose(number[: len(by_count)], by_count, atol=1e-12)
         assert number.sum() == pytest.approx(1, abs=1e-12)
         assert passes.first_cuts.sum() == pytest.approx(1 - p[0], abs=1e-12)
+        of_trees = [cut_places(leaves, counts) for leaves, _ in trees]
+        every = [(j, k) for j, cells_along in enumerate(counts) for k in range(1, cells_along)]
+        anywhere = [sum(own for own, places in zip(p, of_trees, strict=True) if place in places) for place in every]
+        np.testing.assert_allclose(passes.places[0], anywhere, atol=1e-12)
         best = next(sums.highest(own))
         assert as_leaves(sums.boxes, best) == list(trees[int(np.argmax(p))][0])
         np.testing.assert_allclose(sums.log_probability(best, own, passes.log_density), np.log(p.max()), atol=1e-11)
@@ -127,6 +138,7 @@ def test_densities_too_small_for_numbers_are_summed_as_logs(monkeypatch):
     np.testing.assert_allclose(scaled.log_density, logs.log_density, rtol=1e-13)
     np.testing.assert_allclose(scaled.leaves, logs.leaves, atol=1e-12)
     np.testing.assert_allclose(scaled.first_cuts, logs.first_cuts, atol=1e-12)
+    np.testing.assert_allclose(scaled.places, logs.places, atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(40, 1), (60, 3)])
@@ -239,6 +251,14 @@ BUGS = {
 }
 
 
+def test_both_sides_of_a_cut_that_are_cut_at_one_place_count_once(monkeypatch):
+    cells, counts, depth, _ = CASES["two features"]
+    own = np.array([0.3])
+    right = laid(cells, Y, counts, depth).passes(own).places
+    monkeypatch.setattr(Boxes, "_pairs", np.zeros((0, 3), dtype=np.int64))
+    assert np.max(np.abs(laid(cells, Y, counts, depth).passes(own).places - right)) > 1e-3
+
+
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_list_of_trees_catches_bugs(monkeypatch, bug):
     cells, counts, depth, _ = CASES["ties, and cells without rows"]
@@ -259,12 +279,23 @@ def test_steps_of_a_fit_are_those_of_the_sum_over_trees():
     assert sum(part.rows for part in leaves) == answer.at_steps["rows"].sum() == 9
     assert answer.drawing.count("row") == len(leaves) + 1
     values = bz.function_values(tree, {"x": [0.0, 4.0]})
+    assert answer.jumps["probability"].sum() == pytest.approx(answer.leaves.index @ answer.leaves["probability"] - 1)
+    assert answer.function["jump"].iloc[:-1].tolist() == answer.jumps["probability"].tolist()
+    at_steps, function = answer.at_steps, answer.function
+    own = np.searchsorted(function["to"], at_steps["at"])
+    np.testing.assert_allclose(at_steps[["mean", "q975"]], function[["mean", "q975"]].iloc[own], rtol=1e-9)
     cells = answer.function.iloc[[0, 4]]
     np.testing.assert_allclose(cells[["mean", "sd", "q025"]], values[["mean", "sd", "q025"]], rtol=1e-9)
     assert answer.function["rows"].tolist() == [1] * 9
     with raises(bz.InputError, "no_capability", "ridge"):
         bz.steps(bz.fit(bz.find("ridge")(), {"x": [1.0, 2.0], "y": [1.0, 3.0]}, "exact", seed=1))
-    assert bz.plot_function(tree).axes[0].get_xlabel() == "x"
+    upper, lower = bz.plot_steps(tree).axes
+    assert upper.get_xlabel() == lower.get_xlabel() == "x"
+    assert len(lower.collections[0].get_segments()) == 8
+
+
+def test_the_exact_answer_is_the_usual_one():
+    assert default_method(RegressionTree) == "exact"
 
 
 def test_the_command_prints_steps_tree_cuts_and_numbers_of_leaves(tmp_path, run):
@@ -274,9 +305,10 @@ def test_the_command_prints_steps_tree_cuts_and_numbers_of_leaves(tmp_path, run)
     outcome = np.where((depth > 4) & (soil == "wet"), 9.0, 1.0) + rng.normal(size=20)
     lines = [f"{a},{b},{c:.2f}" for a, b, c in zip(depth, soil, outcome, strict=True)]
     table.write_text("\n".join(["depth,soil,outcome", *lines]), encoding="utf-8")
-    code, *_ = run("fit", "regression_tree", table, "--target", "outcome", "--method", "exact", "-o", fit)
+    code, printed, _ = run("fit", "regression_tree", table, "--target", "outcome", "-o", fit)
     assert code == 0
+    assert printed.index("the function: mean outcome") < printed.index("sigma2")
     code, printed, _ = run("steps", fit, "-o", out)
     assert code == 0
     assert "└─ soil[wet] > 0.5" in printed
-    assert "no cut" in out.read_text(encoding="utf-8")
+    assert out.read_text(encoding="utf-8").splitlines()[0].endswith("feature,cut,probability")

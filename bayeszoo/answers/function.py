@@ -9,9 +9,10 @@ import numpy as np
 from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.law import new_rows
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.distributions.averaged import Averaged, RowLaw
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
@@ -31,6 +32,8 @@ FEW = 400
 """Draws that bands are averaged over."""
 FAR = 0.9
 """Share of the prior variance that is left of the function's, from which a place is said to be far from the rows."""
+ALONG_ONE, ALONG_EACH, MOST_ALONG = 9, 3, 6
+"""Places along the one feature, along each of several, and how many of these, where a function is shown briefly."""
 
 
 def function_values(
@@ -98,17 +101,72 @@ def _of_function(model: Model) -> OfFunction:
 def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
     """Return mean and 95% interval of the mean outcome, and of new rows ``row_q025`` and ``row_q975``, for pictures.
 
-    They are averages over the points of a quadrature, or a few of the fit's draws. Rows of classes, whose
-    mean is a probability, have no interval.
+    They are averages over the points of a quadrature, or a few of the fit's draws; ``mcse`` is the Monte Carlo standard
+    error of the mean, 0 of a quadrature, NaN of a point. Rows of classes, whose mean is a probability, have none.
     """
     fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
     points, weights = few_points_of(fit)
-    function, rows = (Averaged(law(points, fit.like, data), weights) for law in (model.function, model.law))
+    of_rows_at = model.law(points, fit.like, data)
+    function, rows = (Averaged(law, weights) for law in (model.function(points, fit.like, data), of_rows_at))
     ends = {name: model.mean_outcome(function.ppf(level)) for name, level in (("q025", 0.025), ("q975", 0.975))}
     is_number = not isinstance(model, Classifies)
     of_rows = {"row_q025": rows.ppf(0.025), "row_q975": rows.ppf(0.975)} if is_number else {}
-    return by_row({"mean": rows.mean(), **ends, **of_rows}, data)
+    return by_row({"mean": rows.mean(), "mcse": _error_of_mean(fit, of_rows_at), **ends, **of_rows}, data)
+
+
+def _error_of_mean(fit: Fit, law: RowLaw) -> np.ndarray:
+    """Return the Monte Carlo standard error of the mean of rows at evenly spaced draws, chain after chain."""
+    means = np.asarray(law.mean())
+    if fit.kind == "exact":
+        return np.zeros(means.shape[1:])
+    chains = np.shape(next(iter(fit.draws().values())))[0]
+    if len(means) % chains:
+        return np.full(means.shape[1:], np.nan)
+    return diagnostics.mcse(means.reshape(chains, -1, *means.shape[1:]))
+
+
+def function_along(tree: xr.DataTree) -> pd.DataFrame:
+    """Return the function at a few places of each feature, the others at their means: an answer in few lines.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `fit` returned of a model of a function of features, as ``gaussian_process``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``feature``, ``at``, and there the ``mean`` of the outcome, its Monte Carlo standard error ``mcse``, and the 95%
+        interval ``q025``, ``q975`` of the function; of classes it is that of the probability.
+
+    Raises
+    ------
+    Untrustworthy
+        When the fit failed its gate.
+    InputError
+        When the model has no function.
+    """
+    data = Fit(tree).data
+    X, names = data["X"], [str(name) for name in data["feature"]]
+    count = ALONG_ONE if len(names) == 1 else ALONG_EACH
+    at = [_places_along(column, count) for column in X.T[:MOST_ALONG]]
+    which = np.repeat(np.arange(len(at)), [len(own) for own in at])
+    places = np.tile(X.mean(axis=0), (len(which), 1))
+    places[np.arange(len(which)), which] = np.concatenate(at)
+    frame = function_bands(tree, {"X": places, "feature": data["feature"]})
+    frame.insert(0, "feature", np.array(names, dtype=object)[which])
+    frame.insert(1, "at", np.concatenate(at))
+    return frame[["feature", "at", "mean", "mcse", "q025", "q975"]].reset_index(drop=True)
+
+
+def _places_along(column: np.ndarray, count: int) -> np.ndarray:
+    """Return evenly spaced places from the least to the greatest value, of few digits; or the values, of few."""
+    values = np.unique(column)
+    if len(values) <= count:
+        return values
+    digits = 2 - int(np.floor(np.log10(np.ptp(values))))
+    return np.round(np.linspace(values[0], values[-1], count), digits)
 
 
 def drawn_functions(tree: xr.DataTree, places: Arrays, draws: int, seed: int | np.random.Generator = 0) -> np.ndarray:

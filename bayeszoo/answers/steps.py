@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -34,15 +35,38 @@ class Steps:
     data : Data
         The rows.
     trees : CutTrees
-        First cuts, numbers of leaves, and the most probable tree, as arrays.
-    function : pandas.DataFrame
-        Of one feature: ``from`` and ``to`` of each cell between two cuts, with ``rows``, and ``mean``, ``sd``,
-        ``q025``, ``median`` and ``q975`` of the function there, over all trees. Empty of several features.
+        Cuts, numbers of leaves, and the most probable tree, as arrays.
     """
 
     data: Data
     trees: CutTrees
-    function: pd.DataFrame
+    _fit: Fit
+    _model: OfCuts
+
+    @cached_property
+    def function(self) -> pd.DataFrame:
+        """The function between neighbouring cuts of one feature, over all trees.
+
+        ``from`` and ``to`` of each cell, its ``rows``, ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of the
+        function there, and ``jump``, the probability that it jumps at ``to``. With several features it is empty.
+        """
+        import pandas as pd
+
+        if len(self.data["feature"]) > 1:
+            return pd.DataFrame()
+        (cuts,) = self._model.cut_places(self.data)
+        ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+        rows = np.bincount(np.searchsorted(cuts, self.data["X"][:, 0]), minlength=len(cuts) + 1)
+        frame = pd.DataFrame({"from": ends[:-1], "to": ends[1:], "rows": rows})
+        inside = np.append(cuts, np.nextafter(cuts[-1], np.inf))  # rows at a cut are left of it
+        return frame.assign(**self._function_at(inside), jump=[*self.trees.anywhere, np.nan])
+
+    def _function_at(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return moments and quantiles of the function at places (n,) of the one feature."""
+        places, _ = new_rows(self._model, self._fit.like, {"X": x[:, None], "feature": self.data["feature"]}, {})
+        moments = function_moments(self._fit, self._model, places)
+        moments.pop("prior_share")
+        return moments
 
     @property
     def at_steps(self) -> pd.DataFrame:
@@ -53,13 +77,26 @@ class Steps:
         import pandas as pd
 
         ends = [-np.inf, *_cuts_of(self.trees.tree), np.inf]
-        x, frame, columns = np.sort(self.data["X"][:, 0]), self.function, []
+        x, columns = np.sort(self.data["X"][:, 0]), []
         for first, last in pairwise(ends):
             own = x[(x > first) & (x <= last)]
             at = own[(len(own) - 1) // 2] if len(own) else (first + last) / 2
-            cell = frame[(frame["from"] < at) & (frame["to"] >= at)].iloc[0]
-            columns.append({"from": first, "to": last, "rows": len(own), "at": at, **cell.drop(["from", "to", "rows"])})
-        return pd.DataFrame(columns, index=pd.RangeIndex(1, len(columns) + 1, name="step"))
+            columns.append({"from": first, "to": last, "rows": len(own), "at": at})
+        frame = pd.DataFrame(columns, index=pd.RangeIndex(1, len(columns) + 1, name="step"))
+        return frame.assign(**self._function_at(frame["at"].to_numpy()))
+
+    @property
+    def jumps(self) -> pd.DataFrame:
+        """The probability that the function is cut at each place, whatever else is cut: ``feature``, ``cut``.
+
+        Places are ascending, feature by feature. With one feature it is the probability of a jump between the two
+        values of the rows that the cut lies between, and the sum is the expected number of jumps.
+        """
+        import pandas as pd
+
+        names = np.array(self.data["feature"], dtype=object)
+        columns = {"cut": self.trees.cut, "probability": self.trees.anywhere}
+        return pd.DataFrame({"feature": names[self.trees.feature], **columns})
 
     @property
     def first_cuts(self) -> pd.DataFrame:
@@ -67,11 +104,11 @@ class Steps:
         import pandas as pd
 
         names = np.array(self.data["feature"], dtype=object)
-        none = max(0.0, 1 - float(self.trees.probability.sum()))
+        none = max(0.0, 1 - float(self.trees.first.sum()))
         columns = {
             "feature": [*names[self.trees.feature], NO_CUT],
             "cut": [*self.trees.cut, np.nan],
-            "probability": [*self.trees.probability, none],
+            "probability": [*self.trees.first, none],
         }
         frame = pd.DataFrame(columns).sort_values("probability", ascending=False, kind="stable")
         return frame.reset_index(drop=True)
@@ -118,6 +155,8 @@ def steps(tree: xr.DataTree) -> Steps:
     >>> answer = bz.steps(bz.fit(M.weak(data), data, "exact", seed=1))
     >>> answer.first_cuts.round(2).iloc[0].tolist()
     ['x', 3.5, 0.75]
+    >>> answer.jumps["probability"].round(2).tolist()
+    [0.11, 0.13, 0.85, 0.13, 0.11]
     """
     fit = require_shown(tree, "steps of its function")
     model, data = fit.model, fit.like
@@ -125,23 +164,7 @@ def steps(tree: xr.DataTree) -> Steps:
         hint = "bz.function_values gives the values of any function"
         raise InputError(f"{model.name} has no function with steps", "no_capability", hint=hint)
     points, weights = few_points_of(fit)
-    return Steps(fit.data, model.cut_trees(points, weights, data), _by_cell(fit, model, fit.data))
-
-
-def _by_cell(fit: Fit, model: OfCuts, data: Data) -> pd.DataFrame:
-    """Return the function between neighbouring cuts of one feature."""
-    import pandas as pd
-
-    if len(data["feature"]) > 1:
-        return pd.DataFrame()
-    (cuts,) = model.cut_places(data)
-    ends = np.concatenate([[-np.inf], cuts, [np.inf]])
-    inside = np.append(cuts, np.nextafter(cuts[-1], np.inf))  # rows at a cut are left of it
-    places, _ = new_rows(model, fit.like, {"X": inside[:, None], "feature": data["feature"]}, {})
-    rows = np.bincount(np.searchsorted(cuts, data["X"][:, 0]), minlength=len(inside))
-    moments = function_moments(fit, model, places)
-    moments.pop("prior_share")
-    return pd.DataFrame({"from": ends[:-1], "to": ends[1:], "rows": rows, **moments})
+    return Steps(fit.data, model.cut_trees(points, weights, data), fit, model)
 
 
 def _cuts_of(part: Part) -> Iterator[float]:

@@ -48,7 +48,7 @@ _SPARE = ("ess_tail", "mcse_mean", "ess_bulk", "sd_ratio", "error_sd", "r_hat", 
 _SPARE_MEASURED = ("mcse_mean", "median", "q025", "q975", "sd_ratio", "error_sd")
 _SPARE_COMPARED = ("MCSE", "sd ratio", "error/MCSE", "error/sd")
 """Columns of the tables of estimates for which there may be no room, the first of them first."""
-PROFILED = {View.CLUSTERS, View.COMPONENTS, View.STATES, View.TOPICS}
+PROFILED = {View.CLUSTERS, View.COMPONENTS, View.FUNCTION, View.STATES, View.TOPICS}
 """Views of models whose fits have a profile."""
 MOST_LISTED = 40
 """Estimates that are printed one by one; of the others of a parameter the range."""
@@ -292,7 +292,7 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
 
 
 def _show_profiles(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None) -> None:
-    """Print what components, states and topics are, before the estimates of single parameters."""
+    """Print the function, or what components, states and topics are, before the estimates of single parameters."""
     if not Fit(tree).model.views() & PROFILED:
         return
     from bayeszoo.report.profile import profiles  # what it imports is not needed by other models

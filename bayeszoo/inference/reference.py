@@ -198,7 +198,7 @@ def _sampled(problem: Problem) -> Reference:
 
 
 def _is_gibbs_usual(problem: Problem) -> bool:
-    return isinstance(problem.model, Gibbs) and problem.model.is_usual
+    return isinstance(problem.model, Gibbs) and problem.model.usual_method == "gibbs"
 
 
 def _with_inner(problem: Problem, draws: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

@@ -67,6 +67,8 @@ class Model(ABC):
         read back with others is refused.
     probabilities : tuple of str
         Those whose entries lie between 0 and 1.
+    usual_method : str
+        The method where none is named: ``nuts``, unless another is exact and quicker, or NUTS stays at one mode.
     own : tuple of str
         Public methods that only this model has, and that no engine asks for.
 
@@ -86,6 +88,7 @@ class Model(ABC):
     without_moments: ClassVar[tuple[str, ...]] = ()
     nonnegative: ClassVar[tuple[str, ...]] = ()
     probabilities: ClassVar[tuple[str, ...]] = ()
+    usual_method: ClassVar[str] = "nuts"
     own: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, family: bool = False, **kwargs: object) -> None:

@@ -213,8 +213,6 @@ class Gibbs(Model):
 
     gibbs_options: ClassVar[Mapping[str, int]] = {}
     """Defaults of the method's options that are not the usual ones, as ``thin`` where few sweeps do for a draw."""
-    is_usual: ClassVar[bool] = False
-    """Whether it is the method where none is named, as NUTS would not go from mode to mode."""
 
     @abstractmethod
     def gibbs(self, data: Arrays, rng: np.random.Generator) -> GibbsChain:

@@ -49,8 +49,10 @@ class CutTrees:
 
     Attributes
     ----------
-    feature, cut, probability : numpy.ndarray
-        Of each possible first cut (C,): the feature's place, where it is, and its posterior probability.
+    feature, cut : numpy.ndarray
+        Of each place that may be cut (C,): the feature's number, and where it is.
+    first, anywhere : numpy.ndarray
+        The posterior probability that the first cut is there (C,), and that any cut is.
     leaves : numpy.ndarray
         Posterior probability of each number of leaves, from 0.
     tree : Part
@@ -61,7 +63,8 @@ class CutTrees:
 
     feature: np.ndarray
     cut: np.ndarray
-    probability: np.ndarray
+    first: np.ndarray
+    anywhere: np.ndarray
     leaves: np.ndarray
     tree: Part
     tree_probability: float

@@ -315,7 +315,9 @@ _SCREENS: dict[View, Callable[[Sequence[xr.DataTree]], Answer]] = {
     View.STATES: lambda trees: states(best_of_components(trees)),
     View.LEVELS: lambda trees: Answer(under=next_rows(best(trees)), below=[levels(best(trees))]),
     View.SLOPES: regression,
-    View.FUNCTION: lambda trees: Answer(under=about_function(best(trees)), below=[function(best(trees))]),
+    View.FUNCTION: lambda trees: Answer(
+        profiled(best(trees)), under=about_function(best(trees)), below=[function(best(trees))]
+    ),
     View.FACTORS: lambda trees: factors(best(trees)),  # whose pictures do not depend on labels
     View.CLUSTERS: lambda trees: together(best_of_components(trees)),
     View.COMPONENTS: lambda trees: responsibilities(best_of_components(trees)),

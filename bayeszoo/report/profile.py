@@ -15,10 +15,11 @@ import numpy as np
 
 from bayeszoo.answers.clusters import Clusters, clusters
 from bayeszoo.answers.decode import decodable
+from bayeszoo.answers.function import function_along
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.data.read import Data
 from bayeszoo.errors import Untrustworthy
-from bayeszoo.model.capabilities import rows_have_parameters
+from bayeszoo.model.capabilities import Classifies, rows_have_parameters
 from bayeszoo.model.views import View
 from bayeszoo.report.tables import estimate, number
 from bayeszoo.results.stored import Fit
@@ -36,6 +37,8 @@ MOST_CELLS = 20_000_000
 """Draws times rows times states up to which a fit is decoded in passing: a second or two."""
 MOST_PAIRS = 2_000_000_000
 """Draws times pairs of rows up to which clusters are counted in passing: a few seconds."""
+MOST_ROWS_OF_FUNCTION = 1000
+"""Rows up to which a function is evaluated in passing: a second or two."""
 MOST_GROUPS = 12
 """Groups of a partition that are listed, the largest first."""
 LEAST_PROBABILITY = 0.005
@@ -110,6 +113,9 @@ def profiles(tree: xr.DataTree, described: Mapping[str, Any], digits: int | None
     if View.CLUSTERS in views:
         yield from _clusters(tree)
         return
+    if View.FUNCTION in views:
+        yield from _function(tree, digits)
+        return
     if not Fit(tree).is_shown or components_withheld(tree):
         return
     if rows_have_parameters(model) and TOPICS in tree["posterior"]:
@@ -122,6 +128,35 @@ def profiles(tree: xr.DataTree, described: Mapping[str, Any], digits: int | None
         yield from _components(known)
     elif View.COMPONENTS in views:
         yield from _confusions(known)
+
+
+def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
+    """Yield the function at a few places of each feature."""
+    fit = Fit(tree)
+    if not fit.is_shown:
+        return
+    if fit.data.rows > MOST_ROWS_OF_FUNCTION:
+        yield Profile("`bayeszoo predict FIT PLACES --function` gives the function at the rows of a table")
+        return
+    frame, names = function_along(tree), [str(name) for name in fit.data["feature"]]
+    outcome = str(getattr(fit.data, "columns", {}).get("y", "y"))
+    of = f"probability of {fit.model.classes(fit.data)[1]}" if isinstance(fit.model, Classifies) else f"mean {outcome}"
+    rows = [
+        [name, f"{at:.12g}", estimate(mean, mcse, digits), *(number(end, digits or 4) for end in ends), mcse]
+        for name, at, mean, mcse, *ends in frame.itertuples(index=False)
+    ]
+    rows = [[*row[:-1], "-" if not row[-1] > 0 else number(row[-1], 2)] for row in rows]
+    columns = ["feature", "at", of, "q025", "q975", "mcse"]
+    given = ", given the estimate" if fit.kind == "point estimate" else ""
+    title = f"the function: {of} with its 95% interval{given}"
+    if len(names) == 1:
+        yield Profile(title, [names[0], *columns[2:]], [row[1:] for row in rows])
+        return
+    yield Profile(f"{title}; other features are at their means", columns, rows, ("feature",))
+    if (left := len(names) - frame["feature"].nunique()) > 0:
+        yield Profile(
+            f"{left} further features: `bayeszoo predict FIT PLACES --function` gives the function at any places"
+        )
 
 
 def _clusters(tree: xr.DataTree) -> Iterator[Profile]:

@@ -13,40 +13,42 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.data.table.table import escaped
-from bayeszoo.plots.families.function import plot_function
+from bayeszoo.plots.families.steps import plot_steps
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_Plot = Annotated[Path | None, Parameter(help="Draw the function with its 95% band here (.png, .svg or .pdf).")]
+_Plot = Annotated[Path | None, Parameter(help="Draw the probabilities of jumps here (.png, .svg or .pdf).")]
 LIKELY = 0.02
-"""Probability from which a first cut, or a number of leaves, is printed."""
+"""Probability from which a jump, a first cut, or a number of leaves is printed."""
 
 
 def steps_command(fit_file: opt.FitFile, /, *, plot: _Plot = None, shown: AnswerOptions = ANSWER) -> None:
-    """Say where the function of a regression tree jumps: steps, the most probable tree, first cuts, numbers of leaves.
+    """Say where the function of a regression tree jumps: steps, probabilities of jumps, trees, numbers of leaves.
 
-    -o writes the function between all cuts of one feature, of several features the probabilities of first cuts.
+    -o writes the function between all cuts of one feature, of several features the probability of a cut at each place.
     """
     shown.probe(plot)
     tree = saved.load(fit_file)
     answer = steps(tree)
-    frame = answer.function if len(answer.function) else answer.first_cuts
+    is_written = shown.output is not None or shown.as_json
+    frame = answer.function if is_written and len(answer.data["feature"]) == 1 else answer.jumps
     whole = {
         **saved.about(tree),
+        "jumps": saved.records(answer.jumps),
         "first_cuts": saved.records(answer.first_cuts),
         "number_of_leaves": saved.records(answer.leaves.reset_index()),
         "tree": answer.drawing.split("\n"),
         "tree_probability": answer.trees.tree_probability,
     }
-    draw = shown.drawn(lambda: plot_function(tree), plot)
+    draw = shown.drawn(lambda: plot_steps(tree), plot)
     shown.answer(frame, whole, partial(_show, answer), plot=draw)
 
 
 def _show(answer: Steps, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the function at the steps of the most probable tree, this tree, first cuts, and numbers of leaves."""
+    """Print the function at the steps of the most probable tree, jumps, this tree, first cuts, numbers of leaves."""
     console, trees = terminal.out(), answer.trees
-    if len(answer.function):
+    if len(answer.data["feature"]) == 1:
         feature = escaped(str(answer.data["feature"][0]))
         console.print(f"{saved.title(whole)}: steps of the function of {feature}")
         saved.show_rows(answer.at_steps, None, "steps", digits=digits or 4)
@@ -54,6 +56,7 @@ def _show(answer: Steps, frame: pd.DataFrame, whole: dict[str, Any], digits: int
     else:
         console.print(f"{saved.title(whole)}: a function of several features, cut at most twice on the way to a leaf")
     console.print()
+    _show_jumps(answer.jumps, digits)
     is_best = trees.most_probable <= trees.tree_probability * (1 + 1e-6)
     sure = "no tree is more probable" if is_best else f"no tree has more than {trees.most_probable:.3g}"
     console.print(f"the most probable tree; its probability is {trees.tree_probability:.3g}, {sure}")
@@ -67,3 +70,15 @@ def _show(answer: Steps, frame: pd.DataFrame, whole: dict[str, Any], digits: int
     console.print()
     number = answer.leaves[answer.leaves["probability"] >= LIKELY]
     saved.show_rows(number, "number of leaves", "numbers", digits=digits or 3)
+
+
+def _show_jumps(jumps: pd.DataFrame, digits: int | None) -> None:
+    """Print where the function probably jumps, in order of the places, and how many jumps are expected elsewhere."""
+    likely = jumps["probability"] >= LIKELY
+    saved.show_rows(jumps[likely].set_index("feature"), "jumps", "jumps", digits=digits or 3)
+    console = terminal.out()
+    console.print("probability: that the function jumps there, over all trees, whatever else is cut")
+    if not likely.all():
+        elsewhere = float(jumps["probability"][~likely].sum())
+        console.print(f"{(~likely).sum()} other places, each below {LIKELY:g}: {elsewhere:.3g} jumps expected together")
+    console.print()

@@ -50,7 +50,7 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
     Which cluster is on which stick says nothing: densities, the number of clusters and which rows are together do.
     """
 
-    is_annealed, is_usual = False, True
+    is_annealed, usual_method = False, "gibbs"
     unread = "clusters of a Dirichlet process have no labels; `bayeszoo clusters` says what is known"
     prior_orders_labels = True
     gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 500, "thin": 20}

@@ -108,6 +108,46 @@ class Boxes:
         places[self.splits.parents] = np.arange(len(self.splits.parents))
         return places
 
+    @cached_property
+    def first_cuts(self) -> int:
+        """How many ways there are to cut all rows in two: C, one for each place that may be cut."""
+        return int(self.splits.first[self.splits.end[0]]) if self.depth else 0
+
+    @cached_property
+    def _place(self) -> np.ndarray:
+        """The place of each split among the first cuts, (S,)."""
+        first = np.searchsorted(self.feature[: self.first_cuts], np.arange(self.low.shape[1]))
+        return np.asarray(first[self.feature] + self.cell - 1)
+
+    @cached_property
+    def _pairs(self) -> np.ndarray:
+        """Numbers of those splits of several features that may be at one place, both after one first cut, (pairs, 3).
+
+        The first cut, and the cuts of its left and of its right side.
+        """
+        C, owner = self.first_cuts, np.repeat(self.splits.parents, np.diff(self.splits.first))
+        number = np.full((2, C, C), -1)
+        for side, boxes in enumerate((self.splits.left[:C], self.splits.right[:C])):
+            after = np.full(len(self.low), -1)
+            after[boxes] = np.arange(C)
+            own = np.flatnonzero(after[owner] >= 0)
+            number[side, after[owner[own]], self._place[own]] = own
+        first, place = np.nonzero(np.all(number >= 0, axis=0))
+        return np.column_stack([first, *number[:, first, place]])
+
+    def of_places(self, splits: np.ndarray) -> np.ndarray:
+        """Return the probability that a tree cuts at each place, (C,), by that of each split, (S,).
+
+        A tree cuts one feature once at a place. Of several both sides of the first cut may be cut there, each with a
+        probability given this first cut.
+        """
+        total = np.bincount(self._place, splits, self.first_cuts)
+        if self.low.shape[1] == 1 or not len(self._pairs):
+            return total
+        first, left, right = (splits[some] for some in self._pairs.T)
+        both = np.divide(left * right, first, out=np.zeros_like(first), where=first > 0)
+        return np.asarray(total - np.bincount(self._place[self._pairs[:, 1]], both, self.first_cuts))
+
     def containing(self, cells: np.ndarray, some: np.ndarray) -> np.ndarray:
         """Say which of ``some`` boxes (M,) contain rows at cells (R, F), as (R, M)."""
         inside = (cells[:, None, :] >= self.low[some]) & (cells[:, None, :] < self.high[some])

@@ -9,6 +9,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayeszoo.families.partitions.sums import TreeSums
+from bayeszoo.likelihoods.loops import partitions as loops
 from bayeszoo.likelihoods.ops.partitions import partition_log_likelihood
 
 
@@ -48,17 +49,8 @@ def _padded(sums: TreeSums) -> dict[str, np.ndarray]:
 
 def compiled(sums: TreeSums, sigma2: pt.TensorVariable) -> pt.TensorVariable:
     """Return the same by one operation, which has its gradient."""
-    moments, prior, boxes = sums.moments, sums.prior, sums.boxes
-    arrays: dict[str, Any] = {
-        "rows": moments.n,
-        "scatter": moments.scatter,
-        "deviation": moments.less(prior.mean),
-        "spread": np.float64(prior.sd**2),
-        "order": boxes.by_end,
-        "low": boxes.low[:, 0],
-        "high": boxes.high[:, 0],
-        **boxes.splits._asdict(),
-        **dict(zip(("log_stop", "log_split"), prior.log_cut(boxes.depth), strict=True)),
-        "has_cuts": boxes.has_cuts.astype(np.float64),
-    }
+    moments, prior = sums.moments, sums.prior
+    deviation, spread = moments.less(prior.mean), np.float64(prior.sd**2)
+    rows = loops.RowsOfBoxes(moments.n, moments.scatter, deviation, spread)
+    arrays: dict[str, Any] = {**rows._asdict(), **sums.trees._asdict()}
     return partition_log_likelihood(sigma2, *(pm.Data(name, own) for name, own in arrays.items()))

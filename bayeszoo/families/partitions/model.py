@@ -53,7 +53,7 @@ class PartitionModel(Conditional, OfCuts, family=True):
 
     inputs = Regression("y")
     outer = {"sigma2": POSITIVE}  # noqa: RUF012
-    nonnegative = ("sigma2", "sigma")
+    nonnegative, usual_method = ("sigma2", "sigma"), "exact"
     _kept: ClassVar[dict[str, Any]]
 
     def __post_init__(self) -> None:

@@ -24,7 +24,8 @@ def summarized(sums: TreeSums, cuts: tuple[np.ndarray, ...], variance: np.ndarra
     return CutTrees(
         feature=feature,
         cut=np.array([cuts[j][k - 1] for j, k in zip(feature, cell, strict=True)]),
-        probability=weights @ passes.first_cuts,
+        first=weights @ passes.first_cuts,
+        anywhere=weights @ passes.places,
         leaves=weights @ sums.number_of_leaves(variance),
         tree=_part(sums, cuts, tree, variance, weights * probability),
         tree_probability=float(probability @ weights),

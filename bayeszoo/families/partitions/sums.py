@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import lazy_loader
 import numpy as np
@@ -46,11 +47,12 @@ class TreePrior(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """At P values of the noise: log densities (P,), probabilities of leaves (P, N) and of first cuts (P, C)."""
+    """At P values of the noise: log densities (P,), probabilities of leaves (P, N), first cuts and places (P, C)."""
 
     log_density: np.ndarray
     leaves: np.ndarray
     first_cuts: np.ndarray
+    places: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -84,19 +86,23 @@ class TreeSums:
     def _up(self, leaf: np.ndarray, is_highest: bool = False) -> np.ndarray:
         """Return the log density of each box's rows over all trees from each depth on, (D + 1, N), or of the best."""
         up = np.empty((self.boxes.depth + 1, len(leaf)))
-        loops.upward(leaf, *self._logs, is_highest, up)
+        if is_highest:
+            loops.upward(leaf, self.trees, True, up)
+        else:
+            loops.log_densities(leaf, self.trees, up)
         return up
 
     def log_density(self, variance: np.ndarray) -> np.ndarray:
         """Return the log density of all rows at variances (P,) of the noise, summed over all trees, (P,)."""
-        inputs = (*self._ends, *self.boxes.splits, *self.prior.log_cut(self.boxes.depth))
-        return np.array([loops.log_density(leaf, *inputs) for leaf in self._each(variance)])
+        return np.array([loops.log_density(leaf, self.trees) for leaf in self._each(variance)])
 
-    @property
-    def _ends(self) -> tuple[np.ndarray, ...]:
-        """Where intervals of one feature begin and end."""
-        ends = (np.ascontiguousarray(each[:, 0]) for each in (self.boxes.low, self.boxes.high))
-        return self.boxes.by_end, *ends
+    @cached_property
+    def trees(self) -> Any:
+        """Boxes and how they are cut, as `bayeszoo.likelihoods.loops.partitions.Trees`."""
+        boxes = self.boxes
+        ends = (np.ascontiguousarray(each[:, 0]) for each in (boxes.low, boxes.high))
+        cuts = self.prior.log_cut(boxes.depth)
+        return loops.Trees(boxes.by_end, *ends, *boxes.splits, *cuts, boxes.has_cuts.astype(np.float64))
 
     def _each(self, variance: np.ndarray) -> Iterator[np.ndarray]:
         for some in blocks(len(variance), len(self.boxes.low)):
@@ -104,17 +110,14 @@ class TreeSums:
 
     def passes(self, variance: np.ndarray) -> Passes:
         """Return what all trees say at variances (P,) of the noise."""
-        inputs = (
-            *self._ends,
-            *self.boxes.splits,
-            *self.prior.log_cut(self.boxes.depth),
-            self.boxes.has_cuts.astype(np.float64),
-        )
-        density, leaves, cuts = np.empty(len(variance)), np.empty((len(variance), len(self.boxes.low))), []
+        cuts, first = np.empty(len(self.boxes.cell)), self.boxes.first_cuts
+        density, leaves = np.empty(len(variance)), np.empty((len(variance), len(self.boxes.low)))
+        first_cuts, places = np.empty((len(variance), first)), np.empty((len(variance), first))
         for p, leaf in enumerate(self._each(variance)):
-            density[p], first = loops.passed(leaf, *inputs, leaves[p])
-            cuts.append(first)
-        return Passes(density, leaves, np.array(cuts))
+            density[p] = loops.passed(leaf, self.trees, leaves[p], cuts)
+            first_cuts[p] = cuts[:first]
+            places[p] = self.boxes.of_places(cuts)
+        return Passes(density, leaves, first_cuts, places)
 
     def number_of_leaves(self, variance: np.ndarray) -> np.ndarray:
         """Return the posterior probability of each number of leaves, from 0, at variances (P,) of the noise.
@@ -126,15 +129,9 @@ class TreeSums:
         values = np.empty((self.boxes.depth + 1, len(self.boxes.low), len(points)), dtype=np.complex128)
         probabilities = np.empty((len(variance), most + 1))
         for p, leaf in enumerate(self._each(variance)):
-            loops.generating(leaf, *self._logs, self._up(leaf), points, values)
+            loops.generating(leaf, self.trees, self._up(leaf), points, values)
             probabilities[p] = np.fft.irfft(values[0, 0], most + 1)
         return np.maximum(probabilities, 0.0)
-
-    @property
-    def _logs(self) -> tuple[np.ndarray, ...]:
-        """The cuts, with logs of probabilities."""
-        splits = (own for name, own in self.boxes.splits._asdict().items() if name != "share")
-        return *splits, *self.prior.log_cut(self.boxes.depth)
 
     def slope(self, variance: float) -> float:
         """Return the derivative of the log density in the variance: the mean of that of leaves over all trees."""

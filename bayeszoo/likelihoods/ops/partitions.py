@@ -12,49 +12,10 @@ from bayeszoo.likelihoods.loops.partitions import with_slope
 from bayeszoo.likelihoods.ops.operation import LogDensity
 
 
-def _by_loops(
-    sigma2: Any,
-    n: Any,
-    scatter: Any,
-    deviation: Any,
-    spread: Any,
-    order: Any,
-    low: Any,
-    high: Any,
-    parents: Any,
-    first: Any,
-    left: Any,
-    right: Any,
-    share: Any,
-    log_share: Any,
-    begin: Any,
-    end: Any,
-    log_stop: Any,
-    log_split: Any,
-    has_cuts: Any,
-) -> tuple[np.ndarray, np.ndarray]:
+def _by_loops(sigma2: Any, n: Any, scatter: Any, deviation: Any, spread: Any, *trees: Any) -> tuple[Any, Any]:
     """Return the value and its derivative in the variance, as arrays."""
-    value, slope = with_slope(
-        sigma2.item(),
-        n,
-        scatter,
-        deviation,
-        spread.item(),
-        order,
-        low,
-        high,
-        parents,
-        first,
-        left,
-        right,
-        share,
-        log_share,
-        begin,
-        end,
-        log_stop,
-        log_split,
-        has_cuts,
-    )
+    rows = partitions.RowsOfBoxes(n, scatter, deviation, spread.item())
+    value, slope = with_slope(sigma2.item(), rows, partitions.Trees(*trees))
     return np.asarray(value), np.asarray(slope)
 
 
@@ -82,7 +43,6 @@ def partition_log_likelihood(sigma2: pt.TensorVariable, *arrays: Any) -> pt.Tens
     sigma2 : scalar variable
         Variance of rows about the function.
     *arrays : variables
-        Counts, scatters, and means less the prior mean of the rows in each box (N,); the prior variance of the value
-        of a leaf; the cuts of boxes, as `bayeszoo.likelihoods.loops.partitions` has them; and 1 where a box has cuts.
+        The fields of `RowsOfBoxes`, and those of `Trees`.
     """
     return PartitionLikelihood()(*map(pt.as_tensor_variable, (sigma2, *arrays)))[0]

@@ -64,13 +64,13 @@ def plot_function(tree: xr.DataTree, features: Sequence[str] | None = None, *, d
             )
     figure, axes = panels(len(names), 8 if len(names) == 1 else 4.4, 4.2 if len(names) == 1 else 3.2)
     for axis, name in zip(axes, names, strict=True):
-        _draw(axis, tree, known.index(name), draws, seed)
+        draw_along(axis, tree, known.index(name), draws, seed)
     axes[0].legend(loc="best", fontsize="small")
     return figure
 
 
-def _draw(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int) -> None:
-    """Draw the function along the j-th feature, the others at their means."""
+def draw_along(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int = 0) -> None:
+    """Draw the function along the j-th feature, the others at their means, with its bands and functions drawn."""
     data = Fit(tree).data
     X, columns = data["X"], getattr(data, "columns", {})
     beyond = BEYOND * np.ptp(X[:, j])
