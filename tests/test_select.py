@@ -16,6 +16,7 @@ from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.averages import importance
 from bayeszoo.comparison import candidates
 from bayeszoo.foundation.progress import Reporter
+from bayeszoo.model.integration import exact_evidence
 from bayeszoo.results.caveats import WORDS
 from bayeszoo.results.stored import Fit
 from tests.quick import zoo_with
@@ -177,6 +178,20 @@ def test_leave_one_out_is_refitting(gaussian):
     assert table.loc[best, ["loo_difference", "loo_difference_se"]].tolist() == [0, 0]
     assert table.loc[worse, "loo_difference"] == pytest.approx(less.sum(), rel=1e-9)
     assert table.loc[worse, "loo_difference_se"] == pytest.approx(np.std(less) * math.sqrt(12), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["regression_tree", pytest.param("gaussian_process", marks=pytest.mark.slow)])
+def test_leave_one_out_by_quadrature_is_refitting(name):
+    model, rng = bz.find(name), np.random.default_rng(4)
+    x = np.arange(8.0)
+    data = bz.read(model, {"x": x, "y": np.where(x > 4, 3.0, 0.0) + rng.normal(size=8)})
+    model = model.weak(data)
+    (row,) = bz.select([model], data).to_dict("records")
+    others = [model.inputs.reordered(data, np.delete(np.arange(8), i)) for i in range(8)]
+    terms = [exact_evidence(model, data) - exact_evidence(model, rest) for rest in others]
+    assert row["loo"] == pytest.approx(sum(terms), abs=1e-4)
+    assert row["loo_from"] == "quadrature"
+    assert row["loo_mcse"] < 1e-4
 
 
 def test_differences_are_paired_by_trials_of_counts():

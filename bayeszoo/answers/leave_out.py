@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from bayeszoo.answers.averages import Average, LeftOut, averaging, given_the_others
+from bayeszoo.answers.averages import Average, LeftOut, averaging, by_points, given_the_others
 from bayeszoo.answers.refitted import MOST_REFITS, log_predictive
 from bayeszoo.errors import NoRowLaw, NumericalError
 from bayeszoo.foundation import diagnostics
@@ -20,6 +20,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
+from bayeszoo.model.integration import integrate
 from bayeszoo.model.others import all_but_one, statistics_of
 from bayeszoo.model.sequential import Sequential
 from bayeszoo.results.stored import Fit
@@ -105,6 +106,11 @@ def closed_form(model: Model, data: Arrays | Accumulated) -> Score:
     if not isinstance(model, Predictive):
         raise NoScore("no closed form", "no_closed_form")
     return _leave_one_out(model, data, lambda rest, row: model.predictive(rest, row))
+
+
+def by_quadrature(model: Model, data: Arrays | Accumulated) -> Score:
+    """Leave-one-out score of a model whose few outer parameters are integrated over; rows have a law given these."""
+    return averaged(model, data, *by_points(integrate(model, _kept(data))))
 
 
 def psis(model: Model, data: Arrays | Accumulated, draws: Params) -> Score:

@@ -32,6 +32,7 @@ from bayeszoo.model.capabilities import (
     PointMasses,
     Predictive,
     Sufficient,
+    predicts_by_points,
 )
 from bayeszoo.model.closed import BlockModel
 from bayeszoo.model.density import log_likelihood
@@ -153,8 +154,9 @@ def select(
             it.
         ``loo``, ``loo_se``, ``loo_mcse``, ``loo_from``
             Sum over observations of the leave-one-out log predictive density, its standard error over observations,
-            its Monte Carlo error, and ``"exact"``, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``; of an
-            approximation it says whether its draws are weighed to the posterior.
+            its Monte Carlo error, and ``"exact"``, ``"quadrature"`` over a few parameters, whose error is what halving
+            its grid changes, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``; of an approximation it says
+            whether its draws are weighed to the posterior.
         ``k_hat``
             Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld, or the fit made again.
         ``loo_difference``, ``loo_difference_se``
@@ -354,6 +356,8 @@ def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
         source += f", {loo.refitted} rows refitted" * bool(loo.refitted)
     elif candidate.kind == "exact" and isinstance(candidate.model, Predictive):
         loo, source = score.closed_form(candidate.model, candidate.data), "exact"
+    elif candidate.kind == "exact" and predicts_by_points(type(candidate.model)):
+        loo, source = score.by_quadrature(candidate.model, candidate.data), "quadrature"
     else:
         lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
         raise NoScore(f"{lacking}: a fit by nuts (--nuts, or FILE.nc) gives a score")
