@@ -124,6 +124,9 @@ def test_a_gate_that_separates_is_refused_by_its_feature():
         bz.fit(Experts.weak(ETHANOL), ETHANOL, "mle", seed=1)
     tree = bz.fit(Experts.weak(ETHANOL), ETHANOL, "map", seed=1)
     assert Fit(tree).status == "ok"
+    (row,) = bz.select([Experts.weak(ETHANOL)], ETHANOL, loo=False).to_dict("records")
+    assert "E separates" in row["likelihood_from"]
+    assert np.isnan([row["log_likelihood"], row["aic"], row["bic"]]).all()
 
 
 def test_an_expert_on_few_rows_is_refused():

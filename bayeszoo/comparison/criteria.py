@@ -108,8 +108,12 @@ class Criteria:
             return self._concave_maximum()
         if not isinstance(self.model, EM):
             raise NumericalError("no closed form", "no_closed_form")
-        climbed = em.climbs(self.model, self.candidate.stats, self._rng("em"), flat=True)
-        return climbed.best.expectation.value, _reached("EM", climbed)
+        model, data = self.model, self.candidate.stats
+        climbed = em.climbs(model, data, self._rng("em"), flat=True)
+        best, reached = climbed.best, _reached("EM", climbed)
+        if why := model.undetermined(best.state, data, best.expectation.stats, True):
+            raise NumericalError(f"the maximum is not a single point: {why}", "no_maximum")
+        return best.expectation.value, reached
 
     def _concave_maximum(self) -> tuple[float, str]:
         model, data = self.model, self.candidate.data
