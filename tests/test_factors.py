@@ -183,9 +183,11 @@ def test_missing_numbers_are_predicted_with_their_noise_and_said_to_be(air):
 def test_predicting_scores_what_was_observed(air):
     found = bz.predict(air, "models/data/airquality.csv", columns="Ozone,Solar.R,Wind,Temp", missing="mask")
     assert len(found) == 153 * 4
-    assert found["log_score"].notna().all()
     assert found["observed"].isna().sum() == 44
     of_rows = found.xs("Wind", level="column")
+    off = of_rows.index[of_rows["log_score"].isna()]
+    assert len(off) < 3  # an outlier's score by the approximation is off by more than half a nat
+    assert of_rows.loc[off, "withheld"].str.startswith("log_score").all()
     whole = ~np.isnan(bz.example(Ppca, "airquality")["Y"]).any(axis=1)
     assert of_rows["log_score"][whole].mean() < of_rows["log_score"][~whole].mean()  # of fewer numbers
 

@@ -1,5 +1,7 @@
 """Answers of an approximation whose parameters are withheld are judged by themselves, and none passes for another's."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from bayeszoo.answers import judged
 from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
+from bayeszoo.results import measured
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
@@ -86,12 +89,132 @@ def test_predictions_do_not_pass_because_the_loadings_were_withheld(fit):
         bz.predict(tree, 1)
 
 
-def test_other_answers_stay_withheld(fit):
-    tree = fit.copy(deep=True)
+def test_checks_are_judged_by_their_replicates(fit):
+    """Means of columns are overconfident, which replicates hardly see; a covariance that is too wide they do."""
+    frame = bz.predictive_check(fit, ["mean", "standard deviation"])
+    spread = [name for name in frame.index if name.startswith("standard deviation")]
+    assert frame.loc[spread, "p_value"].notna().all()
+    assert "judged by itself" in frame.attrs["judged"]
+    wide = bz.predictive_check(changed(fit, mean=lambda m: m + 0.2), ["mean", "skewness"])
+    of_means = [name for name in wide.index if name.startswith("mean")]
+    assert wide.loc[of_means, ["mean", "p_value"]].isna().all(axis=None)
+    assert (wide.loc[of_means, "withheld"] == judged.FAR).all()
+    assert wide.loc[of_means, "observed"].notna().all()  # what the data have is no estimate
+    assert wide["p_value"].notna().any()
+
+
+def test_checks_do_not_pass_because_others_were_taken_out(fit):
+    with raises(Untrustworthy, "withheld"):
+        bz.predictive_check(changed(fit, loadings=lambda W: 1.5 * W), ["standard deviation"])
+
+
+def test_pictures_of_replicates_stay_withheld(fit):
+    with raises(Untrustworthy, "withheld"):
+        bz.plot_predictive_check(fit)
+    with raises(InputError, "not_one_number"):
+        bz.residuals(fit)
+
+
+def approximation(name, rows, withheld="w[z]", **fields):
+    """Return an exact fit as if it were an approximation, measured against its own draws: nothing is compiled."""
+    model = bz.find(name)
+    tree = bz.fit(model(**fields), bz.read(model, rows, target="y"), "exact", seed=1)
+    draws = tree["posterior"].to_dataset()
+    tree["reference_draws"] = tree["posterior"].__class__(draws.isel(draw=slice(500)))
+    facts = json.loads(tree.attrs["facts"]) | {"withheld": [withheld], "parameters_withheld": [withheld]}
+    tree.attrs |= {"kind": "approximate", "method": "laplace", "status": "caution", "facts": json.dumps(facts)}
+    del tree["exact"]
+    return tree
+
+
+def moved(tree, by):
+    """Move the weight of z in the approximation, by its sd: rows without z do not see it."""
+    tree = tree.copy(deep=True)
+    draws = tree["posterior"].to_dataset()
+    of_z = draws["w"].dims[-1], "z"
+    sd = float(draws["w"].sel({of_z[0]: of_z[1]}).std())
+    shift = np.where(draws[of_z[0]].to_numpy() == of_z[1], by * sd, 0.0)
+    tree["posterior"] = draws.assign(w=draws["w"] + shift)
+    return tree
+
+
+@pytest.fixture(scope="module")
+def line():
+    x = np.linspace(-2, 2, 30)
+    y = 1 + 2 * x + 0.5 * np.random.default_rng(0).normal(size=30)
+    rows = pd.DataFrame({"x": x, "z": np.repeat([0.0, 1.0, 0.0], [5, 4, 21]), "y": y})
+    return approximation("linear_regression", rows, center=0.0)
+
+
+def test_residuals_are_withheld_in_the_rows_that_the_wrong_weight_moves(line):
+    right = bz.residuals(line)
+    assert np.isfinite(right[["mean", "sd", "pit"]]).all(axis=None)
+    assert right.attrs["outside"] == 0
+    frame = bz.residuals(moved(line, 2.0))
+    off = frame.index.isin([6, 7, 8, 9])
+    assert frame.loc[~off, ["mean", "sd", "residual"]].notna().all(axis=None)
+    assert (
+        frame.loc[off, ["mean", "sd", "residual", "deviance", "standardized", "pit", "log_tail"]].isna().all(axis=None)
+    )
+    assert frame.loc[off, "basis"].str.startswith("withheld").all()
+    assert frame.loc[off, "withheld"].str.endswith(judged.FAR).all()
+    assert np.isnan([frame.attrs["outside"], frame.attrs["ks_p"]]).all()  # of all rows, one of which is not known
+    assert not frame["outside"].any()
+    assert frame["theoretical"].isna().all()
+
+
+def test_residuals_are_withheld_where_all_rows_are_off(line):
+    tree = line.copy(deep=True)
+    draws = tree["posterior"].to_dataset()
+    tree["posterior"] = draws.assign(sigma2=4 * draws["sigma2"])
     with raises(Untrustworthy, "withheld"):
         bz.residuals(tree)
-    with raises(Untrustworthy, "withheld"):
-        bz.predictive_check(tree)
+
+
+@pytest.fixture(scope="module")
+def curve():
+    rows = pd.DataFrame({"z": np.repeat([0.0, 1.0], [12, 4]), "y": np.tile([0, 0, 1, 0], 4)})
+    return approximation("logistic_regression", rows, center=0.0)
+
+
+def test_decisions_are_withheld_where_the_probability_is_off(curve):
+    right, wrong = bz.classify(curve), bz.classify(moved(curve, 1.5))
+    assert right.attrs["rows_far"] == right.attrs["rows_withheld"] == 0
+    assert "judged by itself" in right.attrs["judged"]
+    assert wrong.index[wrong["decision"] == "withheld"].tolist() == [13, 14, 15, 16]
+    assert wrong.loc[13, ["p[0]", "p[1]", "expected_loss", "log_score"]].isna().all()
+    assert np.isnan(wrong.attrs["loss_of_one"])  # a mean of all rows
+    others = wrong.index < 13
+    pd.testing.assert_frame_equal(wrong[others], right[others])
+
+
+def test_a_decision_that_costs_more_than_it_says_is_withheld(curve):
+    """A thousandfold loss makes a small error of a rare class count."""
+    loss = [[0, 1], [1000, 0]]
+    wrong = bz.classify(moved(curve, 1.5), loss=loss)
+    assert (wrong.loc[13:, "decision"] == "withheld").all()
+    assert wrong.loc[:12, "expected_loss"].notna().all()
+
+
+def test_a_warning_alone_withholds_what_is_beyond_half_an_sd(curve):
+    tree = moved(curve, 0.5)
+    assert (bz.classify(tree).loc[13:, "decision"] == "withheld").all()
+    tree.attrs["facts"] = json.dumps({})
+    assert (bz.classify(tree)["decision"] != "withheld").all()
+    assert (bz.classify(moved(tree, 3.0)).loc[13:, "decision"] == "withheld").all()
+
+
+def test_the_number_of_factors_is_judged_by_itself(fit):
+    """Here parameters are withheld, and the number is not; a number that the posterior gives others is withheld."""
+    facts = Fit(fit).facts
+    assert facts["live"] in (2, 3)
+    assert 0.5 < facts["live_probability"] <= 1
+    model, own = Fit(fit).model, Fit(fit).draws()
+    counts = model.live(own)
+    spectrum = np.linalg.eigvalsh(own["loadings"] @ own["loadings"].mT)
+    assert np.array_equal(counts, (spectrum > own["variance"][..., None]).sum(axis=-1))
+    weak = reference.Reference("draws of the test", {**own, "loadings": 0.1 * own["loadings"]})
+    assert list(measured._live(model, own, weak)) == ["live_withheld"]
 
 
 def test_without_draws_of_the_posterior_all_is_withheld(fit):

@@ -9,7 +9,8 @@ from scipy import integrate, stats
 
 import bayeszoo as bz
 from bayeszoo.answers import predictive_check as module
-from bayeszoo.answers.predictive_check import STATISTICS, Sets, p_value, replicate
+from bayeszoo.answers.predictive_check import p_value, replicate
+from bayeszoo.answers.replicated_statistics import STATISTICS, Sets
 from tests.refusals import raises
 
 GaussianMean, BetaBernoulli = bz.find("gaussian_mean"), bz.find("beta_bernoulli")

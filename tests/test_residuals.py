@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.metrics import mean_poisson_deviance
 
 import bayeszoo as bz
-from bayeszoo.answers.residuals import pointwise_level, quantiles
+from bayeszoo.answers.normal_scores import pointwise_level, quantiles
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from tests.quick import quick_where
 from tests.refusals import raises

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import lazy_loader
 import numpy as np
 
 from bayeszoo.answers.columns import error_of_mean, with_reasons
+from bayeszoo.answers.judged import judged
 from bayeszoo.distributions.information import entropy as entropy_of
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream_of_fit
@@ -97,7 +99,8 @@ def mutual_information(of: object, *, bits: bool = False, **options: Any) -> pd.
     if not _is_tree(of):
         row = information_of_counts(of, Prior(**options))
         return _of_table("mutual information", row, bits)
-    return in_units(_of_fit(cast("xr.DataTree", of), options), bits)
+    answer = "mutual informations"
+    return in_units(judged(cast("xr.DataTree", of), answer, partial(_no_options, options), _of_fit), bits)
 
 
 def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
@@ -139,11 +142,14 @@ def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
     """
     if not _is_tree(of):
         return _of_table("entropy", entropy_of_counts(of, Prior(**options)), bits)
-    fit, draws = _draws(cast("xr.DataTree", of), "entropies", options)
-    model = fit.model
+    return in_units(judged(cast("xr.DataTree", of), "entropies", partial(_no_options, options), _entropies), bits)
+
+
+def _entropies(fit: Fit, _: None) -> pd.DataFrame:
+    draws, model = fit.draws(), fit.model
     told = model.entropies(draws, fit.like) if isinstance(model, Observable | StatesInTime) else {}
     if isinstance(model, StatesInTime):
-        return in_units(_with_simulated(_summarized(told, fit.kind, "quantity"), fit), bits)
+        return _with_simulated(_summarized(told, fit.kind, "quantity"), fit)
     if not told:
         hint = "fit a model of one distribution, such as dirichlet_multinomial or normal_gamma"
         raise InputError(f"the entropy of a row of {model.name} is not known", "no_closed_form", hint=hint)
@@ -151,7 +157,7 @@ def entropy(of: object, *, bits: bool = False, **options: Any) -> pd.DataFrame:
     moments = model.entropy_moments(fit.stats) if isinstance(model, BlockModel) and fit.kind == "exact" else None
     if moments is not None and list(told) == ["entropy"]:
         frame.loc["entropy", ["mean", "sd", "mcse_mean", "mcse_sd"]] = [*map(float, moments), 0.0, 0.0]
-    return in_units(frame, bits)
+    return frame
 
 
 def _with_simulated(frame: pd.DataFrame, fit: Fit) -> pd.DataFrame:
@@ -260,9 +266,8 @@ def _of_table(name: str, row: Mapping[str, object], bits: bool) -> pd.DataFrame:
     return in_units(frame, bits)
 
 
-def _of_fit(tree: xr.DataTree, options: Mapping[str, object]) -> pd.DataFrame:
-    fit, draws = _draws(tree, "mutual informations", options)
-    model = fit.model
+def _of_fit(fit: Fit, _: None) -> pd.DataFrame:
+    draws, model = fit.draws(), fit.model
     if isinstance(model, Classifies):
         draws = _some(draws, len(model.classes(fit.like)))
     told = model.information(draws, fit.like) if isinstance(model, Observable) else {}
@@ -291,10 +296,14 @@ def _highest_first(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _draws(tree: xr.DataTree, answer: str, options: Mapping[str, object]) -> tuple[Fit, dict[str, np.ndarray]]:
     """Return a fit whose numbers are shown, and its draws."""
-    if options:
-        raise InputError(f"{next(iter(options))} is an option for tables, not for fits", "conflicting_options")
+    _no_options(options)
     fit = require_shown(tree, answer)
     return fit, fit.draws()
+
+
+def _no_options(options: Mapping[str, object], _: Fit | None = None) -> None:
+    if options:
+        raise InputError(f"{next(iter(options))} is an option for tables, not for fits", "conflicting_options")
 
 
 def _some(draws: Mapping[str, np.ndarray], classes: int) -> dict[str, np.ndarray]:

@@ -1,8 +1,10 @@
-"""Answers that are judged by themselves, of an approximation some of whose parameters are withheld.
+"""Answers that are judged by themselves, of an approximation some of whose parameters are off.
 
 Wrong parameters need not make a wrong answer: the distribution of a new row may be right where the mean is
 overconfident. So the answer is computed twice, from the approximation and from draws of the posterior that it was
 measured against, and each number is shown if both agree. Each is compared in its own units, whatever its neighbours.
+Where parameters are withheld they must agree within the gate's limits; where these are shown with a warning, so is an
+answer, up to the limits beyond which a parameter is withheld.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ import numpy as np
 
 from bayeszoo.answers.columns import with_reasons
 from bayeszoo.distributions.posterior import QUANTILES
-from bayeszoo.foundation.gate import MAX_MEAN_GAP, MAX_QUANTILE_GAP, MAX_SD_GAP
+from bayeszoo.errors import Untrustworthy
+from bayeszoo.foundation.gate import MAX_MEAN_GAP, MAX_QUANTILE_GAP, MAX_SD_GAP, SHOWN_MEAN_GAP, SHOWN_SD_RATIO
 from bayeszoo.results.caveats import require_shown
-from bayeszoo.results.gaps import STATISTICS, gaps_of
+from bayeszoo.results.gaps import STATISTICS, Gaps, gaps_of
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.support import REFERENCE_DRAWS
 
@@ -29,12 +32,56 @@ else:
 
 MAX_SCORE_GAP = 0.1
 """Error of a log score, in nats, up to which it is shown."""
-_FAR = "mean, sd, quantiles: too far from the posterior's"
-_KEPT = ("observed", "what", "withheld")
+FAR = "too far from the posterior's"
+_FAR = f"mean, sd, quantiles: {FAR}"
+_KEPT = ("observed", "what", "withheld", "plug_in", "bias")
 """Columns that do not come from the parameters."""
 
 
-class _Agreement(NamedTuple):
+class Limits(NamedTuple):
+    """How far an answer may be from the posterior's: means and quantiles in sd, ratios of sds, log scores in nats."""
+
+    mean: float
+    least: float
+    most: float
+    quantile: float
+    score: float
+    is_strict: bool
+    """Whether parameters are withheld, so that nothing passes that is not known to agree."""
+
+    def agree(self, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+        """Say where an error of a mean, in sd, and a ratio of sds are within the limits."""
+        if self.is_strict:
+            return (np.abs(mean) <= self.mean) & (sd >= self.least) & (sd <= self.most)
+        return ~((np.abs(mean) > self.mean) | (sd < self.least) | (sd > self.most))
+
+    def moments_agree(self, own: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """Compare means and sds, ``own``, with the posterior's."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gap, ratio = np.asarray((own[0] - other[0]) / other[1]), np.asarray(own[1] / other[1])
+        same = (own[0] == other[0]) & (own[1] == other[1])  # of an sd 0 too
+        return same | self.agree(gap, ratio)
+
+    def scores_agree(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Compare normal scores: an error of the mean moves all alike, one of the sd by a share of their size."""
+        with np.errstate(invalid="ignore"):
+            far = np.abs(own - other) > self.mean + (self.most - 1) * np.abs(other)
+        unknown = np.isnan(own) | np.isnan(other)
+        return (own == other) | (~far & (~unknown | (not self.is_strict)))
+
+    def logs_agree(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Compare log probabilities or densities."""
+        with np.errstate(invalid="ignore"):
+            return (own == other) | (np.abs(own - other) <= self.score)
+
+
+WITHIN = Limits(MAX_MEAN_GAP, 1 - MAX_SD_GAP, 1 + MAX_SD_GAP, MAX_QUANTILE_GAP, MAX_SCORE_GAP, is_strict=True)
+"""Limits of answers where parameters are withheld."""
+SHOWN = Limits(SHOWN_MEAN_GAP, 1 / SHOWN_SD_RATIO, SHOWN_SD_RATIO, np.inf, SHOWN_MEAN_GAP, is_strict=False)
+"""Limits of answers where all parameters are shown, some with a warning."""
+
+
+class Agreement(NamedTuple):
     """Which rows of a table agree with the reference, and a line about all of them."""
 
     shown: np.ndarray
@@ -61,8 +108,9 @@ def judged[Rows](
     -------
     pandas.DataFrame
         The table. Where parameters are withheld, only what agrees with draws of the posterior within `MAX_MEAN_GAP` sd,
-        `MAX_SD_GAP` of the sd and `MAX_QUANTILE_GAP` sd of each quantile, which ``attrs["judged"]`` then says; the rest
-        is NaN with its reason in the column ``withheld``. A log score is shown within `MAX_SCORE_GAP` nats.
+        `MAX_SD_GAP` of the sd and `MAX_QUANTILE_GAP` sd of each quantile; where they are shown with a warning, within
+        `SHOWN_MEAN_GAP` sd and a factor of `SHOWN_SD_RATIO`. The rest is NaN with its reason in the column
+        ``withheld``, and ``attrs["judged"]`` says so. A log score is shown within `MAX_SCORE_GAP` nats.
 
     Raises
     ------
@@ -70,26 +118,57 @@ def judged[Rows](
         When the fit failed its gate, or parameters are withheld, and no row of the answer agrees or no draws of the
         posterior were kept.
     """
-    fit = Fit(tree)
+    fit = answering(tree, answer)
     if not is_judged(fit):
-        return ask(fit := require_shown(tree, answer), rows(fit))
-    about = rows(fit)
+        return ask(fit, rows(fit))
+    about, limits = rows(fit), limits_of(fit)
     own, reference = ask(fit, about), ask(reference_of(fit), about)
-    agreement = _agreement(own, reference)
+    agreement = _agreement(own, reference, limits)
     if not agreement.shown.any():
-        require_shown(tree, answer)
-    for name in own.columns.difference([*_KEPT]):
-        own[name] = own[name].where(agreement.shown & _agrees(name, own, reference))
-    if not agreement.shown.all():
-        texts = own["withheld"].to_numpy() if "withheld" in own else np.full(len(own), "", dtype=object)
-        own = with_reasons(own, np.where(agreement.shown, texts, _FAR))
+        refuse(fit, answer)
+    agrees = {name: _agrees(name, own, reference, limits) for name in own.columns.difference([*_KEPT])}
+    reasons = _reasons(own, agreement.shown, agrees.get("log_score", True))
+    for name, of_rows in agrees.items():
+        own[name] = own[name].where(agreement.shown & of_rows)
+    own = with_reasons(own, reasons)
     own.attrs["judged"] = agreement.line
     return own
 
 
+def _reasons(own: pd.DataFrame, shown: np.ndarray, scores: Any) -> np.ndarray:
+    """Return what is withheld of each row, and why; a score may be off where the distribution is not."""
+    texts = own["withheld"].to_numpy() if "withheld" in own else np.full(len(own), "", dtype=object)
+    is_scored = own["log_score"].notna().to_numpy() if "log_score" in own else False
+    score_alone = is_scored & ~np.asarray(scores)
+    texts = np.where(score_alone & (texts == ""), f"log_score: {FAR}", texts)
+    return np.where(shown, texts, _FAR).astype(object)
+
+
+def answering(tree: xr.DataTree, answer: str) -> Fit:
+    """Return the view of a fit that answers: its numbers are shown, or it can be judged; else raise `Untrustworthy`."""
+    fit = Fit(tree)
+    return fit if is_judged(fit) else require_shown(tree, answer)
+
+
+def refuse(fit: Fit, answer: str) -> None:
+    """Raise `Untrustworthy`, as no part of an answer agrees with the posterior's."""
+    require_shown(fit.tree, answer)
+    raise Untrustworthy(f"all of it is {FAR}: {answer} are withheld", "withheld")
+
+
 def is_judged(fit: Fit) -> bool:
-    """Say whether parameters of a fit are withheld, and draws of the posterior were kept to judge answers by."""
-    return fit.is_shown and "parameters_withheld" in fit.facts and REFERENCE_DRAWS in fit
+    """Say whether parameters of a fit are off, and draws of the posterior were kept to judge answers by."""
+    return fit.is_shown and REFERENCE_DRAWS in fit
+
+
+def has_withheld(fit: Fit) -> bool:
+    """Say whether parameters of a fit that is judged are withheld."""
+    return "parameters_withheld" in fit.facts
+
+
+def limits_of(fit: Fit) -> Limits:
+    """Return how far an answer of a fit may be from the posterior's."""
+    return WITHIN if has_withheld(fit) else SHOWN
 
 
 def reference_of(fit: Fit) -> Fit:
@@ -104,23 +183,34 @@ def reference_of(fit: Fit) -> Fit:
     return reference
 
 
-def _agreement(own: pd.DataFrame, reference: pd.DataFrame) -> _Agreement:
-    """Compare each row with that of the reference; what one of them does not know does not agree."""
+def gaps_agree(gaps: Gaps, known: np.ndarray, limits: Limits) -> np.ndarray:
+    """Say where gaps are within the limits, by the posterior's `STATISTICS`; what these do not know does not agree."""
+    # where the mean or sd is not known quantiles are compared, which of outcomes 0 and 1 may all be 0
+    can_tell = np.isfinite(known[:2]).all(axis=0) | (known[-1] > known[2]) | (not limits.is_strict)
+    with np.errstate(invalid="ignore"):
+        near = gaps.quantile <= limits.quantile if limits.is_strict else True
+    return limits.agree(gaps.mean, gaps.sd) & near & can_tell
+
+
+def line_of(shown: np.ndarray, mean: np.ndarray, sd: np.ndarray, limits: Limits, noun: str = "rows") -> str:
+    """Say how far the numbers that are shown are from the posterior's, and how many are not shown."""
+    why = "parameters are withheld" if limits.is_strict else "parameters are shown with a warning"
+    known = shown & np.isfinite(mean) & np.isfinite(sd)
+    within = ""
+    if known.any():
+        least, most = sd[known].min(), sd[known].max()
+        far = np.abs(mean[known]).max()
+        within = f": means within {far:.2g} sd of the posterior's, sds {least:.2g} to {most:.2g} times"
+    rest = f"; {(~shown).sum()} of {len(shown)} {noun} are too far from it" if not shown.all() else ""
+    return f"{why}, and this answer is judged by itself{within}{rest}"
+
+
+def _agreement(own: pd.DataFrame, reference: pd.DataFrame, limits: Limits = WITHIN) -> Agreement:
+    """Compare each row with that of the reference."""
     known = _statistics(reference)
     gaps = gaps_of(_statistics(own), known)
-    # where the mean or sd is not known quantiles are compared, which of outcomes 0 and 1 may all be 0
-    can_tell = np.isfinite(known[:2]).all(axis=0) | (known[-1] > known[2])
-    with np.errstate(invalid="ignore"):
-        ok = (np.abs(gaps.mean) <= MAX_MEAN_GAP) & (np.abs(gaps.sd - 1) <= MAX_SD_GAP)
-        ok &= (gaps.quantile <= MAX_QUANTILE_GAP) & can_tell
-    return _Agreement(ok, _line(ok, np.abs(gaps.mean), gaps.sd) if ok.any() else _FAR)
-
-
-def _line(shown: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> str:
-    least, most = sd[shown].min(), sd[shown].max()
-    within = f"means within {mean[shown].max():.2g} sd of the posterior's, sds {least:.2g} to {most:.2g} times"
-    rest = f"; {(~shown).sum()} of {len(shown)} rows are too far from it" if not shown.all() else ""
-    return f"parameters are withheld, and this answer is judged by itself: {within}{rest}"
+    ok = gaps_agree(gaps, known, limits)
+    return Agreement(ok, line_of(ok, gaps.mean, gaps.sd, limits) if ok.any() else _FAR)
 
 
 def _statistics(frame: pd.DataFrame) -> np.ndarray:
@@ -128,10 +218,10 @@ def _statistics(frame: pd.DataFrame) -> np.ndarray:
     return np.stack([frame[name].to_numpy(dtype=np.float64) for name in STATISTICS])
 
 
-def _agrees(name: str, own: pd.DataFrame, reference: pd.DataFrame) -> Any:
+def _agrees(name: str, own: pd.DataFrame, reference: pd.DataFrame, limits: Limits) -> Any:
     """Say of which rows a column may be shown where the distribution is: a score, within its own limit."""
     if name in STATISTICS or name.startswith("mcse_"):
         return True
     if name != "log_score":
-        return False
-    return np.abs(own[name] - reference[name]) <= MAX_SCORE_GAP
+        return not limits.is_strict
+    return limits.logs_agree(own[name].to_numpy(), reference[name].to_numpy())

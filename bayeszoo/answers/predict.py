@@ -11,7 +11,7 @@ import numpy as np
 from bayeszoo.answers.assign import assign, by_row
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.function import far_rows
-from bayeszoo.answers.judged import is_judged, judged
+from bayeszoo.answers.judged import has_withheld, judged
 from bayeszoo.answers.law import new_groups, new_rows, predicted
 from bayeszoo.answers.topics import has_proportions, proportions
 from bayeszoo.data.by import named_in_errors, read_new_by, together
@@ -150,7 +150,7 @@ def _components(fit: Fit, data: Mapping[str, np.ndarray]) -> Columns:
     model, tree = fit.model, fit.tree
     if not isinstance(model, Latent):
         return {}
-    if components_withheld(tree) or is_judged(fit):
+    if components_withheld(tree) or has_withheld(fit):
         return dict.fromkeys(("component", "probability"), np.full(model.inputs.size(data), np.nan))
     assigned = assign(tree, data)
     if "component" not in assigned:  # the latent variable is a number

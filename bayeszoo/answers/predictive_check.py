@@ -6,30 +6,28 @@ One data set is drawn for each draw of the parameters, and a quantity T of it co
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy
 
+from bayeszoo.answers.judged import FAR, answering, gaps_agree, is_judged, limits_of, line_of, reference_of, refuse
 from bayeszoo.answers.law import can_be_drawn
+from bayeszoo.answers.replicated_statistics import BOUNDED, Sets, chosen_of
 from bayeszoo.answers.residuals import one_number_outcomes
-from bayeszoo.data.inputs import Binary, Counts, Matrix
+from bayeszoo.data.inputs import Matrix
 from bayeszoo.data.read import Data
-from bayeszoo.data.table.table import shown
 from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import AT_ONCE
-from bayeszoo.foundation.named import Arrays
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
-from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.function import OfFunction
 from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.gaps import gaps, statistics_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -38,27 +36,10 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 8
 """Columns of an outcome of several numbers that are checked, the first."""
+_ANSWER = "predictive checks of it"
+_OF_REPLICATES = ("mean", "q025", "q975", "p_value", "mcse")
 _TIE = 32 * float(np.finfo(np.float64).eps)
 """Relative difference up to which two values are equal: sums in another order round differently."""
-
-
-class Sets(NamedTuple):
-    """Data sets of the same rows, and the draws that they are compared under.
-
-    ``y`` are outcomes, shape (draws, rows), or (1, rows) where one data set stands against all draws; ``mean`` and
-    ``sd``, shape (draws, rows), are those of an outcome given the parameters; ``data`` are the fit's, and ``params``
-    have shape (draws, ...).
-    """
-
-    y: np.ndarray
-    mean: np.ndarray
-    sd: np.ndarray
-    data: Arrays
-    params: dict[str, np.ndarray]
-
-
-Statistic = Callable[[Sets], np.ndarray]
-"""A quantity of each data set, shape (draws,), or (1,) where neither data set nor parameters differ."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +85,8 @@ def predictive_check(
         residuals do (else 0); ``mean``, ``q025`` and ``q975`` of the replicates; ``p_value``, the probability that a
         replicate exceeds the observed quantity under the same draw, ties counted half; ``mcse``, its Monte Carlo
         standard error (of p-values of 0 and 1 it is not 0: one more replicate and one less are added); ``replicates``;
-        ``withheld``, why there is no p-value or no mean, else empty.
+        ``withheld``, why there is no p-value or no mean, else empty. Of an approximation that is off in some quantity,
+        replicates are drawn from the posterior by which it was measured too, and quantities that disagree are withheld.
 
         ``attrs`` name the model and the fit, and ``basis``, which is ``"plug-in"`` for a point estimate.
 
@@ -131,7 +113,41 @@ def predictive_check(
     >>> list(bz.predictive_check(tree, {"median": np.median}).index)
     ['median']
     """
-    return compared(replicate(tree, statistics, replicates=replicates, seed=seed), tree)
+    fit = answering(tree, _ANSWER)
+    own = _replicated(fit, statistics, replicates, seed)
+    frame = compared(own, tree)
+    if not is_judged(fit):
+        return frame
+    reference = reference_of(fit)
+    sizes = reference.tree["posterior"].sizes
+    others = _replicated(reference, statistics, min(replicates, sizes["chain"] * sizes["draw"]), seed)
+    return _judged(fit, frame, (own, others), compared(others, reference.tree))
+
+
+def _judged(fit: Fit, frame: pd.DataFrame, both: tuple[Replicates, Replicates], known: pd.DataFrame) -> pd.DataFrame:
+    """Withhold quantities whose replicates, or p-value, are not those of draws of the posterior."""
+    limits = limits_of(fit)
+    of_own, of_known = (np.stack(list(each.replicated.values()), axis=-1)[None] for each in both)
+    statistics = statistics_of(of_known)
+    apart = gaps(of_own, statistics)
+    scores = (_score(each["p_value"], each["replicates"]) for each in (frame, known))
+    agrees = gaps_agree(apart, statistics, limits) & limits.scores_agree(*scores)
+    agrees |= np.isnan(of_own).any(axis=(0, 1))  # withheld as it is
+    if not agrees.any():
+        refuse(fit, _ANSWER)
+    numbers = ["observed", "observed_sd", *_OF_REPLICATES]
+    is_of_data = frame["observed_sd"].to_numpy() == 0
+    for name in numbers:
+        frame[name] = frame[name].where(agrees | (is_of_data & (name not in _OF_REPLICATES)))
+    frame["withheld"] = frame["withheld"].where(agrees, FAR)
+    frame.attrs["judged"] = line_of(agrees, apart.mean, apart.sd, limits, "statistics")
+    return frame
+
+
+def _score(p: pd.Series, replicates: pd.Series) -> np.ndarray:
+    """Return the normal scores of p-values, of which 0 and 1 are as half a replicate from these."""
+    size = replicates.to_numpy(dtype=np.float64)
+    return np.asarray(scipy.special.ndtri((size * p.to_numpy(dtype=np.float64) + 0.5) / (size + 1)))
 
 
 def compared(again: Replicates, tree: xr.DataTree) -> pd.DataFrame:
@@ -149,11 +165,15 @@ def replicate(
     tree: xr.DataTree, statistics: object = None, *, replicates: int = 1000, seed: int | np.random.Generator = 0
 ) -> Replicates:
     """Draw data sets as `predictive_check` does, and return the quantities themselves."""
-    model, data, columns = _columns(tree)
-    chosen = _chosen(statistics, model, data)
+    return _replicated(require_shown(tree, _ANSWER), statistics, replicates, seed)
+
+
+def _replicated(fit: Fit, statistics: object, replicates: int, seed: int | np.random.Generator) -> Replicates:
+    model, data, columns = _columns(fit)
+    chosen = chosen_of(statistics, model, data)
     names = {(name, label): f"{name} of {label}" if label else name for label in columns for name in chosen}
-    draws, chains = _thinned(known := Fit(tree).draws(), tree.attrs["kind"], replicates)
-    size, rng = len(next(iter(draws.values()))), stream_of_fit(tree.attrs, seed, "predictive check")
+    draws, chains = _thinned(known := fit.draws(), fit.kind, replicates)
+    size, rng = len(next(iter(draws.values()))), stream_of_fit(fit.tree.attrs, seed, "predictive check")
     values, is_binary = {name: np.full((2, size), np.nan) for name in names.values()}, True
     cells = len(columns) * len(next(iter(columns.values())))
     for at in range(0, size, step := max(1, AT_ONCE // cells)):
@@ -198,11 +218,10 @@ def _draw(model: Observable | OfFunction, params: Any, data: Data, rng: np.rando
     return Drawn(law.rvs(size=shape, random_state=rng), mean, sd, params, kept)
 
 
-def _columns(tree: xr.DataTree) -> tuple[Observable | OfFunction, Data, dict[str, np.ndarray]]:
+def _columns(fit: Fit) -> tuple[Observable | OfFunction, Data, dict[str, np.ndarray]]:
     """Return model, data, and the outcome, (rows,), under no name; or of several real numbers each under its own."""
-    fit = require_shown(tree, "predictive checks of it")
     if not (isinstance(fit.model, Observable) and isinstance(fit.model.inputs, Matrix)):
-        model, data, y = one_number_outcomes(tree, "predictive checks")
+        model, data, y = one_number_outcomes(fit, "predictive checks")
         if not isinstance(model, Observable | OfFunction):
             raise NoRowLaw(f"{model.name} has no distribution of rows given parameters", "no_row_law")
         return model, data, {"": y}
@@ -239,7 +258,7 @@ def _compared(replicates: Replicates, name: str, kind: str) -> dict[str, Any]:
     known = {"observed": float(mean), "observed_sd": float(sd)}  # NaN where there is none
     told = moments(replicated[None], independent=True)  # whose mean is NaN where the tails are too heavy
     # of outcomes of two values a quantity of the outcome alone is bounded, though few values may look like a tail
-    is_bounded = name in _BOUNDED or (replicates.is_binary and fixed)
+    is_bounded = name in BOUNDED or (replicates.is_binary and fixed)
     known["mean"] = float(replicated.mean() if is_bounded else told.mean if not none.any() else math.nan)
     known |= zip(("q025", "q975"), map(float, np.quantile(replicated, [0.025, 0.975])), strict=True)
     chains = replicates.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
@@ -263,131 +282,3 @@ def p_value(observed: np.ndarray, replicated: np.ndarray, chains: int = 0) -> tu
         size = float(np.fmin(size, diagnostics.ess(beyond.reshape(chains, -1), "mean")))
     share, squares = (size * p + 1) / (size + 2), (size * float(np.mean(np.square(beyond))) + 1) / (size + 2)
     return p, math.sqrt((squares - share**2) / (size + 3))
-
-
-# Quantities
-
-
-def _standardized(sets: Sets) -> np.ndarray:
-    """Return outcomes less their means given the parameters, in standard deviations given them."""
-    rest = sets.y - sets.mean
-    sd = np.broadcast_to(sets.sd, rest.shape)
-    certain = np.where(rest == 0, 0.0, np.copysign(np.inf, rest))  # the edge of a parameter leaves no spread
-    return np.divide(rest, sd, out=certain, where=sd > 0)
-
-
-def _sd(sets: Sets) -> np.ndarray:
-    rows = sets.y.shape[1]
-    return sets.y.std(axis=1) * math.sqrt(rows / (rows - 1)) if rows > 1 else np.full(len(sets.y), math.nan)
-
-
-def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    return np.divide(above, below, out=np.full(np.shape(below), math.nan), where=below > 0)
-
-
-def _skewness(sets: Sets) -> np.ndarray:
-    if sets.y.shape[1] < 3:  # of two it is 0, whatever they are
-        return np.full(len(sets.y), math.nan)
-    centred = sets.y - sets.y.mean(axis=1, keepdims=True)
-    return _ratio(np.mean(centred**3, axis=1), np.mean(np.square(centred), axis=1) ** 1.5)
-
-
-def _lag_1(sets: Sets) -> np.ndarray:
-    z = _standardized(sets)
-    if z.shape[1] < 2:
-        return np.full(len(z), math.nan)
-    with np.errstate(invalid="ignore"):  # NaN of residuals that are infinite
-        return _ratio(np.sum(z[:, 1:] * z[:, :-1], axis=1), np.sum(np.square(z), axis=1))
-
-
-def _longest_run(sets: Sets) -> np.ndarray:
-    ends = [np.flatnonzero(np.diff(row)) for row in sets.y]
-    last = sets.y.shape[1] - 1
-    return np.array([np.max(np.diff(np.concatenate([[-1], end, [last]]))) for end in ends], dtype=np.float64)
-
-
-STATISTICS: dict[str, Statistic] = {
-    "mean": lambda sets: sets.y.mean(axis=1),
-    "standard deviation": _sd,
-    "minimum": lambda sets: sets.y.min(axis=1),
-    "maximum": lambda sets: sets.y.max(axis=1),
-    "skewness": _skewness,
-    "share of zeros": lambda sets: np.mean(sets.y == 0, axis=1),
-    "changes": lambda sets: np.count_nonzero(np.diff(sets.y, axis=1), axis=1),
-    "longest run": _longest_run,
-    "largest absolute standardized residual": lambda sets: np.max(np.abs(_standardized(sets)), axis=1),
-    "lag-1 autocorrelation of residuals": _lag_1,
-}
-"""The quantities that have a name. Residuals are those under the draw that the data set is made from."""
-
-_OF_RESIDUALS = ("largest absolute standardized residual", "lag-1 autocorrelation of residuals")
-_REAL = ("mean", "standard deviation", "minimum", "maximum", "skewness", *_OF_RESIDUALS)
-_OF_COLUMNS = _REAL[:5]
-_COUNTED = ("mean", "standard deviation", "maximum", "share of zeros", *_OF_RESIDUALS)
-_BINARY = ("mean", "changes", "longest run")
-_BOUNDED = ("share of zeros", "changes", "longest run", "lag-1 autocorrelation of residuals")
-
-
-def _usual(model: Model, data: Arrays) -> tuple[str, ...]:
-    """Name the quantities that suit the outcome."""
-    if isinstance(model.inputs, Matrix):
-        return _OF_COLUMNS
-    if isinstance(model.inputs, Binary) and "trials" not in data:
-        return _BINARY
-    return _COUNTED if isinstance(model.inputs, Binary | Counts) else _REAL
-
-
-def _chosen(statistics: Any, model: Model, data: Arrays) -> dict[str, Statistic]:
-    """Return the quantities that are asked for, by name."""
-    statistics = _usual(model, data) if statistics is None else statistics
-    if isinstance(statistics, Mapping):
-        return {str(name): _own(str(name), function) for name, function in statistics.items()}
-    several = isinstance(statistics, Iterable) and not isinstance(statistics, str)
-    chosen: dict[str, Statistic] = {}
-    for each in statistics if several else [statistics]:
-        name = each if isinstance(each, str) else getattr(each, "__name__", type(each).__name__)
-        if name in chosen:
-            line = f"two statistics are called {shown(name)}"
-            raise InputError(line, "duplicate_name", hint="name them by a mapping")
-        if isinstance(each, str) and each not in STATISTICS:
-            hint = f"use one of {', '.join(STATISTICS)}"
-            raise InputError(f"there is no statistic {shown(name)}", "unknown_name", hint=hint)
-        chosen[name] = STATISTICS[each] if isinstance(each, str) else _own(name, each)
-    return chosen
-
-
-def _own(name: str, function: object) -> Statistic:
-    """Apply a user's T(y) or T(y, data, params) to each data set."""
-    if not callable(function):
-        raise InputError(f"statistic {shown(name)} is not a function: {function!r}", "wrong_type")
-    takes_outcome_only = _takes_outcome_only(name, function)
-
-    def each(sets: Sets) -> np.ndarray:
-        if takes_outcome_only:
-            return np.array([_number(name, function(y)) for y in sets.y])
-        every = enumerate(np.broadcast_to(sets.y, sets.mean.shape))
-        draws = ((y, sets.data, {key: values[i] for key, values in sets.params.items()}) for i, y in every)
-        return np.array([_number(name, function(*arguments)) for arguments in draws])
-
-    return each
-
-
-def _takes_outcome_only(name: str, function: Callable[..., object]) -> bool:
-    """Say whether a function is T(y), and not T(y, data, params)."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of some functions written in C
-        return True
-    for count in (1, 3):
-        with suppress(TypeError):
-            signature.bind(*[None] * count)
-            return count == 1
-    raise InputError(f"statistic {shown(name)} must take y, or y, data and params, got {name}{signature}", "wrong_type")
-
-
-def _number(name: str, value: object) -> float:
-    number = np.asarray(value)
-    if number.size != 1 or number.dtype.kind not in "biuf":
-        line = f"statistic {shown(name)} must return one number, returned {type(value).__name__}"
-        raise InputError(line, "wrong_type")
-    return float(number.reshape(()))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,8 +19,10 @@ import scipy
 from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.averages import CLOSED_FORM, Average, LeftOut, averaging, given_the_others
 from bayeszoo.answers.columns import with_reasons
+from bayeszoo.answers.judged import FAR, answering, is_judged, limits_of, line_of, reference_of, refuse
 from bayeszoo.answers.law import FAR_OUT
 from bayeszoo.answers.leave_out import MAX_DISTINCT
+from bayeszoo.answers.normal_scores import BAND, SIMULATED, Predicted, pointwise_level, quantiles, scored
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import Known, mixed
@@ -40,7 +41,6 @@ from bayeszoo.model.capabilities import Predictive
 from bayeszoo.model.density import log_density
 from bayeszoo.model.others import all_but_one, equal_rows
 from bayeszoo.model.sequential import Sequential
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -48,30 +48,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 WITHHELD = "withheld: k-hat"
+TOO_FAR = f"withheld: {FAR}"
+"""In place of a basis of rows whose prediction by an approximation disagrees with the posterior's."""
 IN_SAMPLE, PLUG_IN = "in sample", "in sample, plug-in"
 """What standardized residuals and PITs rest on, as the column ``basis`` says."""
-
-BAND = 0.95
-"""Probability that independent normal scores all lie within the band of a QQ plot."""
-SIMULATED = 5000
-"""Samples from which the level of the band is found."""
-_RANKS = 600
-"""Ranks at which they are compared with the band; of more rows, ranks that are dense towards both ends."""
-
-
-class Predicted(NamedTuple):
-    """Moments of the predictive distributions of rows, and where their outcomes lie in them; of shape (rows,).
-
-    ``below``, ``at`` and ``above`` are logs of the probabilities of values less than, equal to and more than the
-    outcome; ``k_hat`` is the Pareto shape of the importance weights, NaN where there are none.
-    """
-
-    mean: np.ndarray
-    sd: np.ndarray
-    below: np.ndarray
-    at: np.ndarray
-    above: np.ndarray
-    k_hat: np.ndarray
 
 
 def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.DataFrame:
@@ -104,7 +84,9 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
 
         ``basis`` says what ``standardized``, ``pit`` and ``normal_score`` rest on. An exact fit: the predictive of the
         other rows, in closed form or by quadrature. Draws: Pareto-smoothed importance weights that take the row out;
-        where their k-hat is above 0.5, their variance is infinite, and these figures are withheld (NaN). More than
+        where their k-hat is above 0.5, their variance is infinite, and these figures are withheld (NaN). So they are
+        of rows that an approximation predicts unlike draws of the posterior by which it was measured, where it is off
+        in some quantity: ``attrs["judged"]`` says how far off the others are. More than
         `MAX_DISTINCT` distinct rows: in sample. A point estimate: plugged into the likelihood, in sample. In sample,
         residuals are too small.
 
@@ -134,45 +116,113 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     >>> frame["basis"].iloc[0], frame.attrs["outside"]
     ('leave-one-out, closed form', 0)
     """
-    model, data, y = one_number_outcomes(tree, "residuals")
+    fit = answering(tree, "residuals of it")
+    model, _, y = one_number_outcomes(fit, "residuals")
     if isinstance(model, Sequential):
         problem = f"rows of {model.name} depend on those before, and residuals are of rows given the parameters"
         raise NoRowLaw(problem, "no_row_law", hint="`bayeszoo decode` shows the states behind each row")
-    fit = Fit(tree)
-    whole = _in_sample(fit, y)
-    without, basis = _without(fit, y)
-    used, shown = without or whole, basis != WITHHELD
-    pits, scores = _scored(used, stream_of_fit(tree.attrs, seed, "residuals"))
-    score = np.where(shown, scores, np.nan)
-    residual, rest = (y - np.where(np.isfinite(each.mean), each.mean, np.nan) for each in (whole, used))
-    unknown = np.full(len(y), np.nan)
-    columns = {
-        "observed": y,
-        "mean": whole.mean,
-        "sd": whole.sd,
-        "residual": residual,
-        "deviance": _deviance(model, data, y, whole.mean),
-        "mean_without": np.where(shown, without.mean, np.nan) if without else unknown,
-        "sd_without": np.where(shown, without.sd, np.nan) if without else unknown,
-        "standardized": rest / np.where(shown & np.isfinite(used.sd) & (used.sd > 0), used.sd, np.nan),
-        "pit": np.where(shown, pits, np.nan),
-        "normal_score": score,
-        "log_tail": np.where(shown, np.logaddexp(np.minimum(used.below, used.above), used.at), np.nan),
-        **quantiles(score),
-        "leverage": unknown if tree.attrs["method"] == "mle" else model.leverage(data),
-        "k_hat": used.k_hat,
-        "basis": basis,
-    }
-    lacking = {"mean": ~np.isnan(whole.mean), "sd": ~np.isnan(whole.sd), "standardized": ~(shown & np.isnan(used.sd))}
-    why = FAR_OUT if fit.method == "exact" else "heavy tails of the draws"
-    frame = with_reasons(by_row(columns, data), reasons(lacking, lambda _: why))
-    frame.attrs.update({name: tree.attrs[name] for name in ("model", "method", "kind")} | _facts(frame, used))
+    known = _rows(fit, y, seed)
+    kept = _kept(known, _rows(reference_of(fit), y, seed), fit) if is_judged(fit) else None
+    if kept is not None and not kept.of_all.any():
+        refuse(fit, "residuals of it")
+    frame = _framed(fit, y, known, kept)
+    if kept is not None:
+        _say_judged(frame, known, kept, fit)
     return frame
 
 
-def one_number_outcomes(tree: xr.DataTree, answer: str) -> tuple[Model, Data, np.ndarray]:
-    """Return model, data and outcome, shape (rows,), of a fit that may be trusted, or refuse."""
-    fit = require_shown(tree, f"{answer} of it")
+class _Rows(NamedTuple):
+    """Rows predicted given all rows, and given the others where that can be done; normal scores by the latter."""
+
+    whole: Predicted
+    without: Predicted | None
+    basis: np.ndarray
+    pits: np.ndarray
+    scores: np.ndarray
+
+    @property
+    def used(self) -> Predicted:
+        """What PITs and scores rest on."""
+        return self.without or self.whole
+
+
+class _Kept(NamedTuple):
+    """Which rows are predicted as by the posterior: given all rows, and given the others; and the gaps of the first."""
+
+    of_all: np.ndarray
+    of_others: np.ndarray
+    gaps: tuple[np.ndarray, np.ndarray]
+
+
+def _rows(fit: Fit, y: np.ndarray, seed: int | np.random.Generator) -> _Rows:
+    whole = _in_sample(fit, y)
+    without, basis = _without(fit, y)
+    return _Rows(whole, without, basis, *scored(without or whole, stream_of_fit(fit.tree.attrs, seed, "residuals")))
+
+
+def _kept(own: _Rows, other: _Rows, fit: Fit) -> _Kept:
+    """Compare predictions with those by draws of the posterior; a row that these cannot tell is not kept."""
+    limits = limits_of(fit)
+    of_all = limits.moments_agree((own.whole.mean, own.whole.sd), (other.whole.mean, other.whole.sd))
+    of_others = limits.moments_agree((own.used.mean, own.used.sd), (other.used.mean, other.used.sd))
+    of_others &= limits.scores_agree(own.scores, other.scores) & (other.basis != WITHHELD)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gaps = (own.whole.mean - other.whole.mean) / other.whole.sd, own.whole.sd / other.whole.sd
+    return _Kept(of_all, of_others, gaps)
+
+
+def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.DataFrame:
+    """Return the table of residuals, of rows that are kept."""
+    every = np.ones(len(y), dtype=bool)
+    of_all, of_others = (every, every) if kept is None else kept[:2]
+    model, data, used, without = fit.model, fit.data, known.used, known.without
+    mean, sd = (np.where(of_all, each, np.nan) for each in (known.whole.mean, known.whole.sd))
+    basis = np.where(of_others | (known.basis == WITHHELD), known.basis, TOO_FAR)
+    shown = (basis != WITHHELD) & of_others
+    score = np.where(shown, known.scores, np.nan)
+    residual, rest = (y - np.where(np.isfinite(each), each, np.nan) for each in (mean, used.mean))
+    unknown = np.full(len(y), np.nan)
+    columns = {
+        "observed": y,
+        "mean": mean,
+        "sd": sd,
+        "residual": residual,
+        "deviance": _deviance(model, data, y, mean),
+        "mean_without": np.where(shown, without.mean, np.nan) if without else unknown,
+        "sd_without": np.where(shown, without.sd, np.nan) if without else unknown,
+        "standardized": rest / np.where(shown & np.isfinite(used.sd) & (used.sd > 0), used.sd, np.nan),
+        "pit": np.where(shown, known.pits, np.nan),
+        "normal_score": score,
+        "log_tail": np.where(shown, np.logaddexp(np.minimum(used.below, used.above), used.at), np.nan),
+        **quantiles(score if of_others.all() else unknown),
+        "leverage": unknown if fit.method == "mle" else model.leverage(data),
+        "k_hat": used.k_hat,
+        "basis": basis,
+    }
+    lacking = {"mean": ~np.isnan(mean) | ~of_all, "sd": ~np.isnan(sd) | ~of_all}
+    lacking |= {"standardized": ~(shown & np.isnan(used.sd))}
+    why = FAR_OUT if fit.method == "exact" else "heavy tails of the draws"
+    frame = with_reasons(by_row(columns, data), _reasons(reasons(lacking, lambda _: why), of_all, of_others))
+    attrs = fit.tree.attrs
+    frame.attrs.update({name: attrs[name] for name in ("model", "method", "kind")} | _facts(frame, used))
+    return frame
+
+
+def _reasons(texts: np.ndarray, of_all: np.ndarray, of_others: np.ndarray) -> np.ndarray:
+    """Add which numbers of a row are withheld as they disagree with the posterior's."""
+    far = np.where(of_all, np.where(of_others, "", f"standardized, pit: {FAR}"), f"mean, sd, standardized, pit: {FAR}")
+    return np.where(far == "", texts, far).astype(object)
+
+
+def _say_judged(frame: pd.DataFrame, known: _Rows, kept: _Kept, fit: Fit) -> None:
+    """Say in ``attrs`` how rows were judged; the band and the test are of all rows, and withheld where one is."""
+    frame.attrs["judged"] = line_of(kept.of_all & kept.of_others, *kept.gaps, limits_of(fit))
+    if not kept.of_others.all():
+        frame.attrs |= dict.fromkeys(("outside", "ks_p", "band_pointwise_level"), math.nan)
+
+
+def one_number_outcomes(fit: Fit, answer: str) -> tuple[Model, Data, np.ndarray]:
+    """Return model, data and outcome, shape (rows,), of a fit; refuse outcomes of several numbers and categories."""
     model, data = fit.model, fit.data
     outcome = model.inputs.outcome(data)
     names = [name for name, values in data.items() if values is outcome]
@@ -323,19 +373,6 @@ def _deviance(model: Model, data: Data, y: np.ndarray, mean: np.ndarray) -> np.n
     return np.copysign(np.sqrt(2 * np.maximum(sum(halves), 0)), y - mean)
 
 
-def _scored(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return PITs and their normal quantiles; a jump is divided at random between the two tails.
-
-    The quantile is that of the smaller tail, which alone has the digits.
-    """
-    share = rng.uniform(size=len(used.at))
-    with np.errstate(divide="ignore"):
-        lower = np.logaddexp(used.below, np.log(share) + used.at)
-        upper = np.logaddexp(used.above, np.log1p(-share) + used.at)
-    quantile = scipy.special.ndtri_exp(np.minimum(lower, upper))
-    return np.exp(lower), np.where(lower < upper, quantile, -quantile)
-
-
 def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
     known = frame["pit"].dropna().to_numpy()
     tested = scipy.stats.kstest(known, "uniform").pvalue if len(known) else math.nan
@@ -349,45 +386,3 @@ def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
         "outside": int(frame["outside"].sum()),
         "ks_p": float(tested),
     }
-
-
-# The band of a QQ plot: where all independent normal scores lie with probability `BAND`
-
-
-def quantiles(score: np.ndarray) -> dict[str, np.ndarray]:
-    """Return expected normal scores by rank, the band and which are outside; NaN where a score, (rows,), is unknown."""
-    known = np.flatnonzero(~np.isnan(score))
-    order = known[np.argsort(score[known], kind="stable")]
-    n, unknown = len(order), np.full(len(score), np.nan)
-    columns = {name: unknown.copy() for name in ("theoretical", "band_lower", "band_upper")}
-    if n:
-        lower = _lower_bounds(np.arange(1, n + 1), n, pointwise_level(n))
-        columns["theoretical"][order] = scipy.special.ndtri((np.arange(1, n + 1) - 3 / 8) / (n + 1 / 4))
-        columns["band_lower"][order], columns["band_upper"][order] = lower, -lower[::-1]
-    return {**columns, "outside": (score < columns["band_lower"]) | (score > columns["band_upper"])}
-
-
-def _lower_bounds(ranks: np.ndarray, n: int, level: float) -> np.ndarray:
-    """Return the normal scores that the order statistics of n exceed with probability ``1 - level / 2``."""
-    return np.asarray(scipy.special.ndtri(scipy.special.betaincinv(ranks, n + 1.0 - ranks, level / 2)))
-
-
-@lru_cache(maxsize=64)
-def pointwise_level(n: int) -> float:
-    """Return the level of each order statistic's band at which all n lie within theirs with probability `BAND`.
-
-    It is found by simulation with a fixed seed; the simultaneous probability is known to 0.003. Of more than 600 rows
-    at most that many ranks are compared, dense towards both ends, so that a little more leaves the whole band.
-    """
-    half = np.unique(np.round(np.geomspace(1, max(n / 2, 1), _RANKS // 2))).astype(int)
-    ranks = np.arange(1, n + 1) if n <= _RANKS else np.unique(np.concatenate([half, n + 1 - half]))
-    gaps = np.diff(np.concatenate([[0], ranks, [n + 1]]))
-    sums = np.cumsum(np.random.default_rng(0).standard_gamma(gaps, size=(SIMULATED, len(gaps))), axis=1)
-    scores = scipy.special.ndtri(sums[:, :-1] / sums[:, -1:])  # order statistics of n uniform numbers, jointly
-    low, high = math.log((1 - BAND) / n), math.log(1 - BAND)
-    for _ in range(30):
-        middle = (low + high) / 2
-        bounds = _lower_bounds(ranks, n, math.exp(middle)), -_lower_bounds(n + 1 - ranks, n, math.exp(middle))
-        within = np.mean(np.all((scores >= bounds[0]) & (scores <= bounds[1]), axis=1))
-        low, high = (middle, high) if within >= BAND else (low, middle)
-    return math.exp(low)

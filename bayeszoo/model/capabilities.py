@@ -139,6 +139,10 @@ class Variational(Model):
         """Return how many components the data use; None where there are none to count."""
         return None
 
+    def live(self, params: Params) -> np.ndarray | None:
+        """Return how many components are in use at each draw (...); None where a draw does not tell."""
+        return None
+
     def vb_choose(self, q: Any, over: Sequence[str]) -> tuple[Self, Any]:
         """Return the model whose fields named in ``over`` make the ELBO largest at q, and q under its prior."""
         return self, q

@@ -65,7 +65,7 @@ def plot_residuals(source: xr.DataTree | pd.DataFrame, *, seed: int | np.random.
 
 def _draw_qq(axes: Axes, frame: pd.DataFrame) -> None:
     known = frame.dropna(subset=["normal_score"]).sort_values("theoretical")
-    if known.empty:
+    if known["theoretical"].isna().all():  # none is known, or not of all rows, as the band is
         return _say_nothing(axes, "normal scores")
     x, scores, outside = known["theoretical"], known["normal_score"], known["outside"]
     band = f"simultaneous {frame.attrs['band']:.0%} band"

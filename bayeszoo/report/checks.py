@@ -12,7 +12,7 @@ import numpy as np
 
 from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.predictive_check import Replicates, compared, replicate
-from bayeszoo.answers.residuals import WITHHELD, residuals
+from bayeszoo.answers.residuals import TOO_FAR, WITHHELD, residuals
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
@@ -222,8 +222,9 @@ def _score(tree: xr.DataTree) -> list[Any]:
 
 def draw_residuals(frame: pd.DataFrame) -> Any:
     """Draw the residuals of a fit, and say of how many rows they are withheld, and why."""
-    held = int((frame["basis"] == WITHHELD).sum())
+    held = int(frame["basis"].isin((WITHHELD, TOO_FAR)).sum())
     why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"
+    why = frame.attrs.get("judged", why)
     if held == len(frame):
         return Skipped("residuals", f"withheld of all {held} rows: {why}")
     caption = "What is left when each row is predicted: normal scores, residuals, and where each row fell (PIT)."

@@ -42,14 +42,20 @@ ABOUT_PLUGGED_IN = "Parameter uncertainty is ignored (point estimate)."
 def about_rows(whole: Mapping[str, object], rows: int) -> list[str]:
     """Say which rows are scored, from the attributes of the table of decisions and how many it has."""
     if whole["rows_are"] == "left out":
-        said = [ABOUT_WITHHELD.format(**whole, rows=rows)] * bool(whole["rows_withheld"])
+        others = {"rows_withheld": _not_far(whole), "rows": rows}
+        said = [ABOUT_WITHHELD.format(**{**whole, **others})] * bool(_not_far(whole))
         return [ABOUT_LEFT_OUT.format(**whole), *said]
     return [*_about_features(whole, rows), *[ABOUT_FITTED] * (whole["rows_are"] == "fitted")]
 
 
+def _not_far(whole: Mapping[str, Any]) -> int:
+    """Return how many rows are withheld though an approximation agrees with the posterior there."""
+    return int(whole.get("rows_withheld", 0) - whole.get("rows_far", 0))
+
+
 def _about_features(whole: Mapping[str, Any], rows: int) -> list[str]:
     """Say what the distribution of the features tells of rows."""
-    withheld = whole.get("rows_withheld", 0) - whole.get("rows_impossible", 0)
+    withheld = _not_far(whole) - whole.get("rows_impossible", 0)
     unlike = listed([row - 1 for row in whole.get("unlike", [])])
     known = {**whole, "rows": rows, "rows_withheld": withheld, "listed": unlike}
     lines = {ABOUT_UNSETTLED: withheld, ABOUT_IMPOSSIBLE: "rows_impossible" in whole}

@@ -217,6 +217,7 @@ def classes(tree: xr.DataTree) -> Section:
     of_rows = "left out one by one" if frame.attrs["rows_are"] == "left out" else "of the fit"
     attributes = {str(name): value for name, value in frame.attrs.items()}
     said += [Words(line, "note") for line in about_rows(attributes, len(frame))]
+    said += [Words(f"{attributes['judged'].capitalize()}.", "note")] if "judged" in attributes else []
     said += [Words(ABOUT_PLUGGED_IN, "note")] * (fit.kind == "point estimate")
     plane = [picture(partial(plot_discriminants, tree), "coordinates", _PLANE)] * can_be_drawn(fit)
     drawn, decided = _of_each_class(frame, of_rows) if count <= MOST_CLASSES else ([], [])

@@ -277,10 +277,18 @@ def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -
     if "highest_degenerate" in facts:
         highest = f"the highest {nats(facts['highest_degenerate'], digits)}, {facts['degenerate_because']}"
         lines.append(f"{facts['degenerate']} degenerate maxima refused, {highest}")
-    if "occupied_components" in facts:
-        noun = "factors that are switched on" if "labelled" in facts else "components that hold a row or more"
-        lines.append(f"{noun}: {facts['occupied_components']}")
-    return lines
+    return lines + _of_live(facts)
+
+
+def _of_live(facts: Mapping[str, Any]) -> list[str]:
+    """Say how many components are in use, and how probable that is where it was measured."""
+    if "live" in facts:
+        probability = f"with probability {number(facts['live_probability'], 3)} by {facts['measured_against']}"
+        return [f"factors with more variance than the noise: {facts['live']}, {probability}"]
+    if "live_withheld" in facts:
+        return [f"the number of factors in use is withheld: {facts['live_withheld']}"]
+    noun = "factors that are switched on" if "labelled" in facts else "components that hold a row or more"
+    return [f"{noun}: {facts['occupied_components']}"] if "occupied_components" in facts else []
 
 
 def _of_labels(facts: Mapping[str, Any]) -> list[str]:

@@ -151,12 +151,15 @@ _FACTS: dict[str, Check] = {
             "sd_ratio_least",
             "sd_ratio_most",
             "quantile_gap",
+            "live_probability",
         ],
         _is_figure,
     ),
     **dict.fromkeys(["log_likelihood", "log_joint", "highest_degenerate"], _is_figure),
-    **dict.fromkeys(["restarts", "abandoned", "given_up", "reached_the_best", "degenerate", "thin"], _is_whole),
-    **dict.fromkeys(["components_withheld", "derived_withheld", "k_hat_withheld", "draws_withheld"], _is_label),
+    **dict.fromkeys(["restarts", "abandoned", "given_up", "reached_the_best", "degenerate", "thin", "live"], _is_whole),
+    **dict.fromkeys(
+        ["components_withheld", "derived_withheld", "k_hat_withheld", "draws_withheld", "live_withheld"], _is_label
+    ),
     "measured_against": _is_label,
     **dict.fromkeys(["withheld", "parameters_withheld"], _texts),
     **dict.fromkeys(["mode_space", "estimate", "labelled", "numbered_as", "degenerate_because"], _is_label),
@@ -165,6 +168,7 @@ _FACTS: dict[str, Check] = {
 _TOGETHER = {
     "restarts": ("maxima", "reached_the_best"),
     "elbo": ("elbo_se", "k_hat"),
+    "live": ("live_probability",),
     "mean_gap": ("sd_ratio_least", "sd_ratio_most"),
     "highest_degenerate": ("degenerate", "degenerate_because"),
 }

@@ -19,18 +19,22 @@ from bayeszoo.foundation.gate import (
 )
 from bayeszoo.inference.labels.symmetry import is_symmetric, labelled, numbered_as, pattern_of
 from bayeszoo.inference.problem import Problem
-from bayeszoo.model.capabilities import Observable, rows_have_parameters
+from bayeszoo.model.base import Model
+from bayeszoo.model.capabilities import Observable, Variational, rows_have_parameters
 from bayeszoo.results.caveats import MOST_NAMED
 from bayeszoo.results.gaps import gaps, statistics_of
 
 if TYPE_CHECKING:
-    pass
+    from bayeszoo.inference.reference import Reference
 
 FITTED, FEW_ROWS = "fitted", 20
 """What the means of rows are called where they are too far off, and how many rows are looked at."""
 
 KEPT_DRAWS = 500
-"""Reference draws of each chain that are kept, where parameters are withheld: they know an sd to two hundredths."""
+"""Reference draws of each chain that are kept, where a quantity is off: they know an sd to two hundredths."""
+
+MAX_LIVE_GAP = 0.1
+"""Error of the probability of a number of components up to which it is shown."""
 
 Entries = Iterable[tuple[tuple[int, ...], str]]
 Labels = Callable[[str], Entries]
@@ -44,7 +48,7 @@ class Measured(NamedTuple):
     checks: list[Check]
     facts: Mapping[str, Any]
     draws: Mapping[str, np.ndarray] = {}
-    """Some draws of the posterior, where parameters are withheld: by these answers are judged by themselves."""
+    """Some draws of the posterior, where a quantity is off: by these answers are judged by themselves."""
 
 
 class _Scalar(NamedTuple):
@@ -107,11 +111,26 @@ def measure(
     checks, worst = _judged(scalars)
     about: dict[str, Any] = {"measured_against": known.source, **worst}
     about |= {"components_withheld": withheld} if withheld else {}
+    about |= _live(problem.model, draws["posterior"], known)
     far = {"withheld": [each.label for each in scalars if not each.is_shown]}
     far["parameters_withheld"] = [label for label in far["withheld"] if label.partition("[")[0] in parameters]
     facts_of_far = {name: labels for name, labels in far.items() if labels}
-    kept = _thinned(known.draws) if far["parameters_withheld"] else {}
+    kept = {} if all(check.passed for check in checks) else _thinned(known.draws)
     return Measured(statistics, checks, about | facts_of_far, kept)
+
+
+def _live(model: Model, draws: Mapping[str, np.ndarray], known: Reference) -> dict[str, Any]:
+    """Return how many components are in use and the probability of that, if reference draws agree; else why not."""
+    counts = model.live(draws) if isinstance(model, Variational) else None
+    others = model.live(known.draws) if isinstance(model, Variational) else None
+    if counts is None or others is None:
+        return {}
+    values, often = np.unique(counts, return_counts=True)
+    number = int(values[np.argmax(often)])
+    own, true = (float(np.mean(each == number)) for each in (counts, others))
+    if abs(own - true) <= MAX_LIVE_GAP:
+        return {"live": number, "live_probability": true}
+    return {"live_withheld": f"the probability of {number} is {own:.2g}, and {true:.2g} by {known.source}"}
 
 
 def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -14,6 +14,16 @@ from bayeszoo.answers.averages import CLOSED_FORM, QUADRATURE, Average, LeftOut,
 from bayeszoo.answers.classes.likeness import share_as_low
 from bayeszoo.answers.classes.probabilities import Part, basis_of, class_probabilities, is_closed
 from bayeszoo.answers.classes.scores import loss_or_wrong, scored
+from bayeszoo.answers.judged import (
+    Agreement,
+    answering,
+    has_withheld,
+    is_judged,
+    limits_of,
+    line_of,
+    reference_of,
+    refuse,
+)
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
@@ -21,7 +31,6 @@ from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.others import equal_rows
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -36,6 +45,8 @@ RARE = 0.001
 """Share of the training rows whose density is as low, below which a new row is unlike them."""
 MOST_CELLS = 10_000_000
 """Rows times classes of a table of decisions, which has ten columns of each class in memory."""
+_ANSWER = "decisions by it"
+_ROUNDING = 1e-12
 _ERRORS = 2.0
 """Monte Carlo errors by which another decision must be worse, or the decision is not settled."""
 
@@ -119,6 +130,9 @@ def classify(
         estimate gives some class no probability at all. Of new rows, by a model whose features have a distribution,
         ``attrs["unlike"]`` has the numbers of those whose density is below that of 99.9% of the training rows; rows
         with missing cells are not judged.
+        An approximation that is off in some quantity is asked next to draws of the posterior by which it was measured:
+        rows whose probabilities, decision or expected loss disagree are withheld, ``rows_far`` of them, and
+        ``attrs["judged"]`` says how far off the others are.
 
     Notes
     -----
@@ -144,7 +158,7 @@ def classify(
     >>> tree = bz.fit(bz.find("logistic_regression")(), method="nuts", seed=1)  # doctest: +SKIP
     >>> bz.classify(tree, {"temperature": [31.0]}, loss=[[0, 1], [5, 0]])  # doctest: +SKIP
     """
-    fit = require_shown(tree, "decisions by it")
+    fit = answering(tree, _ANSWER)
     model = classifier(fit.model)
     classes = model.classes(fit.like)
     losses, actions = losses_of(loss, reject, classes), [*classes, *([] if reject is None else [REJECT])]
@@ -156,15 +170,45 @@ def classify(
         _refuse_left_out(fit, new_data, classes)
     counts = _counts(model, data, len(classes)) if model.inputs.has_outcome(data) else None
     known, basis = _decisions(fit, data, losses, counts, leave_one_out), basis_of(fit, leave_one_out)
+    judged = None
+    if is_judged(fit):
+        judged = _judged(fit, known, _decisions(reference_of(fit), data, losses, counts, leave_one_out), losses)
+        known = _withheld(known, known.k_hat, known.is_known & judged.shown)
     frame = _framed(known, actions, classes, data, basis)
+    if judged is not None:
+        frame.attrs |= {"judged": judged.line, "rows_far": int(np.sum(~judged.shown))}
+        frame.attrs["rows_withheld"] = int(np.sum(~known.is_known))
     if density:
         frame["log_density"] = _densities(model, known)
     rows = "new" if new_data is not None else "left out" if leave_one_out else "fitted"
     stated = None if loss is None and reject is None else losses.tolist()
     frame.attrs |= {"classes": classes, "loss": stated, "rows_are": rows}
-    if new_data is not None and model.has_law_of_features():
+    if new_data is not None and model.has_law_of_features() and not has_withheld(fit):
         frame.attrs["unlike"] = frame.index[share_as_low(fit, data, known.log_features) < RARE].tolist()
     return frame if counts is None else scored(frame, counts, (known.log_p, known.log_p_mcse), "trials" in data)
+
+
+def _judged(fit: Fit, own: Decisions, known: Decisions, losses: np.ndarray) -> Agreement:
+    """Compare each probability with that by draws of the posterior, as a mean and an sd; and what a decision costs.
+
+    A row is shown if all of its numbers agree, and the decision is the same or not settled.
+    """
+    limits = limits_of(fit)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sds = [np.sqrt(np.maximum(each.p * (1 - each.p), 0.0)) for each in (own, known)]
+        mean, ratio = (own.p - known.p) / sds[1], sds[0] / sds[1]
+    ok = limits.moments_agree((own.p, sds[0]), (known.p, sds[1])).all(axis=1)
+    ok &= (own.action == known.action) | ~own.settled
+    of_action = losses[:, own.action].T  # what the decision costs if each class is true, (rows, K)
+    cost = np.sum(known.p * of_action, axis=1)
+    spread = np.sqrt(np.sum(known.p * np.square(of_action - cost[:, None]), axis=1))
+    ok &= ~(np.abs(own.expected_loss - cost) > limits.mean * spread + _ROUNDING * np.abs(losses).max())
+    seen = np.isfinite(known.log_p) & np.isfinite(own.log_p)
+    ok &= (limits.logs_agree(own.log_p, known.log_p) | ~seen).all(axis=1)
+    shown = np.where(own.is_known, ok & known.is_known, True)  # others are withheld as they are
+    if not (shown & own.is_known).any():
+        refuse(fit, _ANSWER)
+    return Agreement(shown, line_of(shown, np.abs(mean).max(axis=1), ratio.min(axis=1), limits))
 
 
 def _densities(model: Classifies, known: Decisions) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,20 @@ def residuals_command(
     shown.deliver(show, document, frame, plot=draw)
 
 
+def _about_all(facts: dict[Any, Any], digits: int | None) -> list[str]:
+    """Say how all normal scores compare with their band, and what the test says."""
+    lines = [f"{facts['judged'].capitalize()}."] if "judged" in facts else []
+    if math.isnan(facts["outside"]):
+        return [*lines, "QQ plot and Kolmogorov-Smirnov test: withheld, as they are of all rows."]
+    level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
+    outside = f"{facts['outside']} of {facts['rows'] - facts['basis'].get(WITHHELD, 0)} normal scores outside"
+    return [
+        *lines,
+        f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})",
+        f"Kolmogorov-Smirnov p {p} of uniform PITs (approximate: they share one fit)",
+    ]
+
+
 def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
     """Return the rows of `residuals` that lie furthest out: counts and binary outcomes by deviance, others by tail."""
     rank = -frame["deviance"].abs() if frame["deviance"].notna().any() else frame["log_tail"]
@@ -84,10 +99,8 @@ def _show_residuals(
     console.print(f"{facts['model']}, {facts['method']}: residuals {said}")
     known = worst[[name for name in _WORST if worst[name].notna().any()]].rename(columns=_HEADS)
     saved.show_rows(known, f"The {len(worst)} largest residuals of {facts['rows']}", digits=digits)
-    level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
-    outside = f"{facts['outside']} of {facts['rows'] - basis.get(WITHHELD, 0)} normal scores outside"
-    console.print(f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})")
-    console.print(f"Kolmogorov-Smirnov p {p} of uniform PITs (approximate: they share one fit)")
+    for line in _about_all(facts, digits):
+        console.print(line)
     if facts["randomized"]:
         console.print("PITs of discrete outcomes are randomized: another --seed gives others")
     saved.show_rows(checks[list(_CHECKS)].rename(columns=_CHECKS), "Posterior predictive checks", digits=digits)

@@ -309,6 +309,11 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         squares, spread = q.squares
         return int(np.sum(squares > spread))
 
+    def live(self, params: Params) -> np.ndarray:
+        """Return how many factors have more variance than the noise of a column, whatever their rotation."""
+        squares = np.square(np.linalg.svd(np.asarray(params["loadings"]), compute_uv=False))
+        return np.asarray(np.sum(squares > np.asarray(params["variance"])[..., None], axis=-1))
+
     def exchangeable_axis(self) -> str:
         """Return the axis whose labels mean nothing; the signs of the loadings mean nothing either."""
         return "factor"
