@@ -22,7 +22,7 @@ from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.inference.problem import LOG_WEIGHT
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import predicts_by_points
-from bayeszoo.model.integration import Integrated, integrate
+from bayeszoo.model.integration import posterior_points
 from bayeszoo.results.stored import Fit
 
 PSIS, QUADRATURE = "leave-one-out, PSIS", "leave-one-out, quadrature"
@@ -200,7 +200,8 @@ def _beside(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 def averaging(fit: Fit) -> tuple[Average, Mapping[str, np.ndarray]]:
     """Return how means over a fit are taken, and the parameters over which, with axes (chain, draw)."""
     if fit.method == "exact" and predicts_by_points(type(fit.model)):
-        return by_points(fit.integrated)
+        known = fit.integrated
+        return by_points(known.points, known.mass, known.halved)
     draws = fit.draws()
     return Average(fit.kind, draws=draws, log_ratio=_log_ratio(fit, draws)), draws
 
@@ -214,9 +215,9 @@ def _log_ratio(fit: Fit, draws: Params) -> np.ndarray | None:
     return np.maximum(np.nan_to_num(log_ratio - np.nanmax(log_ratio), nan=-np.inf), _TINY)
 
 
-def by_points(known: Integrated) -> tuple[Average, dict[str, np.ndarray]]:
+def by_points(points: Params, mass: np.ndarray, halved: np.ndarray) -> tuple[Average, dict[str, np.ndarray]]:
     """Return how means by a quadrature are taken, and its points, with axes (1, points)."""
-    return Average("exact", known.mass, known.halved), {name: values[None] for name, values in known.points.items()}
+    return Average("exact", mass, halved), {name: values[None] for name, values in points.items()}
 
 
 def given_the_others(model: Model, rows: Arrays, weights: np.ndarray, i: int) -> tuple[tuple[Average, Arrays], Arrays]:
@@ -225,7 +226,7 @@ def given_the_others(model: Model, rows: Arrays, weights: np.ndarray, i: int) ->
     Returns what `by_points` does, and these observations.
     """
     others = all_others(model, rows, weights, i)
-    return by_points(integrate(model, others)), others
+    return by_points(*posterior_points(model, others)), others
 
 
 def all_others(model: Model, rows: Arrays, weights: np.ndarray, i: int) -> Arrays:

@@ -20,7 +20,7 @@ from bayeszoo.model.accumulated import Accumulated
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, PointEstimates, Predictive, Sufficient
 from bayeszoo.model.density import log_density
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.integration import posterior_points
 from bayeszoo.model.others import all_but_one, statistics_of
 from bayeszoo.model.sequential import Sequential
 from bayeszoo.results.stored import Fit
@@ -110,7 +110,7 @@ def closed_form(model: Model, data: Arrays | Accumulated) -> Score:
 
 def by_quadrature(model: Model, data: Arrays | Accumulated) -> Score:
     """Leave-one-out score of a model whose few outer parameters are integrated over; rows have a law given these."""
-    return averaged(model, data, *by_points(integrate(model, _kept(data))))
+    return averaged(model, data, *by_points(*posterior_points(model, _kept(data))))
 
 
 def psis(model: Model, data: Arrays | Accumulated, draws: Params) -> Score:

@@ -26,9 +26,12 @@ from bayeszoo.foundation.quadrature import peak
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model, number_of_parameters
 from bayeszoo.model.capabilities import ClosedForm, LogConcave
-from bayeszoo.model.conditional import MOST_OUTER, Conditional
+from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.model.quadrature_limits import beyond_quadrature
 from bayeszoo.model.sequential import Sequential
+
+type Points = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 MAX_ERROR, MAX_MOVED, MAX_INNER_MOVED = 1e-6, 1e-5, 1e-4
 """Nats by which halving the grid may change the log evidence; probability by which it may move quantiles, of the outer
@@ -40,8 +43,6 @@ PROBED = 8
 """Rows whose quantiles are looked at."""
 DEPTH, LEAST_DEPTH = 50.0, 30.0
 """Nats below its highest at which a density is cut off, and at which it must be cut off."""
-MOST_WEIGHTS, MOST_ROWS = 2, 10_000
-"""Parameters of a log-concave model, and rows, up to which they are integrated over."""
 MOST_STATES = 3000
 """States of rows in time up to which their distributions at all points of a grid are held: 2 GB."""
 FINER_AT_CORNERS, CORNERS = 4, 100
@@ -239,9 +240,21 @@ def _over_outer(model: Conditional, data: Arrays) -> Integrated:
         at_least("drop_at_bounds", grid.depth, LEAST_DEPTH),
     ]
     of_derived = {name: each for name, each in of_all.items() if name not in posterior}
-    places = combinations([rule.points for rule in grid.rules])
-    points = _points(grid, integrand.quantities(places))
-    return Integrated(posterior, grid.log_integral, checks, of_derived, *points, grid=grid)
+    return Integrated(posterior, grid.log_integral, checks, of_derived, *_outer_points(integrand, grid), grid=grid)
+
+
+def posterior_points(model: Model, data: Arrays) -> Points:
+    """Return the points of a quadrature that is fine enough for the evidence, their mass, and that of half the grid."""
+    if not isinstance(model, Conditional):
+        known = integrate(model, data)
+        return known.points, known.mass, known.halved
+    with one_thread():
+        integrand = OuterIntegrand(model, data)
+        return _outer_points(integrand, refined(integrand, _is_fine))
+
+
+def _outer_points(integrand: OuterIntegrand, grid: Grid) -> Points:
+    return _points(grid, integrand.quantities(combinations([rule.points for rule in grid.rules])))
 
 
 def _existing(integrand: OuterIntegrand, inner: Inner, derived: Derived) -> Exists:
@@ -334,40 +347,11 @@ def log_expectation(
     return grid.log_integral - log_evidence if _is_fine(grid) and grid.depth >= LEAST_DEPTH else math.nan
 
 
-def _points(grid: Grid, params: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+def _points(grid: Grid, params: Mapping[str, np.ndarray]) -> Points:
     """Return the parameters at the points of a grid that are not negligible, their mass, and that of half the grid."""
     mass = np.ravel(grid.mass)
     seen = mass > NEGLIGIBLE
     return {name: v[seen] for name, v in params.items()}, mass[seen], np.ravel(halved_mass(grid))[seen]
-
-
-def beyond_quadrature(model: Model, data: Arrays) -> str:
-    """Say why there is no quadrature of a model, as of too many numbers or rows; nothing where there is."""
-    if isinstance(model, Conditional):
-        return _beyond_outer(model, data)
-    return _beyond_weights(model, data) if isinstance(model, LogConcave) else ""
-
-
-def _beyond_outer(model: Conditional, data: Arrays) -> str:
-    shapes = model.outer_shapes(data)
-    numbers = sum(math.prod(shapes.get(name, ())) for name in model.integrated_over)
-    if numbers > MOST_OUTER:
-        many = f"{numbers} numbers, and it is of at most {MOST_OUTER}"
-        return f"{model}: the quadrature is over {many}; map takes any number"
-    if (rows := model.inputs.size(data)) > model.most_integrated:
-        many = f"{rows:,} rows, and it is of at most {model.most_integrated:,}"
-        return f"{model.name}: the quadrature is of {many}; nuts, map and mle take more"
-    return ""
-
-
-def _beyond_weights(model: LogConcave, data: Arrays) -> str:
-    weights, rows = len(model.coords(data)["term"]), model.inputs.size(data)
-    by = f"{model.name}: exact answers are by quadrature, of at most"
-    if weights > MOST_WEIGHTS or not weights:
-        return f"{by} {MOST_WEIGHTS} weights, and there are {weights}; nuts samples, smc has evidence"
-    if rows > MOST_ROWS:
-        return f"{by} {MOST_ROWS:,} rows, and there are {rows:,}; laplace is close to exact there"
-    return ""
 
 
 def _is_fine(grid: Grid) -> bool:

@@ -13,7 +13,7 @@ from bayeszoo.errors import Caution, InputError, Untrustworthy
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT, APART, STRUCTURAL, care_may_help
 from bayeszoo.model.capabilities import Collapsed, PointMasses, Variational, is_exact
-from bayeszoo.model.integration import beyond_quadrature
+from bayeszoo.model.quadrature_limits import beyond_quadrature
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
