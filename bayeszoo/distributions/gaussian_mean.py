@@ -1,0 +1,74 @@
+"""The mean of Gaussian rows of known covariance, in the coordinates in which prior and noise are both diagonal.
+
+There the entries of the mean are independent, nothing is inverted, and nothing cancels. Murphy 2012, section 4.6.1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayeszoo.distributions.gaussian import Dense
+from bayeszoo.distributions.statistics.moments import Moments
+from bayeszoo.distributions.structures import solve_lower
+
+
+@dataclass(frozen=True, eq=False)
+class KnownCovariance:
+    """Rows N(mu, Sigma) with the moments ``stats``, and mu ~ N(m0, S0); S0 and Sigma of shape (D, D)."""
+
+    stats: Moments
+    m0: np.ndarray
+    S0: np.ndarray
+    Sigma: np.ndarray
+
+    @cached_property
+    def _noise(self) -> np.ndarray:
+        """L, with Sigma = L L'."""
+        return np.linalg.cholesky(self.Sigma)
+
+    @cached_property
+    def _axes(self) -> tuple[np.ndarray, np.ndarray]:
+        """U and the roots of d, with L^-1 S0 L^-T = U diag(d) U'."""
+        turn, roots, _ = np.linalg.svd(solve_lower(self._noise, np.linalg.cholesky(self.S0)))
+        return turn, roots
+
+    @cached_property
+    def _apart(self) -> np.ndarray:
+        """The mean of the rows less m0, in the coordinates z = U' L^-1 (mu - m0)."""
+        return self._axes[0].T @ solve_lower(self._noise, self.stats.less(self.m0)[:, None])[:, 0]
+
+    @cached_property
+    def _growth(self) -> np.ndarray:
+        """By how much rows raise the precision of each entry of z."""
+        return np.asarray(1 + self.stats.n * np.square(self._axes[1]))
+
+    @cached_property
+    def posterior(self) -> Dense:
+        """The posterior of mu."""
+        turn, roots = self._axes
+        moved = self.stats.n * np.square(roots) / self._growth * self._apart
+        root = self._noise @ (turn * (roots / np.sqrt(self._growth)))
+        upper = np.linalg.qr(root.T, mode="r")
+        return Dense(self.m0 + self._noise @ (turn @ moved), (upper * np.sign(np.diag(upper))[:, None]).T)
+
+    @property
+    def pull(self) -> np.ndarray:
+        """The square root of the precision that the rows give mu, N Sigma^-1: its rows are what is squared."""
+        return math.sqrt(self.stats.n) * solve_lower(self._noise, np.eye(len(self.m0)))
+
+    @property
+    def peak(self) -> np.ndarray:
+        """The log likelihood at the mean of the rows."""
+        half = solve_lower(self._noise, solve_lower(self._noise, np.asarray(self.stats.scatter)).T)
+        log_det = 2 * np.log(np.diag(self._noise)).sum()
+        return np.asarray(-(self.stats.n * (len(self.m0) * math.log(2 * math.pi) + log_det) + np.trace(half)) / 2)
+
+    @property
+    def log_evidence(self) -> float:
+        """The log density of the ordered rows, mu integrated out."""
+        misfit = self.stats.n * np.sum(np.square(self._apart) / self._growth)
+        return float(self.peak - (np.log(self._growth).sum() + misfit) / 2)
