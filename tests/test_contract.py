@@ -66,7 +66,8 @@ def named(value):
 
 
 def require(identity, cases):
-    for case in cases:
+    is_known = lambda case: case.is_closed or not has_vectors(type(case.model))  # noqa: E731
+    for case in [case for case in cases if not identity.closed or is_known(case)]:
         found = run_identity(identity, case)
         assert found.passed, f"{found!s} on {list(case.data)}"
 

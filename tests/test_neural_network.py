@@ -99,6 +99,42 @@ def test_output_weights_are_those_of_scikit_learn_s_network_where_penalties_agre
     assert given["intercept"].mean() == pytest.approx(fitted.intercepts_[1][0], abs=1e-3)
 
 
+def test_joint_density_is_scikit_learn_s_objective_where_penalties_agree_and_so_is_its_mode():
+    """Given the noise the log joint is a constant less its loss in units of the noise: biases have next to no prior."""
+    x, rng = np.linspace(-2, 2, 60), np.random.default_rng(3)
+    y = np.sin(2 * x) + rng.normal(scale=0.2, size=60)
+    V0, H, sigma2 = 1e3, 2, 0.04
+    options = {"activation": "tanh", "solver": "lbfgs", "max_iter": 20_000, "tol": 1e-14, "random_state": 1}
+    peer = MLPRegressor(hidden_layer_sizes=(H,), alpha=H / V0, **options).fit(x[:, None], y)
+    model, data = Network(H=H, V0=V0, tau=np.sqrt(sigma2 * V0 / H), s0=1e4), bz.read(Network, {"y": y, "x": x})
+    shapes = [own.shape for own in (*peer.coefs_, *peer.intercepts_)]
+    ends = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
+
+    def parts(u):
+        return [np.reshape(own, shape) for own, shape in zip(np.split(u, ends), shapes, strict=True)]
+
+    def log_joint(u):
+        weights, output, bias, intercept = parts(u)
+        outer = {"weights": weights, "bias": bias}
+        inner = {"output": output[:, 0], "intercept": intercept[0], "sigma2": np.array(sigma2)}
+        given = model.posterior_given(outer, data).logpdf(inner)
+        of_intercept = np.square(intercept[0]) / (2 * sigma2 * V0)  # which has no penalty there
+        return float(model.log_outer_prior(outer, data) + model.log_marginal(outer, data) + given + of_intercept)
+
+    def loss(u):
+        peer.coefs_, peer.intercepts_ = parts(u)[:2], parts(u)[2:]
+        squares = sum(np.sum(np.square(own)) for own in peer.coefs_)
+        return np.mean(np.square(y - peer.predict(x[:, None]))) / 2 + peer.alpha * squares / (2 * len(y))
+
+    theirs = np.concatenate([np.ravel(own) for own in (*peer.coefs_, *peer.intercepts_)])
+    assert loss(theirs) == pytest.approx(peer.loss_, rel=1e-9)
+    points = theirs + np.random.default_rng(0).normal(scale=0.5, size=(5, len(theirs))) * np.arange(5)[:, None]
+    constants = [log_joint(u) + len(y) / sigma2 * loss(u) for u in points]
+    np.testing.assert_allclose(constants, constants[0], atol=1e-5)
+    polished = optimize.minimize(lambda u: -log_joint(u), theirs)
+    assert 0 <= -polished.fun - log_joint(theirs) < 1e-3
+
+
 def test_many_units_are_a_gaussian_process():
     """Covariances of the prior are those of pairs of tanh; about the arcsine kernel of erf units; tails thin as 1/H."""
     model = Network(H=1, tau=1.5, s0=1.0, V0=4.0, a0=50.0, b0=50.0)

@@ -266,6 +266,8 @@ def cases_of(model: Model | type[Model], data: object = None, seed: int = 0) -> 
     others = [case_of(first.model, other, seed) for other in first.model.inputs.other_forms(first.data)]
     if isinstance(model, type) and (by_label := off_default(model, by_label=True)) != first.model:
         others.append(case_of(by_label, None, seed))
+    if isinstance(first.model, Conditional) and (few := first.model.few_outer()) != first.model:
+        others.append(case_of(few, None, seed))
     return [first, *others, *(case_of(model, data, seed) for data in examples_of(model) if suits(model, data))]
 
 

@@ -195,9 +195,10 @@ def _worst(identity: Identity, cases: list[Case]) -> Check:
 def applicable(model: type[Model], closed: bool | None = None) -> Iterator[Identity]:
     """Yield the identities that a model has the capabilities for, and where there is no closed form the others.
 
-    By default there is one, unless outer parameters are vectors: simulated ones have many entries.
+    By default there is one, unless outer parameters are vectors, of many entries, and no model of the kind has few.
     """
-    closed = not can.has_vectors(model) if closed is None else closed
+    if closed is None:
+        closed = not can.has_vectors(model) or can.has_few_outer(model)
     for identity in IDENTITIES:
         capable = all(_HAS[name](model) for name in identity.needs)
         replaced = any(_HAS[name](model) for name in identity.lacks)

@@ -302,6 +302,11 @@ def has_vectors(model: type[Model]) -> bool:
     return issubclass(model, Conditional) and bool(model().outer_shapes())
 
 
+def has_few_outer(model: type[Model]) -> bool:
+    """Say whether there is a small model of the kind, with few outer numbers."""
+    return issubclass(model, Conditional) and model.few_outer is not Conditional.few_outer
+
+
 def predicts_by_points(model: type[Model]) -> bool:
     """Say whether the quadrature of an exact fit predicts rows: given its points they have a distribution."""
     return is_integrated(model) and (not issubclass(model, Conditional) or model.has_law_given_outer())

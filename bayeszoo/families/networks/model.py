@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import lazy_loader
 import numpy as np
@@ -90,6 +90,10 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
     def outer_shapes(self, data: Arrays | None = None) -> Mapping[str, tuple[int, ...]]:
         """Return a weight for each feature and unit, and a bias for each unit."""
         return {"weights": (1 if data is None else len(data["feature"]), self.H), "bias": (self.H,)}
+
+    def few_outer(self) -> Self:
+        """Return a network of one unit and no steep or high step, whose weight and bias a quadrature takes."""
+        return self.replaced(H=1, tau=self.tau / 4, s0=self.s0 / 4, V0=self.V0 / 100)
 
     @property
     def textbook_priors(self) -> dict[str, Prior]:
