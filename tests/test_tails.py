@@ -128,7 +128,7 @@ def test_each_reason_is_said_once_with_its_rows():
     values = np.random.default_rng(7).standard_normal((4, 100, 4))
     values[..., [1, 3]] = np.inf
     told = moments(values)
-    frame = pd.DataFrame(moment_columns(told, {}), index=pd.Index([1, 2, 5, 8], name="row"))
+    frame = pd.DataFrame(moment_columns(told), index=pd.Index([1, 2, 5, 8], name="row"))
     (line,) = with_reasons(frame, told.withheld).attrs["withheld"]
     assert " of rows 2, 8: " in line
     assert frame["withheld"].tolist() == ["", told.withheld[1], "", told.withheld[3]]

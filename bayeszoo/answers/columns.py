@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.tails import Moments
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 
 
-def moment_columns(known: Moments, quantiles: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return mean, sd, quantiles by their names, and the Monte Carlo errors of mean and sd."""
-    first = {"mean": known.mean, "sd": known.sd, **quantiles}
-    return first | {"mcse_mean": known.mcse_mean, "mcse_sd": known.mcse_sd}
+def moment_columns(known: Moments, quantiles: Quantiles | None = None) -> dict[str, np.ndarray]:
+    """Return mean, sd and quantiles by their names, and their Monte Carlo errors."""
+    values, errors = ({}, {}) if quantiles is None else (quantiles.values, quantiles.columns())
+    moments = {"mean": known.mean, "sd": known.sd}
+    return {**moments, **values, "mcse_mean": known.mcse_mean, "mcse_sd": known.mcse_sd, **errors}
 
 
 def with_reasons(frame: pd.DataFrame, withheld: np.ndarray) -> pd.DataFrame:

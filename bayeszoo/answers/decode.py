@@ -262,7 +262,7 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
     known = moments(means, variances, independent=whole.is_independent)
     if whole.fitted is not None and whole.shape != (1, 1):  # at a single point the moments are those of the states
         known = existing(known, whole.model.moments_below(whole.fitted))
-    return with_reasons(frame_of(columns | moment_columns(known, {}), "step", about, steps), known.withheld)
+    return with_reasons(frame_of(columns | moment_columns(known), "step", about, steps), known.withheld)
 
 
 def _by_state(averaged: Assignments, labels: Any, name: str, error: str) -> dict[str, np.ndarray]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 
 from bayeszoo.answers.assign import by_row, rows_asked
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.judged import judged
+from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.inputs.matrix import scales_of
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.distributions import frozen
 from bayeszoo.errors import InputError
 from bayeszoo.families.factors.base import latent_posterior, principal_axes, procrustes, reconstruction
 from bayeszoo.foundation.named import Params
-from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import moments
 from bayeszoo.results.stored import Fit
 
@@ -34,7 +34,7 @@ Gaussians = Callable[[Params, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Parameters with axes (chain, draw), and rows, to mean and sd of Gaussians, of shape (chain, draw, rows, labels)."""
 
 
-def project(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **options: object) -> pd.DataFrame:
+def project(tree: xr.DataTree, new_data: object = None, **options: object) -> pd.DataFrame:
     """Return the factors of rows: their scores along the principal axes of the fit.
 
     Parameters
@@ -43,17 +43,15 @@ def project(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **opti
         What `fit` returned, of a model with factors.
     new_data : Data or anything that `read` takes, optional
         Rows, which may have missing numbers with ``missing="mask"``; by default those of the fit.
-    seed : int
-        Of the draws that give the quantiles of a fit that has draws.
     **options
         Of `read`.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by row, from 1, and factor: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` and
-        ``mcse_sd``, NaN of a point estimate, or where the tails of the draws are too heavy, as ``withheld`` says. A
-        priori a score is N(0, 1).
+        Indexed by row, from 1, and factor: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` and their Monte Carlo
+        errors (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), NaN of a point estimate, or where the tails of the
+        draws are too heavy, as ``withheld`` says. A priori a score is N(0, 1).
 
     Raises
     ------
@@ -69,10 +67,10 @@ def project(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **opti
     sampler took has no part in the answer. As the noise goes to 0 the scores are those of PCA over the square root of
     their variance (divisor N).
     """
-    return judged(tree, _ANSWER, partial(_rows, new_data, options), partial(_scores, seed))
+    return judged(tree, _ANSWER, partial(_rows, new_data, options), _scores)
 
 
-def _scores(seed: int, fit: Fit, data: Data) -> pd.DataFrame:
+def _scores(fit: Fit, data: Data) -> pd.DataFrame:
     """Return the scores of rows along the principal axes of a fit."""
     params = _factors(fit)
     reference = principal_axes(params["loadings"])
@@ -84,15 +82,15 @@ def _scores(seed: int, fit: Fit, data: Data) -> pd.DataFrame:
         return latent.mean @ turned, np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
     labels = np.arange(1, reference.shape[1] + 1)
-    return _averaged(fit, scores, {**params, "rotation": rotations}, data, seed, ("factor", labels))
+    return _averaged(fit, scores, {**params, "rotation": rotations}, data, ("factor", labels))
 
 
-def reconstruct(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **options: object) -> pd.DataFrame:
+def reconstruct(tree: xr.DataTree, new_data: object = None, **options: object) -> pd.DataFrame:
     """Reconstruct rows from the factors of a fit, with intervals, and predict missing values.
 
     Parameters
     ----------
-    tree, new_data, seed, **options
+    tree, new_data, **options
         As of `project`.
 
     Returns
@@ -113,12 +111,12 @@ def reconstruct(tree: xr.DataTree, new_data: object = None, *, seed: int = 0, **
     A prediction is not an imputation: the fit was made without it, and a second fit to data that were filled in would
     take it for an observation.
     """
-    return judged(tree, _ANSWER, partial(_rows, new_data, options), partial(_reconstructed, seed))
+    return judged(tree, _ANSWER, partial(_rows, new_data, options), _reconstructed)
 
 
-def _reconstructed(seed: int, fit: Fit, data: Data) -> pd.DataFrame:
+def _reconstructed(fit: Fit, data: Data) -> pd.DataFrame:
     """Return the rows as the factors of a fit have them."""
-    frame = _averaged(fit, reconstruction, _factors(fit), data, seed, ("column", data["column"]))
+    frame = _averaged(fit, reconstruction, _factors(fit), data, ("column", data["column"]))
     observed = np.ravel(data["Y"])
     frame.insert(0, "observed", observed)
     if scales := scales_of(fit.like):
@@ -142,22 +140,28 @@ def _factors(fit: Fit) -> Params:
     return {name: draws[name] for name in names}
 
 
-def _averaged(fit: Fit, function: Gaussians, params: Params, data: Data, seed: int, axis: Any) -> pd.DataFrame:
+def _averaged(fit: Fit, function: Gaussians, params: Params, data: Data, axis: Any) -> pd.DataFrame:
     """Average Gaussians over the draws, a few rows at a time: a table of rows and labels."""
-    Y, rng = data["Y"], stream_of_fit(fit.tree.attrs, seed, "rows", Data({"Y": data["Y"]}).digest)
+    Y = data["Y"]
     chains, draws, _, q = params["loadings"].shape
     step = max(1, _CELLS // (chains * draws * max(Y.shape[1], q * q)))
-    parts = [_of_some(fit, *function(params, Y[i : i + step]), rng) for i in range(0, len(Y), step)]
+    parts = [_of_some(fit, *function(params, Y[i : i + step])) for i in range(0, len(Y), step)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     withheld = columns.pop("withheld")
     return with_reasons(by_row(columns, data, *axis), withheld)
 
 
-def _of_some(fit: Fit, each: np.ndarray, sd: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return moments and quantiles of Gaussians mixed over draws: quantiles of draws, of a point estimate exact."""
-    known, levels = moments(each, np.square(sd), independent=fit.has_independent_draws), list(QUANTILES.values())
+def _of_some(fit: Fit, mean: np.ndarray, sd: np.ndarray) -> dict[str, np.ndarray]:
+    """Return moments and quantiles of Gaussians (chain, draw, row, ...) averaged over draws."""
+    is_independent, each = fit.has_independent_draws, {"mean": mean, "sd": np.broadcast_to(sd, mean.shape)}
+    known = moments(mean, np.square(sd), independent=is_independent)
     if fit.kind == "point estimate":
-        quantiles = known.mean + known.sd * scipy.special.ndtri(levels)[:, None, None]
+        quantiles = Quantiles.exact(frozen.norm(known.mean, known.sd))
     else:
-        quantiles = np.quantile(rng.normal(each, sd), levels, axis=(0, 1))
-    return moment_columns(known, dict(zip(QUANTILES, quantiles, strict=True))) | {"withheld": known.withheld}
+        size = mean.size // math.prod(mean.shape[:2])
+        quantiles = over_draws(_gaussian, each, size, counts=False, independent=is_independent)
+    return moment_columns(known, quantiles) | {"withheld": known.withheld}
+
+
+def _gaussian(params: Params) -> Any:
+    return frozen.norm(params["mean"], params["sd"])

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from bayeszoo.answers.averages import averaging, log_means
+from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.inputs import Groups, Series, places_of
 from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.averaged import LARGEST, NOTHING, Averaged
 from bayeszoo.distributions.discrete import Categorical, ClassWithFeatures, LogMeanPoisson
-from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.named import Arrays, Params
@@ -41,10 +41,10 @@ LARGEST_DRAWN = 1e15
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Moments of new rows, quantiles by the levels of `QUANTILES`, and log densities of their outcomes, with errors."""
+    """Moments and quantiles of new rows, and log densities of their outcomes, with errors."""
 
     moments: Moments
-    quantiles: list[np.ndarray]
+    quantiles: Quantiles
     log_score: np.ndarray
     mcse_log_score: np.ndarray
 
@@ -71,9 +71,7 @@ def _law(fit: Fit, params: Params, data: Data, seed: int | np.random.Generator) 
 
 def _with_reasons_of_quantiles(known: Predicted) -> Predicted:
     """Add to the reasons that a quantile has no number."""
-    texts = reasons(
-        {name: ~np.isnan(q) for name, q in zip(QUANTILES, known.quantiles, strict=True)}, lambda _: TOO_LARGE
-    )
+    texts = reasons({name: ~np.isnan(value) for name, value in known.quantiles.values.items()}, lambda _: TOO_LARGE)
     before = known.moments.withheld
     both = np.where((before != "") & (texts != ""), before + "; " + texts, before + texts)
     return replace(known, moments=known.moments._replace(withheld=both))
@@ -82,7 +80,7 @@ def _with_reasons_of_quantiles(known: Predicted) -> Predicted:
 def _closed_form(law: Any, observed: np.ndarray | None) -> Predicted:
     mean = np.asarray(law.mean())
     scores = np.full(len(mean), np.nan) if observed is None else log_density(law, observed)
-    return Predicted(_exactly(mean, np.asarray(law.std())), _quantiles(law), scores, np.abs(0 * scores))
+    return Predicted(_exactly(mean, np.asarray(law.std())), Quantiles.exact(law), scores, np.abs(0 * scores))
 
 
 def _exactly(mean: np.ndarray, sd: np.ndarray, withheld: np.ndarray | None = None) -> Moments:
@@ -91,14 +89,11 @@ def _exactly(mean: np.ndarray, sd: np.ndarray, withheld: np.ndarray | None = Non
     return Moments(mean, sd, none, none, np.full(mean.shape, "", dtype=object) if withheld is None else withheld)
 
 
-def _quantiles(law: Any) -> list[np.ndarray]:
-    return [np.asarray(law.ppf(level)) for level in QUANTILES.values()]
-
-
 def _plugged_in(law: Any, observed: np.ndarray | None) -> Predicted:
     mean, sd = (np.asarray(moment)[0, 0] for moment in (law.mean(), law.std()))
     scores = _unscored(len(mean)) if observed is None else log_means(log_density(law, observed))
-    return Predicted(_exactly(mean, sd), [quantile[0, 0] for quantile in _quantiles(law)], *scores)
+    quantiles = {name: value[0, 0] for name, value in Quantiles.exact(law).values.items()}
+    return Predicted(_exactly(mean, sd), Quantiles.without_error(quantiles), *scores)
 
 
 def _unscored(rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +114,8 @@ def _over_draws(
     if isinstance(fit.observed, Data):
         known = existing(known, fit.model.moments_below(fit.observed))
     scores = _unscored(means.shape[2]) if observed is None else log_means(log_density(law, observed))
-    return Predicted(known, _drawn(fit, law, data, seed), *scores)
+    size, is_count = means.size // math.prod(means.shape[:2]), hasattr(law, "logpmf")
+    return Predicted(known, _quantiles_over_draws(fit, size, is_count, data, seed), *scores)
 
 
 def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> Predicted:
@@ -133,19 +129,17 @@ def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> 
     withheld = np.where(is_known, np.full(p.shape, "", dtype=object), TOO_FEW)
     mean, sd, mcse_mean, mcse_sd = (np.where(is_known, values, np.nan) for values in (p, sd, *errors))
     known = Moments(mean, sd, mcse_mean, mcse_sd, withheld)
-    quantiles = [np.where(is_known, each, np.nan) for each in _quantiles(Categorical(p))]
+    values = {name: np.where(is_known, value, np.nan) for name, value in Quantiles.exact(Categorical(p)).values.items()}
     scores = _unscored(len(p)) if observed is None else log_means(log_density(law, observed))
-    return Predicted(known, quantiles, *scores)
+    return Predicted(known, Quantiles.without_error(values), *scores)
 
 
-def _drawn(fit: Fit, law: Any, data: Data, seed: int | np.random.Generator) -> list[np.ndarray]:
-    """Return quantiles of draws, but of counts so large that NumPy cannot draw them those of the mixture."""
-    means = np.asarray(law.mean())
-    if not np.all(can_be_drawn(law)):
-        return _quantiles(Averaged(_law(fit, fit.pooled(), data, seed)))
-    rng = stream_of_fit(fit.tree.attrs, seed, "predict", data.digest)
-    drawn = law.rvs(size=means.shape, random_state=rng)
-    return list(np.quantile(drawn, list(QUANTILES.values()), axis=(0, 1)))
+def _quantiles_over_draws(
+    fit: Fit, size: int, is_count: bool, data: Data, seed: int | np.random.Generator
+) -> Quantiles:
+    """Return the quantiles of rows of ``size`` numbers averaged over the draws of a fit."""
+    law = partial(_law, fit, data=data, seed=seed)
+    return over_draws(law, fit.draws(), size, counts=is_count, independent=fit.has_independent_draws)
 
 
 def can_be_drawn(law: Any) -> Any:
@@ -198,18 +192,19 @@ def _by_points(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np
             Predicted(_held(fit, mixture, rows), _settled(fit, mixture, halved, rows), scores, np.abs(0 * scores))
         )
     joined = _joined(parts)
-    if isinstance(fit.model, Conditional) and np.isnan(joined.quantiles).any():  # of too many trials to sum over
-        joined = replace(joined, quantiles=_drawn(fit, _law(fit, fit.draws(), data, seed), data, seed))
+    is_lost = np.isnan(list(joined.quantiles.values.values())).any()
+    if isinstance(fit.model, Conditional) and is_lost:  # of too many trials to sum over
+        return replace(joined, quantiles=_quantiles_over_draws(fit, joined.moments.mean.size, True, data, seed))
     return joined
 
 
-def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Arrays) -> list[np.ndarray]:
+def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Arrays) -> Quantiles:
     """Return quantiles by the halved grid, but by a finer one where the whole grid has other probabilities there."""
-    quantiles, finer = _quantiles(halved), fit.integrated.finer
+    quantiles, finer = Quantiles.exact(halved), fit.integrated.finer
     if finer is None:
         return quantiles
     with np.errstate(invalid="ignore"):
-        moved = np.max([np.abs(mixture.cdf(each) - halved.cdf(each)) for each in quantiles], axis=0)
+        moved = np.max([np.abs(mixture.cdf(each) - halved.cdf(each)) for each in quantiles.values.values()], axis=0)
     far = np.flatnonzero(~(moved <= MAX_MOVED))
     points, mass = finer() if len(far) else ({}, np.empty(0))
     kept = mass > NOTHING
@@ -218,17 +213,18 @@ def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Arrays) -> lis
         np.split(far, range(step := max(1, AT_ONCE // max(1, len(weights))), len(far), step)) if len(far) else []
     ):
         law = fit.model.law(points, fit.like, fit.model.inputs.reordered(rows, some))
-        for whole, part in zip(quantiles, _quantiles(Averaged(law, weights)), strict=True):
-            whole[some] = part
+        for name, part in Quantiles.exact(Averaged(law, weights)).values.items():
+            quantiles.values[name][some] = part
     return quantiles
 
 
 def _joined(parts: list[Predicted]) -> Predicted:
     """Join the rows of several parts."""
     known = Moments(*(np.concatenate(values) for values in zip(*(part.moments for part in parts), strict=True)))
-    quantiles = [np.concatenate(values) for values in zip(*(part.quantiles for part in parts), strict=True)]
+    names = parts[0].quantiles.values
+    quantiles = {name: np.concatenate([part.quantiles.values[name] for part in parts]) for name in names}
     scores = (np.concatenate([getattr(part, name) for part in parts]) for name in ("log_score", "mcse_log_score"))
-    return Predicted(known, quantiles, *scores)
+    return Predicted(known, Quantiles.without_error(quantiles), *scores)
 
 
 def _held(fit: Fit, mixture: Averaged, rows: Arrays) -> Moments:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayeszoo.answers.averages import Average, averaging
 from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead
 from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
-from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 MOST, OF_POINTS = 2**23, 2**25
 """Numbers of a table of draws by rows, of more than which an even selection of draws is taken; and of points of a
 quadrature by rows, of more than which nothing is said."""
-OF_QUANTILES, LEAST_DRAWS = 2**20, 400
-"""The same for quantiles, and how many draws are taken at least: those of a mixture need few."""
-
 
 FEW = 1e-12
 """Mass of a point relative to the heaviest below which it is left out where points are costly."""
@@ -82,15 +80,15 @@ class LevelsOfFit:
             few = halved > NOTHING
             if few.all():
                 all_points = Averaged(law(self.points()), mass, halved)
-                return Mixed(all_points, all_points, None)
+                return Mixed(all_points, partial(Quantiles.exact, all_points), None)
             coarse = Averaged(law(self.points(few)), halved[few] / halved[few].sum())
-            return Mixed(Averaged(law(self.points()), mass, halved), coarse, None)
+            return Mixed(Averaged(law(self.points()), mass, halved), partial(Quantiles.exact, coarse), None)
         at = law(self.points())
         means, variances = (np.reshape(each, (*self.shape, -1)) for each in (at.mean(), at.var()))
         known = moments(means, variances, independent=self.is_independent)
-        size = means.shape[0] * means.shape[1]
-        step = max(1, min(size // LEAST_DRAWS, means.size // OF_QUANTILES))
-        return Mixed(Averaged(at), Averaged(law(self.points(slice(None, None, step)))), known)
+        ask = partial(over_draws, law, self.params, means.shape[-1], counts=False)
+        quantiles = partial(ask, independent=self.is_independent)
+        return Mixed(Averaged(at), quantiles, known)
 
     def log_scores(self) -> np.ndarray:
         """Return the log of the averaged density of each row given those before it, NaN of a missing one."""
@@ -113,10 +111,10 @@ def _of_half(average: Average, params: Mapping[str, np.ndarray]) -> tuple[Averag
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """A law averaged over all draws or points, one over few of them for quantiles, and moments over draws."""
+    """A law averaged over all draws or points, what returns its quantiles, and its moments over draws."""
 
     whole: Averaged
-    few: Averaged
+    quantiles: Callable[[], Quantiles]
     by_draws: Moments | None
 
     def moments(self, below: float) -> Moments:
@@ -127,10 +125,6 @@ class Mixed:
         none = np.full(mean.shape, np.nan)
         return Moments(mean, sd, none, none, np.full(mean.shape, "", dtype=object))
 
-    def quantiles(self) -> dict[str, np.ndarray]:
-        """Return the quantiles by their names."""
-        return {name: self.few.ppf(level) for name, level in QUANTILES.items()}
-
 
 def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
     """Return the level of each row: `bz.decode` of a fit whose hidden state is a number."""
@@ -138,14 +132,15 @@ def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -
     smoothed = of.mixture(lambda params: of.model.smoothed_parts(params, data))
     filtered = of.mixture(lambda params: of.model.filtered(params, data)).moments(np.inf)
     known, every, rows = smoothed.moments(np.inf), smoothed.quantiles(), len(data["y"])
-    quantiles = {name: values[:rows] for name, values in every.items()}
+    quantiles = {name: values[:rows] for name, values in every.values.items()}
     columns = sequences(data) | {"level": known.mean[:rows], "sd": known.sd[:rows], **quantiles}
-    columns |= {"mcse": known.mcse_mean[:rows], "filtered": filtered.mean, "sd_filtered": filtered.sd}
+    columns |= {"mcse": known.mcse_mean[:rows], **{name: error[:rows] for name, error in every.columns().items()}}
+    columns |= {"filtered": filtered.mean, "sd_filtered": filtered.sd}
     columns |= {"log_score": of.log_scores()}
     for i, part in enumerate(of.model.parts(data)[1:], start=1):
         own = slice(i * rows, (i + 1) * rows)
         columns |= {part: known.mean[own], f"sd_{part}": known.sd[own]}
-        columns |= {f"{part}_{name}": values[own] for name, values in every.items() if name != "median"}
+        columns |= {f"{part}_{name}": values[own] for name, values in every.values.items() if name != "median"}
     columns |= _filled(of)
     rng, p = stream(seed, of.model.name, fields_of(of.model), data.digest, "paths"), of.average.mass
     for i, at in enumerate(rng.choice(of.shape[0] * of.shape[1], paths, p=None if p is None else p / p.sum()), start=1):
@@ -170,7 +165,7 @@ def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
     rows = of.mixture(law)
     parts = {
         "filled": rows.moments(np.inf).mean,
-        **{f"filled_{k}": v for k, v in rows.quantiles().items() if k != "median"},
+        **{f"filled_{k}": v for k, v in rows.quantiles().values.items() if k != "median"},
     }
     return {name: np.where(missing, values, y) for name, values in parts.items()}
 

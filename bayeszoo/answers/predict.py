@@ -16,7 +16,6 @@ from bayeszoo.answers.law import new_groups, new_rows, predicted
 from bayeszoo.answers.topics import has_proportions, proportions
 from bayeszoo.data.by import named_in_errors, read_new_by, together
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Latent
@@ -47,7 +46,7 @@ def predict(
         A number of further observations; or a table, of fits by group with the column of groups, or the rows of each
         group by its name. Where it holds the outcome too, its log predictive density is the score of the prediction.
     seed : int or numpy.random.Generator
-        Of the predictive draws of a fit by sampling, whose quantiles they give.
+        Of the draws of parameters of groups that the fit does not have, and of the topics of documents.
     **options
         Of `read`.
 
@@ -56,7 +55,8 @@ def predict(
     pandas.DataFrame
         One row a new row, numbered as in the table read, or for an outcome of several numbers, or of one of several
         categories, one row for each of them, which the index then names: ``mean`` (the probability of a category),
-        ``sd``, ``q025``, ``median``, ``q975``, ``mcse_mean`` and ``mcse_sd`` (NaN where there is no Monte Carlo error),
+        ``sd``, ``q025``, ``median``, ``q975`` and their Monte Carlo errors ``mcse_mean``, ``mcse_sd``, ``mcse_q025``,
+        ``mcse_median`` and ``mcse_q975`` (NaN where there is none; of a count's quantile as if counts were continuous),
         ``observed``, ``log_score`` (NaN where the outcome is not known, or so far from the draws that their average
         says nothing: Pareto k-hat above `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and
         repeated for each of its numbers. A mean, an sd or an error of these is NaN where the tails of the draws are too
@@ -103,7 +103,7 @@ def _predicted(seed: int | np.random.Generator, fit: Fit, rows: Rows) -> pd.Data
     """Predict rows, and score what is observed of them."""
     model, (data, observed) = fit.model, rows
     known = predicted(fit, data, observed, seed)
-    columns = moment_columns(known.moments, dict(zip(QUANTILES, known.quantiles, strict=True)))
+    columns = moment_columns(known.moments, known.quantiles)
     shape, axis = columns["mean"].shape, _axis(model, data)
     if observed is not None and axis is not None and observed.dtype.kind == "i" and observed.shape != shape:
         observed = model.inputs.indicators(data, observed, axis)

@@ -38,6 +38,9 @@ class RowLaw(Protocol):
     def std(self) -> Any:
         """Return the standard deviations."""
 
+    def cdf(self, y: Any) -> Any:
+        """Return the probability that each number is at most ``y``."""
+
     def rvs(self, size: Any, random_state: Any = None) -> Any:
         """Draw outcomes of shape ``size``."""
 
@@ -130,9 +133,13 @@ class Averaged:
 
     def cdf(self, y: np.ndarray) -> np.ndarray:
         """Return the probability of at most ``y``, shape (rows,)."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a count of infinite mean is above all numbers
-            below = np.where(np.isfinite(self._means), self._law.cdf(y), 0.0)
-        return np.asarray(np.tensordot(self._weights, below, 1))
+        return np.asarray(np.tensordot(self._weights, self.below(y), 1))
+
+    def below(self, y: np.ndarray) -> np.ndarray:
+        """Return the probability of at most ``y``, (rows,), at each point, shape (points, rows)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            below = np.asarray(self._law.cdf(y))
+        return np.where(np.isfinite(self._means), below, 0.0) if self._is_count else below  # infinite: above all
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantile of a level, of counts the smallest that reaches it; NaN above `LARGEST`."""
@@ -147,6 +154,9 @@ class Averaged:
         used = self._weights > NOTHING
         with np.errstate(over="ignore", invalid="ignore"):
             sds = np.sqrt(self._variances)
+            if not self._is_count and not np.isfinite(sds[used]).all():  # Cantelli's bound asks for a variance
+                each = np.asarray(self._law.ppf(q))[used]
+                return np.nextafter(each.min(axis=0), -np.inf), np.nextafter(each.max(axis=0), np.inf)
             low = np.min(np.where(np.isfinite(sds), self._means - sds * np.sqrt((1 - q) / q), 0.0)[used], axis=0)
             high = np.max((self._means + sds * np.sqrt(q / (1 - q)))[used], axis=0)
         high = np.nextafter(np.where(high < LARGEST, high, LARGEST), np.inf)  # NaN is not below it either

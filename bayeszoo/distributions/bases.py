@@ -9,6 +9,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+TIE = 1 - 1e-12
+"""A cumulative mass that reaches a level up to rounding has reached it."""
+
 
 class ByVariance(ABC):
     """A distribution whose standard deviations follow from its variances."""
@@ -28,6 +31,20 @@ class OfIndicators(ByVariance):
     @abstractmethod
     def mean(self) -> np.ndarray:
         """Return the probability of each category, (..., rows, K)."""
+
+    def var(self) -> np.ndarray:
+        """Return the variance of each indicator."""
+        p = self.mean()
+        return np.asarray(p * (1 - p))
+
+    def cdf(self, k: npt.ArrayLike) -> np.ndarray:
+        """Return the probability that each indicator is at most ``k``."""
+        k = np.asarray(k, dtype=np.float64)
+        return np.where(k < 0, 0.0, np.where(k < 1, 1 - self.mean(), 1.0))
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Return the quantile of each indicator, 0 or 1."""
+        return np.where(1 - self.mean() >= q * TIE, 0.0, 1.0)
 
     @abstractmethod
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from bayeszoo.distributions import frozen
-from bayeszoo.distributions.bases import ByMarginals, ByVariance, OfIndicators, Stackable
+from bayeszoo.distributions.bases import TIE, ByMarginals, ByVariance, OfIndicators, Stackable
 from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
 from bayeszoo.distributions.special import (
     deviance,
@@ -23,9 +23,6 @@ from bayeszoo.distributions.special import (
     sum_of_others,
 )
 from bayeszoo.foundation.levels import reached
-
-_TIE = 1 - 1e-12
-"""A cumulative mass that reaches a level up to rounding has reached it."""
 
 
 def _is_count(k: np.ndarray) -> np.ndarray:
@@ -95,7 +92,7 @@ class BetaBinomial(ByMarginals, Stackable):
     @staticmethod
     def _summed(trials: float, a: float, b: float, q: float) -> float:
         mass = np.exp(BetaBinomial(trials, a, b).logpmf(np.arange(trials + 1)))
-        return min(float(np.searchsorted(np.cumsum(mass), q * _TIE)), trials)
+        return min(float(np.searchsorted(np.cumsum(mass), q * TIE)), trials)
 
 
 class Poisson(ByMarginals):
@@ -177,19 +174,6 @@ class Categorical(OfIndicators):
     def mean(self) -> np.ndarray:
         """Return the probabilities."""
         return self.p
-
-    def var(self) -> np.ndarray:
-        """Return the variance of each indicator."""
-        return self.p * (1 - self.p)
-
-    def cdf(self, k: npt.ArrayLike) -> np.ndarray:
-        """Return the probability that each indicator is at most ``k``."""
-        k = np.asarray(k, dtype=np.float64)
-        return np.where(k < 0, 0.0, np.where(k < 1, 1 - self.p, 1.0))
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each indicator, 0 or 1."""
-        return np.where(1 - self.p >= q * _TIE, 0.0, 1.0)
 
     def logpmf(self, codes: object) -> np.ndarray:
         """Log probability of the categories ``codes``, integers of shape (rows,); of shape (..., rows)."""

@@ -22,7 +22,6 @@ def project_command(
     data: opt.NewFile = None,
     /,
     *,
-    seed: opt.Seed = 0,
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
@@ -32,10 +31,8 @@ def project_command(
     ----------
     data
         Table of new rows; without it the rows of the fit.
-    seed
-        Seed of the draws that give the quantiles.
     """
-    _answer(project, fit_file, data, seed, shown, table)
+    _answer(project, fit_file, data, shown, table)
 
 
 @by_group
@@ -44,7 +41,6 @@ def reconstruct_command(
     data: opt.NewFile = None,
     /,
     *,
-    seed: opt.Seed = 0,
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
@@ -54,23 +50,20 @@ def reconstruct_command(
     ----------
     data
         Table of new rows; without it the rows of the fit.
-    seed
-        Seed of the draws that give the quantiles.
     """
-    _answer(reconstruct, fit_file, data, seed, shown, table)
+    _answer(reconstruct, fit_file, data, shown, table)
 
 
 def _answer(
     ask: Callable[..., pd.DataFrame],
     fit_file: Path,
     data: str | None,
-    seed: int,
     shown: AnswerOptions,
     table: opt.TableOptions,
 ) -> None:
     shown.probe()
     tree = saved.load(fit_file)
-    frame = ask(tree, saved.new_rows(tree, data, table), seed=seed)
+    frame = ask(tree, saved.new_rows(tree, data, table))
     shown.answer(frame, saved.about(tree), _show)
 
 

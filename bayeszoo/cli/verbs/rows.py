@@ -172,7 +172,7 @@ def predict_command(
     rows
         Number of further observations to predict when no table is given; one by default.
     seed
-        Seed of the predictive draws.
+        Seed of the parameters of groups that the fit does not have, and of the topics of documents.
     append
         Write to -o the table itself, with the columns of the prediction after its own.
     function

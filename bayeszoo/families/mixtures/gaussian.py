@@ -19,6 +19,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.mixtures.base import MixtureModel, clusters, symmetrized
 from bayeszoo.families.mixtures.gaussian_components import STRUCTURES, GaussianComponents
 from bayeszoo.families.mixtures.local_coordinates import MixtureChart
+from bayeszoo.foundation.levels import reached
 from bayeszoo.foundation.named import Arrays, Params, Simulated
 from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Observable
@@ -39,8 +40,6 @@ FIRST_STEPS = 5
 """Steps that are climbed on these, where each would be longer on all rows."""
 _CELLS = 2**20
 """Numbers that are held at once."""
-_HALVINGS = 64
-"""By then an interval of floats is down to two neighbours, or to a 2**-64th of its length."""
 
 
 class GaussianMixtureModel(MixtureModel, Observable, family=True):
@@ -252,14 +251,19 @@ class MixtureRows(ByVariance):
         return self._tile(self._variance)
 
     def ppf(self, q: float) -> np.ndarray:
-        """Return the quantiles, by halving the interval of the components'."""
+        """Return the quantiles, which lie between those of the components."""
         each = self._means + self._sds * scipy.special.ndtri(q)
         low, high = each.min(axis=-2), each.max(axis=-2)
-        for _ in range(_HALVINGS):
-            middle = low + (high - low) / 2
-            below = self._average(scipy.special.ndtr((middle[..., None, :] - self._means) / self._sds)) < q
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return self._tile(high)
+        return self._tile(reached(self._below, q, np.nextafter(low, -np.inf), np.nextafter(high, np.inf)))
+
+    def cdf(self, y: npt.ArrayLike) -> np.ndarray:
+        """Return the probabilities of at most ``y``, of shape (rows, D); of shape (..., rows, D)."""
+        each = (self._below(row) for row in np.asarray(y, dtype=np.float64))
+        return np.stack(list(each), axis=-2)
+
+    def _below(self, y: np.ndarray) -> np.ndarray:
+        """Return the probabilities that a row's entries are at most those of ``y``, (..., D)."""
+        return self._average(scipy.special.ndtr((y[..., None, :] - self._means) / self._sds))
 
     def logpdf(self, Y: npt.ArrayLike) -> np.ndarray:
         """Joint log density of each row of ``Y``, of shape (rows, D); of shape (..., rows)."""

@@ -22,15 +22,6 @@ class Indicators(OfIndicators):
         """Return the place of the level of each feature, (..., rows, features)."""
         return np.stack([np.array(each)[np.argmax(drawn[..., list(each)], axis=-1)] for each in self.levels], axis=-1)
 
-    def var(self) -> np.ndarray:
-        """Return the variance of each indicator, (..., rows, L)."""
-        p = self.mean()
-        return np.asarray(p * (1 - p))
-
-    def ppf(self, q: float) -> np.ndarray:
-        """Return the quantile of each indicator, 0 or 1."""
-        return np.where(1 - self.mean() >= q, 0.0, 1.0)
-
 
 def draw_levels(p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw a level of each of probabilities (..., V), as its code."""
