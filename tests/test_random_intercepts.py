@@ -15,6 +15,7 @@ from bayeszoo.data.table.read import read_table
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.families.glm.intercepts import MarginalRows
 from bayeszoo.inference.methods.modes.concave import highest
+from bayeszoo.report.pooling import highest_first, pooling_rows
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
@@ -103,6 +104,24 @@ def test_groups_that_differ_by_chance_have_no_spread_and_those_of_one_kind_no_en
     apart = {"y": [0] * 6 + [1] * 6, "group": rows["group"]}
     with raises(bz.NumericalError, "no_maximum"):
         bz.fit(Logistic(), apart, "mle", seed=1)
+
+
+def test_groups_are_listed_with_the_estimate_of_their_intercept():
+    data = read()
+    tree = bz.fit(MODEL, data, "mle", seed=1)
+    frame = bz.group_estimates(tree)
+    assert (frame.attrs["quantity"], frame.index.tolist()) == ("u", data["group"].tolist())
+    assert dict(zip(frame.index, frame["rows"], strict=True)) == {"a": 5, "b": 1, "c": 2, "d": 5}
+    w, sd = (np.asarray(Fit(tree).draws()[name])[0, 0] for name in ("w", "sd"))
+    of_groups = [density_of_intercept(data, group, w, float(sd)) for group in data["group"].tolist()]
+    means = [integral(lambda u, of=of: u * of(u), sd) / integral(of, sd) for of in of_groups]
+    np.testing.assert_allclose(frame["mean"], means, atol=1e-6)
+    assert (frame["pooled"] == 0).all()
+    assert frame[["raw", "shrinkage", "sd", "rank"]].isna().all(axis=None)  # what an intercept, or a point, has not
+    columns, rows = pooling_rows(highest_first(frame))
+    assert columns[:3] == ["group", "rows", "partially pooled"]
+    assert rows[0][0] == "c"
+    assert len(bz.plot_pooling(tree).axes) == 1
 
 
 def test_new_rows_are_of_known_groups_or_of_new_ones():

@@ -11,6 +11,7 @@ import scipy
 
 from bayeszoo.answers.columns import error_of_mean
 from bayeszoo.data.inputs import Groups
+from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
@@ -52,8 +53,9 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row a group, in the order of the data: how well its row is known (``se``, ``trials`` or ``exposure``);
-        ``raw``, the estimate by its own row, NaN without any trial; ``pooled``, that by all rows as if the groups did
+        A row a group, in the order of the data: how well its row is known (``se``, ``trials`` or ``exposure``), or of
+        a regression with random intercepts the number of its ``rows``; ``raw``, the estimate by its own row, NaN
+        without any trial, and of random intercepts; ``pooled``, that by all rows as if the groups did
         not differ, the mean of the raw ones weighted by 1/se^2, trials or exposure; ``mean``, ``sd``, ``q025``,
         ``median`` and ``q975`` of its parameter, and ``mcse_mean``.
         ``shrinkage`` is the posterior mean of the weight of the population's mean in the mean of the group's parameter:
@@ -90,11 +92,10 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
         raise InputError(
             f"{fit.model.name} is {has}", "no_groups", hint="fit one such as normal_means or beta_binomial"
         )
-    inputs, (name,) = fit.model.inputs, _of_groups(fit.model)
-    assert isinstance(inputs, Groups)
+    (name,), (size, sizes) = _of_groups(fit.model), sizes_of_groups(fit)
     summary, theta = summarize(tree, [name])[name], fit.draws()[name]
     nothing = np.full(theta.shape[2], np.nan)
-    columns = {inputs.beside: fit.data[inputs.beside], **_unpooled(fit)}
+    columns = {size: sizes, **_unpooled(fit)}
     columns |= {key: nothing if summary[key] is None else summary[key] for key in _ESTIMATES}
     columns |= _shrunk(fit) | (_ranks(theta, fit) if fit.kind != "point estimate" else dict.fromkeys(_RANKS, nothing))
     frame = pd.DataFrame(columns, index=pd.Index(fit.data[GROUP].tolist(), name=GROUP))
@@ -102,11 +103,21 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     return frame
 
 
+def sizes_of_groups(fit: Fit) -> tuple[str, np.ndarray]:
+    """Return how well each group is known, and what that is called: by its row, or by how many rows it has."""
+    inputs = fit.model.inputs
+    if isinstance(inputs, Groups):
+        return inputs.beside, np.asarray(fit.data[inputs.beside])
+    return "rows", np.bincount(fit.data[CODE], minlength=len(fit.data[GROUP]))
+
+
 def _unpooled(fit: Fit) -> Columns:
-    """Return raw and fully pooled estimates."""
+    """Return raw and fully pooled estimates; of intercepts, which have no raw ones, 0: as if groups did not differ."""
     model = fit.model
     assert isinstance(model, Conditional)
-    assert isinstance(model.inputs, Groups)
+    if not isinstance(model.inputs, Groups):
+        nothing = np.full(len(fit.data[GROUP]), np.nan)
+        return {"raw": nothing, "pooled": np.zeros(len(nothing))}
     raw, weight = model.inputs.raw(fit.data)
     if model.shrinkage({key: values[0, 0] for key, values in fit.draws().items()}, fit.data) is None:
         return dict.fromkeys(("raw", "pooled"), np.full(len(raw), np.nan))  # the parameter is another quantity

@@ -12,6 +12,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.data.inputs import Groups, places_of
+from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.posterior import Posterior, sum_over
@@ -69,7 +70,8 @@ class Conditional(Model, family=True):
     def views(self) -> frozenset[View]:
         """Show the estimates of groups where each group has one parameter."""
         of_groups = [name for name, axes in self.dims.items() if axes == (GROUP,)]
-        return super().views() | ({View.GROUPS} if isinstance(self.inputs, Groups) and len(of_groups) == 1 else set())
+        has_estimates = isinstance(self.inputs, Groups | WithGroups) and len(of_groups) == 1
+        return super().views() | ({View.GROUPS} if has_estimates else set())
 
     @property
     @abstractmethod

@@ -42,7 +42,7 @@ from bayeszoo.report.classes import ABOUT_PLUGGED_IN, MOST_CLASSES, about_rows, 
 from bayeszoo.report.densities import hero
 from bayeszoo.report.function import about_function, function
 from bayeszoo.report.levels import levels, next_rows
-from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
+from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.profile import profiles
 from bayeszoo.report.tables import number, topic_rows
 from bayeszoo.results.stored import Fit
@@ -168,11 +168,12 @@ def topics(tree: xr.DataTree) -> Answer:
 def groups(tree: xr.DataTree) -> Answer:
     """Draw the groups of a hierarchy by how well each is known, and list the highest."""
     frame = highest_first(group_estimates(tree))
-    caption = "Circles: raw estimates. Points with 95% intervals: partially pooled. Line: fully pooled."
+    caption = "Points with 95% intervals: partially pooled. Line: fully pooled."
+    caption = "Circles: raw estimates. " * bool(frame["raw"].notna().any()) + caption
     drawn = picture(partial(plot_pooling, tree), "estimates of groups", caption, wide=True)
     shown = frame.head(_ROWS_SHOWN)
     count = f"The {len(shown)} highest of {len(frame)} groups" if len(shown) < len(frame) else "Groups"
-    listed = [table(*pooling_rows(shown), count), Words(ABOUT_SHRINKAGE, "note")]
+    listed = [table(*pooling_rows(shown), count), *(Words(line, "note") for line in about_estimates(shown))]
     if tree.attrs["kind"] != "point estimate":
         listed += [table(*rank_rows(shown), f"Ranks among {len(frame)} groups"), Words(ABOUT_RANKS, "note")]
     return Answer(below=[drawn, *listed])

@@ -23,7 +23,14 @@ def pooling_rows(frame: pd.DataFrame, digits: int | None = None) -> tuple[list[s
     """Return the columns and a row a group: its size, raw and partially pooled estimate, and shrinkage."""
     size = str(frame.columns[0])
     columns = ["group", size, "raw", "partially pooled", "sd", "95%", "shrinkage"]
-    return columns, [[str(label), *_pooling(row, size, digits)] for label, row in frame.iterrows()]
+    rows = [[str(label), *_pooling(row, size, digits)] for label, row in frame.iterrows()]
+    kept = [i for i, name in enumerate(columns) if name not in ("raw", "shrinkage") or frame[name].notna().any()]
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def about_estimates(frame: pd.DataFrame) -> list[str]:
+    """Say what shrinkage is, where it is known."""
+    return [ABOUT_SHRINKAGE] if frame["shrinkage"].notna().any() else []
 
 
 def _pooling(row: pd.Series, size: str, digits: int | None) -> list[str]:

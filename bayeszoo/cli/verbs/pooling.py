@@ -11,7 +11,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.plots.families.pooling import plot_pooling
-from bayeszoo.report.pooling import ABOUT_RANKS, ABOUT_SHRINKAGE, highest_first, pooling_rows, rank_rows
+from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.tables import number
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def _show(shown: pd.DataFrame, total: int, whole: dict[str, Any], digits: int | 
         columns, rows = rank_rows(shown)
         terminal.show_table(columns, rows, f"ranks among {total} groups", whole="-o or --json")
     console.print(f"Fully pooled: {number(float(shown['pooled'].iloc[0]), digits or 4)}")
-    terminal.show_lines(ABOUT_SHRINKAGE if is_point else f"{ABOUT_SHRINKAGE}\n{ABOUT_RANKS}")
+    lines = [*about_estimates(shown), *[ABOUT_RANKS] * (not is_point)]
+    if lines:
+        terminal.show_lines("\n".join(lines))
     if len(shown) < total:
         console.print(f"The {len(shown)} highest of {total} groups; all of them: --json or -o.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.answers.group_estimates import group_estimates
+from bayeszoo.answers.group_estimates import group_estimates, sizes_of_groups
 from bayeszoo.data.inputs import Groups
 from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.results.stored import Fit
@@ -46,18 +46,19 @@ def plot_pooling(tree: xr.DataTree) -> Figure:
         When the fit failed its gate.
     """
     frame, fit = group_estimates(tree), Fit(tree)
-    inputs = fit.model.inputs
-    assert isinstance(inputs, Groups)
-    shown = frame.iloc[np.argsort(inputs.raw(fit.data)[1], kind="stable")[-MOST_GROUPS:]]
+    inputs, (size, sizes) = fit.model.inputs, sizes_of_groups(fit)
+    known = inputs.raw(fit.data)[1] if isinstance(inputs, Groups) else sizes
+    shown = frame.iloc[np.argsort(known, kind="stable")[-MOST_GROUPS:]]
     figure, (panel,) = panels(1, float(np.clip(2.5 + 0.25 * len(shown), 6.4, 11)), 3.8)
     at = np.arange(len(shown))
     panel.axhline(shown["pooled"].iloc[0], color="0.55", lw=1, ls="--", label="fully pooled", zorder=0)
     panel.vlines(at, shown["q025"], shown["q975"], color=COLOURS[0], lw=1.4)
     panel.plot(at, shown["mean"], "o", ms=4, color=COLOURS[0], label="partially pooled")
-    panel.plot(at, shown["raw"], "o", ms=5, mfc="none", mec=COLOURS[1], label="raw")
-    _name(panel, list(map(str, shown.index)), shown[inputs.beside].to_numpy())
+    if shown["raw"].notna().any():
+        panel.plot(at, shown["raw"], "o", ms=5, mfc="none", mec=COLOURS[1], label="raw")
+    _name(panel, list(map(str, shown.index)), shown[size].to_numpy())
     few = f": the {len(shown)} of {len(frame)} most precise groups" if len(shown) < len(frame) else ""
-    panel.set_xlabel(f"groups, with their {inputs.beside}, from the least known to the best{few}", parse_math=False)
+    panel.set_xlabel(f"groups, with their {size}, from the least known to the best{few}", parse_math=False)
     panel.set_ylabel(str(frame.attrs["quantity"]), parse_math=False)
     panel.legend(loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=3, frameon=False)
     return figure
