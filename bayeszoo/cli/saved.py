@@ -282,6 +282,7 @@ def show_rows(
     shown.attrs = {}  # pandas copies them, whatever their size, with each column that is taken
     names = [name for name in map(str, shown) if not (lines and name == "withheld")]
     names = [name for name in names if not (name.startswith("mcse") and shown[name].isin([0, np.nan]).all())]
+    names = [name for name in names if name.removeprefix("mcse_") not in QUANTILES or name in QUANTILES]  # digits tell
     columns = [list(map(str, shown.iloc[:, 0])), *(_written(shown, name, digits) for name in names[1:])]
     last = [name for start in ("mcse", *spare) for name in reversed(names) if name.startswith(start)]
     terminal.show_table(names, list(zip(*columns, strict=True)), title, words, last, whole="-o or --json")
