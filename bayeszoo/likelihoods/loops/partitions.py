@@ -263,4 +263,5 @@ def generating(leaf, trees, up, points, values):  # type: ignore[no-untyped-def]
             values[d, box] = points * math.exp(trees.log_stop[d] + leaf[box] - up[d, box])
             for s in range(trees.first[b], trees.first[b + 1]):
                 if reach[d, box] * flow[d, s] > RARE:
-                    values[d, box] += flow[d, s] * values[d + 1, left[s]] * values[d + 1, right[s]]
+                    for r in range(len(points)):
+                        values[d, box, r] += flow[d, s] * values[d + 1, left[s], r] * values[d + 1, right[s], r]
