@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayeszoo.answers.assign import by_row
+from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.law import new_rows
+from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import Averaged, RowLaw
-from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
+from bayeszoo.foundation.tails import Moments, moments
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.function import OfFunction
@@ -58,8 +62,9 @@ def function_values(
     Returns
     -------
     pandas.DataFrame
-        One row a place, numbered as in the table: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` of the function,
-        ``prior_share``, the share of the prior's variance that is left, 1 where the rows say nothing, and columns
+        One row a place, numbered as in the table: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` of the function and
+        their Monte Carlo errors (``mcse_mean``, ..., NaN where there is none), as of `predict`; ``prior_share``, the
+        share of the prior's variance that is left, 1 where the rows say nothing; and columns
         ``draw_1``, ... of the functions drawn.
 
     Raises
@@ -82,7 +87,9 @@ def function_values(
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
         raise InputError(f"draws must be a whole number >= 0, got {draws!r}", "wrong_type")
     drawn = {f"draw_{i + 1}": f for i, f in enumerate(drawn_functions(tree, data, int(draws), seed))}
-    return by_row({**function_moments(fit, model, data), **drawn}, data)
+    columns = function_moments(fit, model, data)
+    withheld = columns.pop("withheld")
+    return with_reasons(by_row({**columns, **drawn}, data), withheld)
 
 
 def far_rows(fit: Fit, data: Data) -> list[int]:
@@ -204,13 +211,30 @@ def points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
 
 
 def function_moments(fit: Fit, model: OfFunction, data: Data) -> dict[str, np.ndarray]:
-    """Return moments and quantiles of the function at places, and the share of the prior's variance that is left."""
+    """Return moments and quantiles of the function at places, and the share of the prior's variance that is left.
+
+    Their errors are among them, and ``withheld``, which of them are withheld and why.
+    """
     points, weights = points_of(fit)
     size, parts = model.inputs.size(data), []
     for some in blocks(size, len(weights)):
-        rows = model.inputs.reordered(data, np.arange(size)[some])
-        mixture = Averaged(model.function(points, fit.like, rows), weights)
-        quantiles = {name: mixture.ppf(level) for name, level in QUANTILES.items()}
-        parts.append({"mean": mixture.mean(), "sd": mixture.std(), **quantiles})
+        law = partial(model.function, seen=fit.like, new=model.inputs.reordered(data, np.arange(size)[some]))
+        is_summed = fit.method == "exact" or fit.kind == "point estimate"
+        known, quantiles = _of_mixture(Averaged(law(points), weights)) if is_summed else _over_draws(fit, law)
+        parts.append({**moment_columns(known, quantiles), "withheld": known.withheld})
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return {**joined, "prior_share": model.share_of_prior(fit.pooled(), fit.like, data)}
+
+
+def _of_mixture(mixture: Averaged) -> tuple[Moments, Quantiles]:
+    """Return moments and quantiles of a function averaged over points, which have no Monte Carlo error."""
+    return Moments.exact(mixture.mean(), mixture.std()), Quantiles.exact(mixture)
+
+
+def _over_draws(fit: Fit, law: Callable[[Params], Any]) -> tuple[Moments, Quantiles]:
+    """Return moments and quantiles of a function averaged over draws."""
+    draws, is_independent = fit.draws(), fit.has_independent_draws
+    at, shape = law(fit.pooled()), next(iter(draws.values())).shape[:2]
+    means, variances = (np.reshape(each, (*shape, -1)) for each in (at.mean(), at.var()))
+    quantiles = over_draws(law, draws, means.shape[-1], counts=False, independent=is_independent)
+    return moments(means, variances, independent=is_independent), quantiles

@@ -80,20 +80,14 @@ def _with_reasons_of_quantiles(known: Predicted) -> Predicted:
 def _closed_form(law: Any, observed: np.ndarray | None) -> Predicted:
     mean = np.asarray(law.mean())
     scores = np.full(len(mean), np.nan) if observed is None else log_density(law, observed)
-    return Predicted(_exactly(mean, np.asarray(law.std())), Quantiles.exact(law), scores, np.abs(0 * scores))
-
-
-def _exactly(mean: np.ndarray, sd: np.ndarray, withheld: np.ndarray | None = None) -> Moments:
-    """Return moments that have no Monte Carlo error."""
-    none = np.full(mean.shape, np.nan)
-    return Moments(mean, sd, none, none, np.full(mean.shape, "", dtype=object) if withheld is None else withheld)
+    return Predicted(Moments.exact(mean, np.asarray(law.std())), Quantiles.exact(law), scores, np.abs(0 * scores))
 
 
 def _plugged_in(law: Any, observed: np.ndarray | None) -> Predicted:
     mean, sd = (np.asarray(moment)[0, 0] for moment in (law.mean(), law.std()))
     scores = _unscored(len(mean)) if observed is None else log_means(log_density(law, observed))
     quantiles = {name: value[0, 0] for name, value in Quantiles.exact(law).values.items()}
-    return Predicted(_exactly(mean, sd), Quantiles.without_error(quantiles), *scores)
+    return Predicted(Moments.exact(mean, sd), Quantiles.without_error(quantiles), *scores)
 
 
 def _unscored(rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -248,7 +242,7 @@ def _held(fit: Fit, mixture: Averaged, rows: Arrays) -> Moments:
                 values[name][i] = math.exp(log_value) if kept[name][i] else math.nan
     mean, sd = (np.where(kept[name], values[name], np.nan) for name in ("mean", "sd"))
     too_large, left, far_out = (reasons(kept, partial(_always, why)) for why in (TOO_LARGE, TOO_MANY, FAR_OUT))
-    return _exactly(mean, sd, np.where(is_too_large, too_large, np.where(is_left, left, far_out)))
+    return Moments.exact(mean, sd, np.where(is_too_large, too_large, np.where(is_left, left, far_out)))
 
 
 def _far_out(fit: Fit, row: Arrays) -> dict[str, float]:

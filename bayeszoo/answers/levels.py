@@ -121,9 +121,7 @@ class Mixed:
         """Return mean and sd, and their Monte Carlo errors where there are draws."""
         if self.by_draws is not None:
             return existing(self.by_draws, below)
-        mean, sd = self.whole.mean(), self.whole.std()
-        none = np.full(mean.shape, np.nan)
-        return Moments(mean, sd, none, none, np.full(mean.shape, "", dtype=object))
+        return Moments.exact(self.whole.mean(), self.whole.std())
 
 
 def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:

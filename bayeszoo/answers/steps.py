@@ -65,7 +65,8 @@ class Steps:
         """Return moments and quantiles of the function at places (n,) of the one feature."""
         places, _ = new_rows(self._model, self._fit.like, {"X": x[:, None], "feature": self.data["feature"]}, {})
         moments = function_moments(self._fit, self._model, places)
-        moments.pop("prior_share")
+        for name in ("prior_share", "withheld"):
+            moments.pop(name)
         return moments
 
     @property

@@ -34,6 +34,12 @@ class Moments(NamedTuple):
     mcse_sd: np.ndarray
     withheld: np.ndarray
 
+    @classmethod
+    def exact(cls, mean: np.ndarray, sd: np.ndarray, withheld: np.ndarray | None = None) -> Moments:
+        """Take moments that have no Monte Carlo error."""
+        none = np.full(mean.shape, np.nan)
+        return cls(mean, sd, none, none, np.full(mean.shape, "", dtype=object) if withheld is None else withheld)
+
 
 def moments(means: np.ndarray, variances: np.ndarray | None = None, *, independent: bool = False) -> Moments:
     """Return the moments of quantities that have a mean and a variance at each draw, shape (chain, draw, ...).
