@@ -205,5 +205,8 @@ def test_chains_have_the_exact_function_and_do_not_show_weights():
     sd = second["sd"].to_numpy()
     np.testing.assert_allclose(first["mean"], second["mean"], atol=0.1 * sd.max())
     np.testing.assert_allclose(first["sd"], sd, rtol=0.1)
+    for name in ("mean", "sd", "q025", "median", "q975"):
+        off, error = np.abs(first[name] - second[name]), first[f"mcse_{name}"].fillna(0.05 * sd.max())  # heavy tails
+        assert (off < 5 * error + 1e-3 * sd.max()).all(), name
     tree = bz.fit(Network.weak(bz.example(Network)), bz.example(Network), "nuts", seed=1)
     assert Fit(tree).status == "ok"
