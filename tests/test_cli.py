@@ -326,6 +326,8 @@ FIT = ["fit", "beta_bernoulli", "coins.csv"]
         ([*FIT, "--example", "paris_births"], "give DATA or --example, not both"),
         ([*FIT, "--method", "magic"], "there is no method 'magic'; use one of exact, enumerate, mle, map"),
         ([*FIT, "--frob", "1"], "Unknown option: --frob."),
+        ([*FIT, "--outcome", "y"], "Unknown option: --outcome; here it is `--target COLUMN`."),
+        (["forecast", "fit.nc"], 'Unknown command "forecast"; here it is `bayeszoo predict FIT --rows N`.'),
         ([*FIT, "--prior", "flat"], 'Invalid value "flat" for --prior.'),
         ([*FIT, "--method", "exact", "--tune", "5"], "method 'exact' has no option 'tune'; it takes draws, chains"),
         ([*FIT, "--set", "c=1"], "--set c=1: beta_bernoulli has no such field; it has a, b"),

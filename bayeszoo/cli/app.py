@@ -16,7 +16,8 @@ import traceback
 from collections.abc import Sequence
 from typing import Literal
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnknownOptionError
+from cyclopts.exceptions import UnknownCommandError
 
 from bayeszoo.cli import terminal
 from bayeszoo.cli.help_about import help_about
@@ -56,6 +57,19 @@ PANIC = "PanicException"
 """What nutpie's Rust raises past `except Exception`."""
 OUT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "os error 11", "os error 12", "start new thread")
 """What errors of libraries say that find no room for code, data or threads."""
+ELSEWHERE = {
+    **dict.fromkeys(("--outcome", "--response", "--dependent", "--y"), "--target COLUMN"),
+    **dict.fromkeys(("--predictors", "--covariates", "--x"), "--features COLUMN,COLUMN"),
+    **dict.fromkeys(("--steps", "--horizon", "--ahead"), "bayeszoo predict FIT --rows N"),
+    "--offset": "--exposure COLUMN",
+    "--groups": "--group COLUMN",
+    "--rope": "bayeszoo contrasts FIT --rope SIZE",
+    "forecast": "bayeszoo predict FIT --rows N",
+    **dict.fromkeys(("sample", "train", "estimate"), "bayeszoo fit MODEL DATA"),
+    **dict.fromkeys(("plot", "summary", "diagnose"), "bayeszoo report FIT -o PAGE.html"),
+    **dict.fromkeys(("loo", "waic", "evidence"), "bayeszoo select FIT FIT"),
+}
+"""What options and commands of other tools are called here."""
 EPILOGUE = (
     "Exit codes: 0 ok, or shown with a warning; 2 input; 3 not trustworthy, with --strict also what has a "
     "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug. A fit of a model of your own, if it is asked for: "
@@ -160,7 +174,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     except KeyboardInterrupt as error:
         return _fail(error, "interrupted", signals.exit_code(), debug)
     except CycloptsError as error:
-        return _fail(error, f"error: {str(error).strip()} See `bayeszoo --help`.", InputError.exit_code, debug)
+        return _fail(error, f"error: {_wrong_use(error)} See `bayeszoo --help`.", InputError.exit_code, debug)
     except (InputError, NumericalError, Untrustworthy) as error:
         return _fail(error, f"error: {error}", error.exit_code, debug)
     except Interrupted as error:
@@ -183,6 +197,18 @@ def _run(arguments: list[str], debug: bool) -> int:
         if type(error).__name__ != PANIC:
             raise
         return _fail(error, f"error: compiled code stopped: {error}", NumericalError.exit_code, debug)
+
+
+def _wrong_use(error: CycloptsError) -> str:
+    """Say what a command line lacks, or what an option or a command of other tools is called here."""
+    said, word = str(error).strip(), ""
+    if isinstance(error, UnknownOptionError):
+        word = error.token.keyword or error.token.value
+    elif isinstance(error, UnknownCommandError) and error.unused_tokens:
+        word = error.unused_tokens[0]
+    return (
+        f"{said.partition('. ')[0].removesuffix('.')}; here it is `{ELSEWHERE[word]}`." if word in ELSEWHERE else said
+    )
 
 
 def _without_model_file(arguments: list[str]) -> list[str]:
