@@ -89,7 +89,7 @@ def forecast_by_enumeration(symbols):
     """Later rows are rows whose observation is unknown."""
     tree, params = symbols
     found = bz.forecast(tree, 3)
-    assert found["sequence"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert found["sequence"].tolist() == ["u", "u", "u", "v", "v", "v"]
     assert found.index.tolist() == [1, 2, 3, 1, 2, 3]
     codes = np.array([*CODES[:4], -1, -1, -1, *CODES[4:], -1, -1, -1])
     states = states_of(params, codes, (0, 7))[:, [4, 5, 6, 9, 10, 11]]

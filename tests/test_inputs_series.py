@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
+from bayeszoo.answers.time_tables import sequences
 from bayeszoo.data.inputs import CountSeries, RealSeries, SymbolSeries, starts
 from bayeszoo.data.read import Data, read
 from tests.reading import by_name, model_of, plain, refusal
@@ -45,6 +46,7 @@ def test_a_list_of_sequences_is_several(model):
         assert data["y"].tolist() == ([1, 0, 0, 1, 1] if model is SYMBOLS else [3, 1, 1, 3, 3])
         assert data.notes[-1] == "column 'sequence' names 2 sequences, of 2 to 3 rows"
     assert read(model, [[3], [1], [2]])["sequence"].tolist() == [0, 1, 2]
+    assert sequences(read(model, [[3], [1], [2]]))["sequence"].tolist() == [1, 2, 3]
     assert read(model, [[3, 1, 2]])["sequence"].tolist() == [0, 0, 0]
     assert "1 empty sequence" in read(model, [[3, 1], [], [2]]).notes
     assert read(model, [[3], [2]]).notes[-1] == "column 'sequence' names 2 sequences, of 1 row each"
@@ -57,7 +59,10 @@ def test_a_column_names_the_sequence_of_each_row(model):
     assert data["sequence"].tolist() == [0, 0, 1, 1]
     assert data.columns == {"y": "rolls", "sequence": "who"}
     assert data.notes[-1] == "column 'who' names 2 sequences, of 2 rows each"
+    assert sequences(data)["sequence"].tolist() == ["late", "late", "early", "early"]
+    assert sequences(data, 1)["sequence"].tolist() == ["late", "early"]
     by_default = read(model, {"sequence": [7.5, 2.0, 2.0, -1.0], "rolls": [6, 1, 6, 6]})
+    assert sequences(by_default)["sequence"].tolist() == ["7.5", "2.0", "2.0", "-1.0"]
     assert by_default["sequence"].tolist() == [0, 1, 1, 2]
     assert by_default["y"].tolist() == data["y"].tolist()
     assert "--column" in refusal(model, table).hint

@@ -146,7 +146,7 @@ def decode(
     pandas.DataFrame
         One row a data row, counted from 1, with the columns
 
-        - ``sequence``, counted from 1, where there are several;
+        - ``sequence``, its name in the table or its number from 1, where there are several;
         - ``state``: the most probable state given all rows of the sequence; the sum of these choices is that with the
           fewest expected errors, but may be a path that is impossible;
         - ``viterbi``: the most probable path as a whole, at one point: a point estimate or, of draws, the one at which

@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.data.inputs import starts
+from bayeszoo.data.inputs import NAMES, starts
 from bayeszoo.data.inputs.sequences.times import times_after
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
-from bayeszoo.foundation.named import Arrays
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def sequences(data: Arrays, steps: int | None = None) -> dict[str, np.ndarray]:
-    """Return the number of the sequence of each row, or of each step after its end, where there are several."""
+def sequences(data: Data, steps: int | None = None) -> dict[str, np.ndarray]:
+    """Return the sequence of each row, or of each step after its end, where there are several: its name, or number."""
     sequence = data["sequence"]
-    numbers = sequence + 1 if steps is None else np.repeat(sequence[starts(sequence)] + 1, steps)
-    return {"sequence": numbers} if sequence.any() else {}
+    numbers = sequence if steps is None else np.repeat(sequence[starts(sequence)], steps)
+    return {"sequence": names_of(data)[numbers]} if sequence.any() else {}
+
+
+def names_of(data: Data) -> np.ndarray:
+    """Return the names of the sequences in a table's column of them, else their numbers from 1."""
+    count = int(data["sequence"].max(initial=0)) + 1
+    names = data.reading.get(NAMES, ())
+    return np.array(names, dtype=object) if len(names) == count else np.arange(1, count + 1)
 
 
 def times_ahead(data: Data, steps: int) -> dict[str, np.ndarray]:

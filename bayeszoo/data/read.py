@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayeszoo.data.inputs import Arrays, Corpus, Inputs, Parsed, Series, times_of
+from bayeszoo.data.inputs import NAMES, Arrays, Corpus, Inputs, Parsed, Series, names_of_sequences, times_of
 from bayeszoo.data.inputs.base import KEPT
 from bayeszoo.data.inputs.formula import refuse_other_coding
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
@@ -268,7 +268,8 @@ def _read(
         table = inputs.own_table(source, how["decimal"]) or table_of(source, "text" in inputs.options, **how)
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
     parsed = inputs.parse(table, missing, new, like, **options)
-    reading |= times_of(table, parsed) if isinstance(inputs, Series) and reading else {}
+    if isinstance(inputs, Series) and reading:
+        reading |= times_of(table, parsed) | names_of_sequences(table, parsed)
     name = table.name or type(source).__name__
     del table  # before the arrays are copied
     return _data(parsed, name, inputs, new, reading)
@@ -358,7 +359,7 @@ def example(model: HasInputs, name: str | None = None, **options: object) -> Dat
     """
     table, own = example_table(model, name)
     data = read(model, table, **{**own, **options})
-    of_rows = {name: data.reading[name] for name in (OUTCOMES, "times", *KEPT) if name in data.reading}
+    of_rows = {name: data.reading[name] for name in (OUTCOMES, "times", NAMES, *KEPT) if name in data.reading}
     return replace(data, reading=reading_of(model.inputs, None, options, **of_rows))
 
 

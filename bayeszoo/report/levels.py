@@ -31,8 +31,12 @@ def next_rows(tree: xr.DataTree) -> list[Any]:
     line = f"What comes next: {which} is {_interval(first['mean'], first)}"
     line += f"; its level is now {_interval(now['level'], now)}"
     columns = ["sequence"] * several + ["mean", "q025", "q975"]
-    rows = [[str(step), *(number(row[name]) for name in columns)] for step, row in ahead.iterrows()]
+    rows = [[str(step), *(_cell(row[name]) for name in columns)] for step, row in ahead.iterrows()]
     return [Words(f"{line}, by {by}."), table(["rows ahead", *columns], rows, sortable=False)]
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else number(value)
 
 
 def _interval(mean: float, row: Any) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from bayeszoo.answers.clusters import Clusters, clusters
 from bayeszoo.answers.decode import decodable
 from bayeszoo.answers.function import function_along
+from bayeszoo.answers.time_tables import sequences
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.data.read import Data
 from bayeszoo.errors import Untrustworthy
@@ -362,9 +363,14 @@ def stretches(states: Sequence[str], data: Data) -> Profile:
     ends = np.r_[begins[1:], len(states)] - 1
     if len(begins) > MOST_STRETCHES:
         return Profile(f"{len(begins)} stretches of one state: `bayeszoo decode FIT` lists the state of each row")
+    several = {name: values.astype(str) for name, values in sequences(data).items()}
     rows = [
-        [states[begin], times["values"][begin], times["values"][end], int(end - begin + 1)]
+        [*(names[begin] for names in several.values()), states[begin], *_ends(times["values"], begin, end)]
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
-    head = times["column"]
-    return Profile("most probable states", ["state", f"{head} from", "to", "rows"], rows, (f"{head} from", "to"))
+    columns = [*several, "state", f"{times['column']} from", "to", "rows"]
+    return Profile("most probable states", columns, rows, (*several, f"{times['column']} from", "to"))
+
+
+def _ends(values: Sequence[str], begin: int, end: int) -> list[Any]:
+    return [values[begin], values[end], end - begin + 1]

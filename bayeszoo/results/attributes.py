@@ -210,6 +210,7 @@ _READING: dict[str, Check] = {
     "scales": partial(_mapping_of, _is_text, lambda value: _is_number(value) and value > 0),
     "coding": _is_coding,
     "times": _is_times,
+    "sequences": _texts,
 }
 
 

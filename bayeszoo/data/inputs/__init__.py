@@ -18,12 +18,13 @@ from bayeszoo.data.inputs.ratings import Ratings
 from bayeszoo.data.inputs.regression import Regression
 from bayeszoo.data.inputs.sequences.regressed import RegressedSeries
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, first_rows, starts
-from bayeszoo.data.inputs.sequences.times import times_of
+from bayeszoo.data.inputs.sequences.times import NAMES, names_of_sequences, times_of
 from bayeszoo.data.inputs.sequences.transitions import Transitions
 from bayeszoo.data.inputs.words.corpus import Corpus, Documents
 from bayeszoo.data.inputs.words.labelled import LabelledDocuments
 
 __all__ = [
+    "NAMES",
     "Arrays",
     "Binary",
     "BinaryRegression",
@@ -60,6 +61,7 @@ __all__ = [
     "Transitions",
     "first_rows",
     "levels_by_feature",
+    "names_of_sequences",
     "places_of",
     "starts",
     "tables_of",

@@ -12,7 +12,7 @@ from bayeszoo.data.inputs.base import Parsed
 from bayeszoo.data.table.table import Column, Table, to_numbers
 from bayeszoo.errors import InputError
 
-SEQUENCE = "sequence"
+SEQUENCE, NAMES = "sequence", "sequences"
 MOST_TIMES = 10_000
 TIMES = ("time", "date", "year")
 """Names of columns that hold times where none is said to: they are only looked at."""
@@ -37,6 +37,17 @@ def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
             if np.all(steps > 0):
                 return {"times": {"column": name, "values": [str(value) for value in column.values]}}
     return {}
+
+
+def names_of_sequences(table: Table, parsed: Parsed) -> dict[str, Any]:
+    """Return the names of the sequences in order, as text; nothing of one, of many, or of 1, 2, ..."""
+    sequence = parsed.arrays[SEQUENCE]
+    column = table.columns.get(parsed.columns.get(SEQUENCE, ""))
+    if column is None or not sequence.any() or sequence[-1] >= MOST_TIMES:
+        return {}
+    firsts = np.flatnonzero(np.diff(sequence, prepend=-1))
+    names = [str(column.values[first]) for first in firsts.tolist()]
+    return {} if names == [str(i + 1) for i in range(len(names))] else {NAMES: names}
 
 
 def checked_times(table: Table, name: str | None, sequence: np.ndarray, value: str) -> tuple[str, ...]:
