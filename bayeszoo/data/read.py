@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayeszoo.data.inputs import NAMES, Arrays, Corpus, Inputs, Parsed, Series, names_of_sequences, times_of
+from bayeszoo.data.inputs import NAMES, Arrays, Corpus, Inputs, Parsed, Series, labels_of_rows
 from bayeszoo.data.inputs.base import KEPT
 from bayeszoo.data.inputs.formula import refuse_other_coding
 from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labels, refuse_other_outcomes
@@ -268,8 +268,7 @@ def _read(
         table = inputs.own_table(source, how["decimal"]) or table_of(source, "text" in inputs.options, **how)
         options = {**_as_in_the_fit(inputs, like, table, options), **options}
     parsed = inputs.parse(table, missing, new, like, **options)
-    if isinstance(inputs, Series) and reading:
-        reading |= times_of(table, parsed) | names_of_sequences(table, parsed)
+    reading |= labels_of_rows(table, parsed) if isinstance(inputs, Series) and reading else {}
     name = table.name or type(source).__name__
     del table  # before the arrays are copied
     return _data(parsed, name, inputs, new, reading)

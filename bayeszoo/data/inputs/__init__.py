@@ -18,7 +18,7 @@ from bayeszoo.data.inputs.ratings import Ratings
 from bayeszoo.data.inputs.regression import Regression
 from bayeszoo.data.inputs.sequences.regressed import RegressedSeries
 from bayeszoo.data.inputs.sequences.series import CountSeries, RealSeries, Series, SymbolSeries, first_rows, starts
-from bayeszoo.data.inputs.sequences.times import NAMES, names_of_sequences, times_of
+from bayeszoo.data.inputs.sequences.times import NAMES, labels_of_rows
 from bayeszoo.data.inputs.sequences.transitions import Transitions
 from bayeszoo.data.inputs.words.corpus import Corpus, Documents
 from bayeszoo.data.inputs.words.labelled import LabelledDocuments
@@ -60,10 +60,9 @@ __all__ = [
     "SymbolSeries",
     "Transitions",
     "first_rows",
+    "labels_of_rows",
     "levels_by_feature",
-    "names_of_sequences",
     "places_of",
     "starts",
     "tables_of",
-    "times_of",
 ]

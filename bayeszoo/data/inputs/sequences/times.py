@@ -24,6 +24,11 @@ SHORTEST_MONTH = 28
 """Days that every month has."""
 
 
+def labels_of_rows(table: Table, parsed: Parsed) -> dict[str, Any]:
+    """Return what a table calls rows in order: the times and the names of the sequences, where it has them."""
+    return {**times_of(table, parsed), **names_of_sequences(table, parsed)}
+
+
 def times_of(table: Table, parsed: Parsed) -> dict[str, Any]:
     """Return the first unused column that rises along every sequence, as times do: name, and values as text.
 
