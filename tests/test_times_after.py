@@ -39,4 +39,4 @@ def test_a_forecast_has_the_times_of_each_sequence():
     data = bz.read(model, table, column="y", sequence="who")
     frame = bz.forecast(bz.fit(model.weak(data), data, "map", seed=1), 2)
     assert frame["day"].tolist() == ["5", "6", "15", "16"]
-    assert frame["sequence"].tolist() == [1, 1, 2, 2]
+    assert frame["sequence"].tolist() == ["a", "a", "b", "b"]
