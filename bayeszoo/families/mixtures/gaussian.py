@@ -258,8 +258,10 @@ class MixtureRows(ByVariance):
 
     def cdf(self, y: npt.ArrayLike) -> np.ndarray:
         """Return the probabilities of at most ``y``, of shape (rows, D); of shape (..., rows, D)."""
-        each = (self._below(row) for row in np.asarray(y, dtype=np.float64))
-        return np.stack(list(each), axis=-2)
+        y = np.asarray(y, dtype=np.float64)
+        if len(y) and (y == y[0]).all():  # as quantiles are of all rows
+            return self._tile(self._below(y[0]))
+        return np.stack([self._below(row) for row in y], axis=-2)
 
     def _below(self, y: np.ndarray) -> np.ndarray:
         """Return the probabilities that a row's entries are at most those of ``y``, (..., D)."""
