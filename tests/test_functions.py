@@ -144,11 +144,24 @@ def test_a_fit_begins_with_the_function_along_the_range_of_the_rows(best):
     np.testing.assert_allclose((high - low) / 2, 1.96 * sd, rtol=0.02)
 
 
-def test_errors_of_means_at_places_are_those_of_draws_in_chains():
+def test_few_draws_have_errors_that_tell_how_far_off_they_are():
     tree = bz.fit(GaussianProcess, TABLE, "laplace", seed=1)
     frame = function_along(tree)
-    means = bz.function_values(tree, {"x": frame["at"].to_numpy()})["mean"].to_numpy()  # of all draws
-    assert (np.abs(means - frame["mean"].to_numpy()) < 5 * frame["mcse"].to_numpy()).all()
+    known = bz.function_values(tree, {"x": frame["at"].to_numpy()})  # of all draws
+    for name in ("mean", "q025", "q975"):
+        off = np.abs(known[name].to_numpy() - frame[name].to_numpy())
+        assert (off < 5 * frame[f"mcse_{name}"].to_numpy()).all()
+        assert (off < 0.3 * known["sd"].to_numpy()).all()
+
+
+def test_an_exact_fit_begins_with_exact_numbers():
+    """An average over a few draws of its posterior was printed as if it were exact."""
+    tree = bz.fit(GaussianProcess, TABLE, "exact", seed=1)
+    frame = function_along(tree)
+    known = bz.function_values(tree, {"x": frame["at"].to_numpy()})
+    for name in ("mean", "q025", "q975"):
+        np.testing.assert_allclose(frame[name], known[name], rtol=1e-10)
+        assert frame[f"mcse_{name}"].isna().all()
 
 
 def test_several_features_have_few_places_each():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,8 @@ from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.law import new_rows
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.averaged import Averaged, RowLaw
+from bayeszoo.distributions.averaged import Averaged
 from bayeszoo.errors import InputError
-from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
@@ -34,6 +34,8 @@ NEGLIGIBLE = 1e-9
 """Mass of a point of a quadrature that is left out: all of these together are some 1e-5."""
 FEW = 400
 """Draws that bands are averaged over."""
+MOST_SUMMED = 2**30
+"""Points of a quadrature times the square of the rows up to which bands are sums over all of them."""
 FAR = 0.9
 """Share of the prior variance that is left of the function's, from which a place is said to be far from the rows."""
 ALONG_ONE, ALONG_EACH, MOST_ALONG = 9, 3, 6
@@ -106,31 +108,41 @@ def _of_function(model: Model) -> OfFunction:
 
 
 def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
-    """Return mean and 95% interval of the mean outcome, and of new rows ``row_q025`` and ``row_q975``, for pictures.
+    """Return mean and 95% interval of the mean outcome, and of new rows ``row_q025`` and ``row_q975``, in passing.
 
-    They are averages over the points of a quadrature, or a few of the fit's draws; ``mcse`` is the Monte Carlo standard
-    error of the mean, 0 of a quadrature, NaN of a point. Rows of classes, whose mean is a probability, have none.
+    They are averages over the points of a quadrature, or over a few draws of the fit; ``mcse_mean``, ``mcse_q025`` and
+    ``mcse_q975`` are their Monte Carlo errors, NaN where there is none. Rows of classes, whose mean is a probability,
+    have no interval.
     """
     fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
-    points, weights = few_points_of(fit)
-    of_rows_at = model.law(points, fit.like, data)
-    function, rows = (Averaged(law, weights) for law in (model.function(points, fit.like, data), of_rows_at))
-    ends = {name: model.mean_outcome(function.ppf(level)) for name, level in (("q025", 0.025), ("q975", 0.975))}
-    is_number = not isinstance(model, Classifies)
-    of_rows = {"row_q025": rows.ppf(0.025), "row_q975": rows.ppf(0.975)} if is_number else {}
-    return by_row({"mean": rows.mean(), "mcse": _error_of_mean(fit, of_rows_at), **ends, **of_rows}, data)
+    draws = None if _is_summed(fit) and _is_quick(fit) else _few_draws(fit)
+    (_, band), (known, of_rows) = (_averaged(fit, law, data, draws) for law in (model.function, model.law))
+    columns = {"mean": known.mean, "mcse_mean": known.mcse_mean}
+    for name in ("q025", "q975"):
+        value, error = band.values[name], band.errors[name]
+        low, high = (model.mean_outcome(value + side * error) for side in (-1.0, 1.0))
+        columns |= {name: model.mean_outcome(value), f"mcse_{name}": (high - low) / 2}
+    if not isinstance(model, Classifies):
+        columns |= {f"row_{name}": of_rows.values[name] for name in ("q025", "q975")}
+    return by_row(columns, data)
 
 
-def _error_of_mean(fit: Fit, law: RowLaw) -> np.ndarray:
-    """Return the Monte Carlo standard error of the mean of rows at evenly spaced draws, chain after chain."""
-    means = np.asarray(law.mean())
-    if fit.kind == "exact":
-        return np.zeros(means.shape[1:])
-    chains = np.shape(next(iter(fit.draws().values())))[0]
-    if len(means) % chains:
-        return np.full(means.shape[1:], np.nan)
-    return diagnostics.mcse(means.reshape(chains, -1, *means.shape[1:]))
+def _is_summed(fit: Fit) -> bool:
+    """Say whether answers are sums over points, and not averages over draws."""
+    return fit.method == "exact" or fit.kind == "point estimate"
+
+
+def _is_quick(fit: Fit) -> bool:
+    """Say whether a sum over the points takes a second or two: a process takes the square of its rows at each."""
+    return len(points_of(fit)[1]) * fit.data.rows**2 <= MOST_SUMMED
+
+
+def _few_draws(fit: Fit) -> dict[str, np.ndarray]:
+    """Return evenly spaced draws of each chain, some `FEW` in all."""
+    draws = fit.draws()
+    step = max(1, math.prod(next(iter(draws.values())).shape[:2]) // FEW)
+    return {name: values[:, ::step] for name, values in draws.items()}
 
 
 def function_along(tree: xr.DataTree) -> pd.DataFrame:
@@ -144,8 +156,9 @@ def function_along(tree: xr.DataTree) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``feature``, ``at``, and there the ``mean`` of the outcome, its Monte Carlo standard error ``mcse``, and the 95%
-        interval ``q025``, ``q975`` of the function; of classes it is that of the probability.
+        ``feature``, ``at``, and there the ``mean`` of the outcome and the 95% interval ``q025``, ``q975`` of the
+        function, of classes that of the probability; and their Monte Carlo errors ``mcse_mean``, ``mcse_q025``,
+        ``mcse_q975``.
 
     Raises
     ------
@@ -164,7 +177,7 @@ def function_along(tree: xr.DataTree) -> pd.DataFrame:
     frame = function_bands(tree, {"X": places, "feature": data["feature"]})
     frame.insert(0, "feature", np.array(names, dtype=object)[which])
     frame.insert(1, "at", np.concatenate(at))
-    return frame[["feature", "at", "mean", "mcse", "q025", "q975"]].reset_index(drop=True)
+    return frame.drop(columns=["row_q025", "row_q975"], errors="ignore").reset_index(drop=True)
 
 
 def _places_along(column: np.ndarray, count: int) -> np.ndarray:
@@ -215,26 +228,33 @@ def function_moments(fit: Fit, model: OfFunction, data: Data) -> dict[str, np.nd
 
     Their errors are among them, and ``withheld``, which of them are withheld and why.
     """
-    points, weights = points_of(fit)
-    size, parts = model.inputs.size(data), []
-    for some in blocks(size, len(weights)):
-        law = partial(model.function, seen=fit.like, new=model.inputs.reordered(data, np.arange(size)[some]))
-        is_summed = fit.method == "exact" or fit.kind == "point estimate"
-        known, quantiles = _of_mixture(Averaged(law(points), weights)) if is_summed else _over_draws(fit, law)
-        parts.append({**moment_columns(known, quantiles), "withheld": known.withheld})
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return {**joined, "prior_share": model.share_of_prior(fit.pooled(), fit.like, data)}
+    known, quantiles = _averaged(fit, model.function, data, None if _is_summed(fit) else fit.draws())
+    columns = {**moment_columns(known, quantiles), "withheld": known.withheld}
+    return {**columns, "prior_share": model.share_of_prior(fit.pooled(), fit.like, data)}
 
 
-def _of_mixture(mixture: Averaged) -> tuple[Moments, Quantiles]:
-    """Return moments and quantiles of a function averaged over points, which have no Monte Carlo error."""
-    return Moments.exact(mixture.mean(), mixture.std()), Quantiles.exact(mixture)
+def _averaged(fit: Fit, law: Callable[..., Any], data: Data, draws: Params | None) -> tuple[Moments, Quantiles]:
+    """Return moments and quantiles of rows, averaged over draws (chain, draw, ...), without any over the points."""
+    points, weights = points_of(fit) if draws is None else (draws, np.empty(0))
+    size, width = fit.model.inputs.size(data), math.prod(next(iter(points.values())).shape[: 1 if draws is None else 2])
+    moments_of, quantiles_of = [], []
+    for some in blocks(size, width):
+        at = partial(law, seen=fit.like, new=fit.model.inputs.reordered(data, np.arange(size)[some]))
+        if draws is None:
+            mixture = Averaged(at(points), weights)
+            known, quantiles = Moments.exact(mixture.mean(), mixture.std()), Quantiles.exact(mixture)
+        else:
+            known, quantiles = _over_draws(at, draws, independent=fit.has_independent_draws)
+        moments_of.append(known)
+        quantiles_of.append(quantiles)
+    return Moments(*map(np.concatenate, zip(*moments_of, strict=True))), Quantiles.joined(quantiles_of)
 
 
-def _over_draws(fit: Fit, law: Callable[[Params], Any]) -> tuple[Moments, Quantiles]:
-    """Return moments and quantiles of a function averaged over draws."""
-    draws, is_independent = fit.draws(), fit.has_independent_draws
-    at, shape = law(fit.pooled()), next(iter(draws.values())).shape[:2]
+def _over_draws(law: Callable[[Params], Any], draws: Params, *, independent: bool) -> tuple[Moments, Quantiles]:
+    """Return moments and quantiles averaged over draws."""
+    at = law({name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()})
+    shape = next(iter(draws.values())).shape[:2]
     means, variances = (np.reshape(each, (*shape, -1)) for each in (at.mean(), at.var()))
-    quantiles = over_draws(law, draws, means.shape[-1], counts=False, independent=is_independent)
-    return moments(means, variances, independent=is_independent), quantiles
+    counts = hasattr(at, "logpmf")
+    quantiles = over_draws(law, draws, means.shape[-1], counts=counts, independent=independent)
+    return moments(means, variances, independent=independent), quantiles

@@ -215,10 +215,9 @@ def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Arrays) -> Qua
 def _joined(parts: list[Predicted]) -> Predicted:
     """Join the rows of several parts."""
     known = Moments(*(np.concatenate(values) for values in zip(*(part.moments for part in parts), strict=True)))
-    names = parts[0].quantiles.values
-    quantiles = {name: np.concatenate([part.quantiles.values[name] for part in parts]) for name in names}
+    quantiles = Quantiles.joined([part.quantiles for part in parts])
     scores = (np.concatenate([getattr(part, name) for part in parts]) for name in ("log_score", "mcse_log_score"))
-    return Predicted(known, Quantiles.without_error(quantiles), *scores)
+    return Predicted(known, quantiles, *scores)
 
 
 def _held(fit: Fit, mixture: Averaged, rows: Arrays) -> Moments:

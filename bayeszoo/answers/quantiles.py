@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,14 @@ class Quantiles(NamedTuple):
     def without_error(cls, values: Mapping[str, np.ndarray]) -> Quantiles:
         """Take quantiles that have no Monte Carlo error."""
         return cls(dict(values), {name: np.full(np.shape(value), np.nan) for name, value in values.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Quantiles]) -> Quantiles:
+        """Join the rows of several parts."""
+        values, errors = (
+            {name: np.concatenate([each[i][name] for each in parts]) for name in QUANTILES} for i in range(2)
+        )
+        return cls(values, errors)
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the errors by the names of their columns."""

@@ -13,7 +13,7 @@ from bayeszoo.model.cuts import OfCuts
 from bayeszoo.model.function import OfFunction
 from bayeszoo.plots.families.function import plot_function
 from bayeszoo.report.blocks import Block, Code, Words, picture
-from bayeszoo.report.tables import number
+from bayeszoo.report.tables import number, written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def _place(tree: xr.DataTree, frame: pd.DataFrame, i: int) -> str:
 
 
 def _interval(row: Any) -> str:
-    return f"{number(row['mean'])} (95% interval {number(row['q025'])} to {number(row['q975'])})"
+    mean, low, high = (written(row, name) for name in ("mean", "q025", "q975"))
+    return f"{mean} (95% interval {low} to {high})"
 
 
 def function(tree: xr.DataTree) -> Any:

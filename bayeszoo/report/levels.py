@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.report.blocks import Words, picture, table
-from bayeszoo.report.tables import number
+from bayeszoo.report.tables import written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -23,24 +23,26 @@ def next_rows(tree: xr.DataTree) -> list[Any]:
     now = decode(tree).iloc[-1]
     if "features" in now:
         how = "its features tell what comes next: `bayeszoo predict FIT NEW.csv` of a table that has them"
-        return [Words(f"The level is now {_interval(now['level'], now)}, by {Fit(tree).method}; {how}.")]
+        return [Words(f"The level is now {_interval(now, 'level')}, by {Fit(tree).method}; {how}.")]
     ahead = forecast(tree, STEPS)
     first = ahead.iloc[-STEPS]
     by, several = Fit(tree).method, "sequence" in ahead
     which = "the next row of the last sequence" if several else "the next row"
-    line = f"What comes next: {which} is {_interval(first['mean'], first)}"
-    line += f"; its level is now {_interval(now['level'], now)}"
+    line = f"What comes next: {which} is {_interval(first, 'mean')}"
+    line += f"; its level is now {_interval(now, 'level')}"
     columns = ["sequence"] * several + ["mean", "q025", "q975"]
-    rows = [[str(step), *(_cell(row[name]) for name in columns)] for step, row in ahead.iterrows()]
+    names = ahead["sequence"].astype(str).to_numpy()[:, None].tolist() if several else [[]] * len(ahead)
+    rows = [[str(step), *name, *_cells(row)] for name, (step, row) in zip(names, ahead.iterrows(), strict=True)]
     return [Words(f"{line}, by {by}."), table(["rows ahead", *columns], rows, sortable=False)]
 
 
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else number(value)
+def _cells(row: Any) -> list[str]:
+    return [written(row, name) for name in ("mean", "q025", "q975")]
 
 
-def _interval(mean: float, row: Any) -> str:
-    return f"{number(mean)} (95% interval {number(row['q025'])} to {number(row['q975'])})"
+def _interval(row: Any, name: str) -> str:
+    mean, low, high = (written(row.rename({"mcse": "mcse_level"}), key) for key in (name, "q025", "q975"))
+    return f"{mean} (95% interval {low} to {high})"
 
 
 def levels(tree: xr.DataTree) -> Any:

@@ -22,7 +22,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.model.capabilities import Classifies, rows_have_parameters
 from bayeszoo.model.views import View
-from bayeszoo.report.tables import estimate, number
+from bayeszoo.report.tables import estimate, number, written
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -143,10 +143,14 @@ def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
     outcome = str(getattr(fit.data, "columns", {}).get("y", "y"))
     of = f"probability of {fit.model.classes(fit.data)[1]}" if isinstance(fit.model, Classifies) else f"mean {outcome}"
     rows = [
-        [name, f"{at:.12g}", estimate(mean, mcse, digits), *(number(end, digits or 4) for end in ends), mcse]
-        for name, at, mean, mcse, *ends in frame.itertuples(index=False)
+        [
+            row["feature"],
+            f"{row['at']:.12g}",
+            *(written(row, key, digits) for key in ("mean", "q025", "q975")),
+            number(row["mcse_mean"], 2) if row["mcse_mean"] > 0 else "-",
+        ]
+        for _, row in frame.iterrows()
     ]
-    rows = [[*row[:-1], "-" if not row[-1] > 0 else number(row[-1], 2)] for row in rows]
     columns = ["feature", "at", of, "q025", "q975", "mcse"]
     given = ", given the estimate" if fit.kind == "point estimate" else ""
     title = f"the function: {of} with its 95% interval{given}"

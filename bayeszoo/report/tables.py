@@ -196,6 +196,12 @@ def statistic(key: str, value: Any, error: Any = None, digits: int | None = None
     return estimate(value, error, digits, sd if key in _PLACES else None)
 
 
+def written(row: Any, name: str, digits: int | None = None) -> str:
+    """Format an entry of a row by its Monte Carlo error ``mcse_...``, where it has one."""
+    error = row[f"mcse_{name}"]
+    return estimate(row[name], error if error > 0 else None, digits)
+
+
 def without_error(value: float, digits: int | None = None) -> str:
     """Format a mean or an sd of draws whose tails are too heavy to say how far it is off: two digits."""
     return estimate(value, abs(value) / 20, digits)
