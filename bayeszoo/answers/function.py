@@ -206,9 +206,9 @@ def evenly(draws: Params, count: int) -> dict[str, np.ndarray]:
 
 
 def few_points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
-    """Return the points of a quadrature and their weights, where these are few, else evenly spaced draws."""
+    """Return the points of a quadrature and their weights, or evenly spaced draws, all alike."""
     points, weights = points_of(fit)
-    if len(weights) <= FEW:
+    if fit.method == "exact" or len(weights) <= FEW:
         return points, weights
     return evenly(fit.pooled(), FEW), np.full(FEW, 1 / FEW)
 
