@@ -35,8 +35,6 @@ MOST_FAR = 100
 TOO_FEW = "too few draws carry the weight of the features of this row"
 TOO_MANY = f"a quadrature of its own is needed, which {MOST_FAR} different rows have: ask for fewer rows at a time"
 LOG_LARGEST = math.log(LARGEST)
-LARGEST_DRAWN = 1e15
-"""Ten sds above the mean of counts from which NumPy cannot draw them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +132,6 @@ def _quantiles_over_draws(
     """Return the quantiles of rows of ``size`` numbers averaged over the draws of a fit."""
     law = partial(_law, fit, data=data, seed=seed)
     return over_draws(law, fit.draws(), size, counts=is_count, independent=fit.has_independent_draws)
-
-
-def can_be_drawn(law: Any) -> Any:
-    """Say of each row whether NumPy can draw it: its counts are not too large."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return not hasattr(law, "logpmf") or np.asarray(law.mean() + 10 * law.std()) < LARGEST_DRAWN
 
 
 def new_rows(model: Model, fitted_to: Data, new_data: Any, options: dict[str, Any]) -> tuple[Data, np.ndarray | None]:

@@ -14,7 +14,6 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.judged import FAR, answering, gaps_agree, is_judged, limits_of, line_of, reference_of, refuse
-from bayeszoo.answers.law import can_be_drawn
 from bayeszoo.answers.replicated_statistics import BOUNDED, Sets, chosen_of
 from bayeszoo.answers.residuals import one_number_outcomes
 from bayeszoo.data.inputs import Matrix
@@ -38,6 +37,8 @@ MOST_COLUMNS = 8
 """Columns of an outcome of several numbers that are checked, the first."""
 _ANSWER = "predictive checks of it"
 _OF_REPLICATES = ("mean", "q025", "q975", "p_value", "mcse")
+_LARGEST_DRAWN = 1e15
+"""Ten sds above the mean of counts from which NumPy cannot draw them."""
 _TIE = 32 * float(np.finfo(np.float64).eps)
 """Relative difference up to which two values are equal: sums in another order round differently."""
 
@@ -192,6 +193,12 @@ def _replicated(fit: Fit, statistics: object, replicates: int, seed: int | np.ra
     return Replicates(observed, replicated, chains, is_binary)
 
 
+def _can_be_drawn(law: Any) -> Any:
+    """Say of each row whether NumPy can draw it: its counts are not too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not hasattr(law, "logpmf") or np.asarray(law.mean() + 10 * law.std()) < _LARGEST_DRAWN
+
+
 class Drawn(NamedTuple):
     """Data sets (draws, rows, ...), means and sds of their rows, and which draws of the parameters they are from."""
 
@@ -210,7 +217,7 @@ def _draw(model: Observable | OfFunction, params: Any, data: Data, rng: np.rando
         return Drawn(y, np.asarray(law.mean()), np.asarray(law.std()), params, np.ones(size, dtype=bool))
     law = model.likelihood(params, data)
     shape = np.shape(law.mean())
-    can = np.broadcast_to(can_be_drawn(law), shape)
+    can = np.broadcast_to(_can_be_drawn(law), shape)
     if not (kept := can.all(axis=tuple(range(1, len(shape))))).all():
         params = type(params)({name: values[kept] for name, values in params.items()})
         law, shape = model.likelihood(params, data), (int(kept.sum()), *shape[1:])
