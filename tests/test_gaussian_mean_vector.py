@@ -7,6 +7,7 @@ import scipy
 import bayeszoo as bz
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.tools.information import summarized
 from tests.refusals import raises
 
 Vector, Scalar = bz.find("gaussian_mean_vector"), bz.find("gaussian_mean")
@@ -77,12 +78,25 @@ def test_far_from_zero_and_with_wide_priors_no_digit_is_lost():
     np.testing.assert_allclose(wide.posterior(Moments.of(Y)).covariance(), covariance, rtol=1e-9)
 
 
-def test_divergence_and_entropy_of_a_row_are_scipys():
+def test_the_entropy_of_a_row_is_scipys():
+    model, Y = some()
+    told = model.entropies({"mu": Y[:1]}, {})["entropy"]
+    assert told == pytest.approx(scipy.stats.multivariate_normal(Y[0], model.Sigma).entropy())
+
+
+def test_what_is_the_same_in_all_draws_has_no_spread():
+    """As the entropy of a row, where the mean of equal numbers is rounded: an sd of 1e-16 was printed."""
+    values = np.broadcast_to(np.arange(1, 51) / 7, (4, 2000, 50))
+    assert (values != values.mean(axis=(0, 1))).any()
+    columns, _ = summarized(values, "exact", is_bounded=False)
+    assert (columns["sd"] == 0).all()
+    assert (columns["mcse_mean"] == 0).all()
+
+
+def test_the_divergence_of_a_row_is_the_mean_log_ratio():
     model, Y = some()
     other = model.replaced(Sigma=4.0)
     mu, nu = {"mu": Y[:1]}, {"mu": Y[1:2]}
-    told = model.entropies(mu, {})["entropy"]
-    assert told == pytest.approx(scipy.stats.multivariate_normal(Y[0], model.Sigma).entropy())
     rows = scipy.stats.multivariate_normal(Y[0], model.Sigma).rvs(20_000, random_state=1)
     ratio = scipy.stats.multivariate_normal(Y[0], model.Sigma).logpdf(rows)
     ratio = ratio - scipy.stats.multivariate_normal(Y[1], 4 * np.eye(3)).logpdf(rows)

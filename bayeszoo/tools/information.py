@@ -83,7 +83,9 @@ def summarized(values: np.ndarray, kind: str, is_bounded: bool) -> tuple[dict[st
     if is_bounded or kind == "point estimate":
         return columns, np.full(values.shape[2:], "", dtype=object)
     known = moments(values, independent=kind != "sampled")
-    return columns | {name: getattr(known, name) for name in LIMITS}, known.withheld
+    is_constant = np.ptp(values, axis=(0, 1)) == 0  # as the entropy of a known covariance, but for rounding of the mean
+    told = {name: np.where(is_constant & (name != "mean"), 0.0, getattr(known, name)) for name in LIMITS}
+    return columns | told, known.withheld
 
 
 def table_of_counts(table: object, axes: int, name: str = "the table") -> np.ndarray:
