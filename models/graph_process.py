@@ -11,7 +11,6 @@ its neighbours. Kondor and Lafferty 2002; Smola and Kondor 2003; Zhu, Ghahramani
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -65,9 +64,9 @@ class GraphProcess(LatentFunction):
         """Show no curve: nodes have no place on an axis."""
         return super().views() - {View.FUNCTION}
 
-    def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the names of the nodes told that the others follow from."""
-        return {"place": data["node"][data["place"][self.root(data).taken]]}
+    def names_of_rows(self, data: Arrays) -> np.ndarray:
+        """Return the names of the nodes told."""
+        return np.asarray(data["node"][data["place"]])
 
     def covariance(self, first: Arrays, second: Arrays) -> np.ndarray:
         """Return the correlations (n, m) of the function at the nodes of two data sets."""

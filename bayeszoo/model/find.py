@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from bayeszoo.errors import Caution, InputError, NumericalError
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.other_names import called
-from bayeszoo.model.over import OVER, Over, kind_over
+from bayeszoo.model.over import OVER, OverFields, kind_over
 
 GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
 _IN_FILE = re.compile(r"(.+\.py)(?::(\w*))?")
@@ -143,7 +143,8 @@ class Reference(NamedTuple):
 
     def model(self) -> Model:
         """Find the class, which the process that refers to it has found before, and make the model."""
-        kind = by_name(self.name) if self.own is None else find_again(self.name, self.own)
+        is_named = self.own is None and not self.name.startswith(OVER)
+        kind = by_name(self.name) if is_named else find_again(self.name, self.own)
         return kind(**self.fields)
 
     def is_of(self, model: Model) -> bool:
@@ -159,7 +160,7 @@ class Reference(NamedTuple):
 
 def own_file(model: type[Model]) -> OwnFile | None:
     """Return where a class was found, if in a file that a user named."""
-    if issubclass(model, Over) and (known := _FILES.get(model.of)):
+    if issubclass(model, OverFields) and (known := _FILES.get(model.of)):
         return known._replace(kind=model.__name__)
     return _FILES.get(model)
 

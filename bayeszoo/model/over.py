@@ -6,10 +6,11 @@ maximum of the likelihood, and a table of the evidence is its `log_marginal`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self, cast, overload
 
 import numpy as np
 
@@ -34,8 +35,24 @@ MOST_LAWS = 20_000
 """Rows times points of which each has a predictive distribution of its own given the other rows: half a minute."""
 
 
+class OverFields(Model, family=True):
+    """A model with some fields of another as parameters."""
+
+    of: ClassVar[type[Model]]
+    """The class of the other model."""
+
+
+class OverByDraws(Model, family=True):
+    """Some fields may be parameters that are drawn, as the evidence given them has no closed form."""
+
+    @classmethod
+    @abstractmethod
+    def kind_over(cls) -> type[Model]:
+        """Return the class of models of this class with some fields as parameters, made of a model and ``priors``."""
+
+
 @dataclass(frozen=True)
-class Over(Conditional, family=True):
+class Over(Conditional, OverFields, family=True):
     """A closed-form model with some fields as parameters; made by `over`.
 
     Parameters
@@ -47,7 +64,6 @@ class Over(Conditional, family=True):
     base: ClosedForm[Any]
 
     of: ClassVar[type[ClosedForm[Any]]]
-    """The class of the model."""
     _kept: ClassVar[dict[Any, Any]]
     _log_prior: ClassVar[Callable[..., float] | None] = None
 
@@ -284,28 +300,37 @@ def _side_by_side(each: list[Posterior], axes: tuple[int, ...]) -> Posterior:
     return Posterior(marginals, draw, log_density)
 
 
-@cache
-def kind_over(of: type[ClosedForm[Any]]) -> type[Over]:
+def kind_over(of: type[Model]) -> type[Model]:
     """Return the class of models of a class with some fields as parameters."""
+    return of.kind_over() if issubclass(of, OverByDraws) else _kind_over(cast(type[ClosedForm[Any]], of))
+
+
+@cache
+def _kind_over(of: type[ClosedForm[Any]]) -> type[Over]:
     names = ("inputs", "examples", "nonnegative", "probabilities")
     steps = {"of": of, "outer": {}, "dims": {}, **{name: getattr(of, name) for name in names}}
     return dataclass(frozen=True)(type(f"Over{of.__name__}", (Over,), {**steps, "__module__": of.__module__}))
 
 
-def over(model: Model, priors: Mapping[str, Prior | str]) -> Over:
-    """Make fields of a closed-form model parameters, each with a prior; of a vector each entry has it.
+@overload
+def over(model: ClosedForm[Any], priors: Mapping[str, Prior | str]) -> Over: ...
+@overload
+def over(model: Model, priors: Mapping[str, Prior | str]) -> Model: ...
+def over(model: Model, priors: Mapping[str, Prior | str]) -> Model:
+    """Make fields of a model parameters, each with a prior; of a vector each entry has it.
 
     Parameters
     ----------
     model : Model
-        With a closed form; its other fields stay.
+        With a closed form, or of a function that rows of yes and no are about; its other fields stay.
     priors : mapping of str to Prior or text
         ``{"tau": LogUniform(0.1, 100)}``, or as text.
 
     Returns
     -------
-    Over
-        A model that exact, map and mle fit: full Bayes is the first, empirical Bayes the last.
+    Model
+        Of a closed form one that exact, map and mle fit: full Bayes is the first, empirical Bayes the last. Of a
+        function one that gibbs fits.
 
     Raises
     ------
@@ -321,8 +346,10 @@ def over(model: Model, priors: Mapping[str, Prior | str]) -> Over:
     79.6
     """
     chosen = Priors(priors)
+    if isinstance(model, OverByDraws):
+        return cast(Any, model.kind_over())(model, priors=chosen)
     closed = require_closed_form(model, tuple(chosen))
-    return kind_over(type(closed))(closed, priors=chosen)
+    return _kind_over(type(closed))(closed, priors=chosen)
 
 
 def over_flat(model: ClosedForm[Any], names: Sequence[str]) -> Over:

@@ -19,7 +19,7 @@ from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.model.find import names_a_file, own_file
-from bayeszoo.model.over import Over
+from bayeszoo.model.over import OverFields
 from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
 from bayeszoo.report.tables import seconds
@@ -105,7 +105,7 @@ def _paragraphs(words: str) -> list[Words | Code]:
 def _prior(model: Model, data: Data | Accumulated) -> TableBlock:
     """List the fields and the likely origin of each, judged by its value."""
     known, values = hyperparameters(model), fields_of(model)
-    is_given = isinstance(model, Over)  # the fields of its model, and priors of the others
+    is_given = isinstance(model, OverFields)  # the fields of its model, and priors of the others
     weak = fields_of(type(model).weak(data)) if isinstance(data, Data) and not is_given else {}
     rows = []
     for field in (field for field in fields(cast(Any, model)) if field.name in values):

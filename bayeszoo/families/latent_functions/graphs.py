@@ -43,9 +43,15 @@ class Graph:
         return np.asarray(np.diag(weights.sum(axis=1)) - weights)
 
     @lru_cache(maxsize=2)  # noqa: B019 - few graphs are kept
+    def _spectrum(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return eigenvalues and eigenvectors of the Laplacian."""
+        values, vectors = np.linalg.eigh(self.laplacian())
+        return values, vectors
+
+    @lru_cache(maxsize=2)  # noqa: B019 - few graphs are kept
     def correlations(self, kernel: str, spread: float) -> np.ndarray:
         """Return the kernel ``diffusion`` or ``laplacian`` of the graph, scaled to 1 on the diagonal."""
-        values, vectors = np.linalg.eigh(self.laplacian())
+        values, vectors = self._spectrum()
         flows = spread * np.maximum(values, 0.0)
         own = np.exp(-flows) if kernel == "diffusion" else 1 / (1 + flows)
         whole = (vectors * own) @ vectors.T

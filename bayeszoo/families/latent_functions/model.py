@@ -7,40 +7,30 @@ Rasmussen and Williams 2006, chapter 3; Polya-Gamma variables: Polson, Scott and
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import lazy_loader
 import numpy as np
-import scipy
 
-from bayeszoo.distributions import frozen
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.discrete import LogitBinomial
-from bayeszoo.distributions.logistic_normal import log_odds_of_mean
-from bayeszoo.distributions.special import log_binomial
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.families.glm.augmented import Augmented, PolyaGamma
 from bayeszoo.families.glm.links import Logit
 from bayeszoo.families.glm.rows import LinkedRows
+from bayeszoo.families.latent_functions.about import MOST_ROWS, WithCovariance
+from bayeszoo.families.latent_functions.over import kind_over
 from bayeszoo.families.linear.least_squares import Solution
-from bayeszoo.families.processes.root import Root
+from bayeszoo.families.processes.root import Root, root_of
 from bayeszoo.foundation.named import Arrays, Params, Simulated
-from bayeszoo.model.base import Axes
-from bayeszoo.model.fields import positive, real
-from bayeszoo.model.function import OfFunction
-from bayeszoo.model.observable import Classifies
+from bayeszoo.model.base import Axes, Model
+from bayeszoo.model.over import OverByDraws
 from bayeszoo.model.types import DeclaredModel
 
 pm = lazy_loader.load("pymc")
 ours = lazy_loader.load("bayeszoo.families.glm.declaration", suppress_warning=True)
 ops = lazy_loader.load("bayeszoo.likelihoods.ops.glm", suppress_warning=True)
-
-TINY = float(np.finfo(np.float64).tiny)
-MOST_ROWS = 2000
-"""Rows whose covariance is factored: 32 MB, and seconds."""
-SEVERAL_TRIALS = "rows of several trials share one value of the function, which a point estimate does not draw"
 
 
 class FunctionRows(LinkedRows):
@@ -56,22 +46,12 @@ class FunctionRows(LinkedRows):
 
 
 @dataclass(frozen=True)
-class LatentFunction(Augmented, Classifies, OfFunction, family=True):
+class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
     """Yes/no outcomes, or successes of trials, whose log odds are a function with a Gaussian process as prior.
 
     A model has `covariance` and `variances` of the function at rows. The parameters ``z`` (places,) are independent and
     N(0, 1) a priori: of each of the rows that all others follow from, the function given that at those taken before.
-
-    Parameters
-    ----------
-    amplitude : float
-        Prior standard deviation of the function, in log odds, > 0.
-    m0 : float
-        Prior mean of the function, in log odds.
     """
-
-    amplitude: float = positive(2.5, "amplitude", kw_only=True)
-    m0: float = real(0.0, "mean of the function", kw_only=True)
 
     link, augmentation = Logit(), PolyaGamma()
     integrated = False
@@ -81,14 +61,6 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "_kept", {})
-
-    @abstractmethod
-    def covariance(self, first: Arrays, second: Arrays) -> np.ndarray:
-        """Return the prior correlations (n, m) of the function at rows of two data sets, in units of amplitude^2."""
-
-    @abstractmethod
-    def variances(self, data: Arrays) -> np.ndarray:
-        """Return the prior variances (n,) of the function at rows, in units of amplitude^2."""
 
     def root(self, data: Arrays) -> Root:
         """Return the factor of the covariance at the rows, without the amplitude; refuse more rows than can be."""
@@ -102,21 +74,14 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
         root: Root = self._kept["root"]
         return root
 
+    @classmethod
+    def kind_over(cls) -> type[Model]:
+        """Return the class of models of the class with some fields as parameters."""
+        return kind_over(cls)
+
     def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the numbers of the rows that the others follow from."""
-        return {"place": (self.root(data).taken + 1).astype(str)}
-
-    def sizes(self, data: Arrays) -> dict[str, int]:
-        """Return the lengths of the axes that fields may have entries along."""
-        return {"feature": len(data["feature"])} if "feature" in data else {}
-
-    def sizes_of(self, data: Arrays) -> np.ndarray:
-        """Return the trials of each row."""
-        return np.asarray(data.get("trials", np.ones(self.inputs.size(data))), dtype=np.float64)
-
-    def log_coefficient(self, data: Arrays) -> float:
-        """Return the log of how many orders the trials of all rows may have been made in."""
-        return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
+        """Return the names of the rows that the others follow from."""
+        return {"place": self.names_of_rows(data)[self.root(data).taken]}
 
     def concave(self, data: Arrays, **given: float) -> FunctionRows:
         """Return the log likelihood of the rows in units of the prior."""
@@ -184,45 +149,12 @@ class LatentFunction(Augmented, Classifies, OfFunction, family=True):
         cross = self.covariance(self.inputs.reordered(seen, root.taken), new)
         return root.elsewhere(cross, self.variances(new))
 
-    def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
-        """Return the normal distribution of the log odds at each new row given the function at the rows seen."""
-        mean, sd = self.function_at(params, seen, new)
-        law: RowLaw = frozen.norm(mean, np.broadcast_to(np.maximum(sd, TINY), mean.shape))
-        return law
-
-    def mean_outcome(self, function: np.ndarray) -> np.ndarray:
-        """Return the probabilities of values of the function."""
-        return np.asarray(scipy.special.expit(function))
-
-    def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
-        """Return the share of the function's variance at new rows that is left; by an estimate that given the rows'."""
-        mean, sd = self.function_at(draws, seen, new)
-        own = self.amplitude**2 * self.variances(new)
-        return np.asarray((mean.var(axis=0) + np.square(sd)) / np.maximum(own, TINY))
-
     def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw functions at all new rows."""
         design, _ = self._elsewhere(seen, new)
-        left = self.covariance(new, new) - design @ design.T
-        values, vectors = np.linalg.eigh(left)
-        root = self.amplitude * vectors * np.sqrt(np.maximum(values, 0.0))
+        root = self.amplitude * root_of(self.covariance(new, new) - design @ design.T)
         mean = self.m0 + self.amplitude * np.asarray(params["z"]) @ design.T
         return np.asarray(mean + rng.standard_normal(mean.shape) @ root.T)
-
-    def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw new rows about functions drawn."""
-        eta = self.drawn_function(params, seen, new, rng)
-        return LogitBinomial(self.sizes_of(new), eta).rvs(eta.shape, rng)
-
-    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
-        """Return the distribution of new rows, the function there integrated out; of several trials it is drawn."""
-        mean, sd = self.function_at(params, seen, new)
-        sizes = self.sizes_of(new)
-        if np.all(sizes[sd > 0] <= 1):
-            return LogitBinomial(sizes, log_odds_of_mean(mean, sd))
-        if rng is None:
-            raise InputError(SEVERAL_TRIALS, "no_row_law", hint="fit by nuts, laplace or gibbs, or give a row a trial")
-        return LogitBinomial(sizes, mean + sd * rng.standard_normal(mean.shape))
 
     def simulated(self, rng: np.random.Generator, places: Arrays) -> Simulated:
         """Draw the function from its prior at places, and an outcome at each."""

@@ -1,0 +1,115 @@
+"""What follows from the value of a function at rows: probabilities of outcomes there, and rows drawn about it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions import frozen
+from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.discrete import LogitBinomial
+from bayeszoo.distributions.logistic_normal import log_odds_of_mean
+from bayeszoo.distributions.special import log_binomial
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.fields import positive, real
+from bayeszoo.model.function import OfFunction
+from bayeszoo.model.observable import Classifies
+
+TINY = float(np.finfo(np.float64).tiny)
+MOST_ROWS = 2000
+"""Rows whose covariance is factored: 32 MB, and seconds."""
+SEVERAL_TRIALS = "rows of several trials share one value of the function, which a point estimate does not draw"
+
+
+class AboutFunction(Classifies, OfFunction, family=True):
+    """Yes/no outcomes, or successes of trials, whose log odds are a function."""
+
+    @abstractmethod
+    def function_at(self, params: Params, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (..., rows) and standard deviation of the function at new rows given that at the rows.
+
+        The standard deviation is (rows,) where it is the same whatever the parameters.
+        """
+
+    @abstractmethod
+    def prior_variance(self, params: Params, new: Arrays) -> np.ndarray:
+        """Return the prior variance of the function at new rows, (rows,), by draws of the parameters."""
+
+    def sizes_of(self, data: Arrays) -> np.ndarray:
+        """Return the trials of each row."""
+        return np.asarray(data.get("trials", np.ones(self.inputs.size(data))), dtype=np.float64)
+
+    def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
+        """Return the normal distribution of the log odds at each new row given the function at the rows seen."""
+        mean, sd = self.function_at(params, seen, new)
+        law: RowLaw = frozen.norm(mean, np.broadcast_to(np.maximum(sd, TINY), mean.shape))
+        return law
+
+    def mean_outcome(self, function: np.ndarray) -> np.ndarray:
+        """Return the probabilities of values of the function."""
+        return np.asarray(scipy.special.expit(function))
+
+    def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
+        """Return the share of the function's variance at new rows that is left; by an estimate that given the rows'."""
+        mean, sd = self.function_at(draws, seen, new)
+        left = mean.var(axis=0) + np.broadcast_to(np.square(sd), mean.shape).mean(axis=0)
+        return np.asarray(left / np.maximum(self.prior_variance(draws, new), TINY))
+
+    def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
+        """Draw new rows about functions drawn."""
+        eta = self.drawn_function(params, seen, new, rng)
+        return LogitBinomial(self.sizes_of(new), eta).rvs(eta.shape, rng)
+
+    def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
+        """Return the distribution of new rows, the function there integrated out; of several trials it is drawn."""
+        mean, sd = self.function_at(params, seen, new)
+        sizes = self.sizes_of(new)
+        if np.all((sizes <= 1) | (sd <= 0)):
+            return LogitBinomial(sizes, log_odds_of_mean(mean, sd))
+        if rng is None:
+            raise InputError(SEVERAL_TRIALS, "no_row_law", hint="fit by nuts, laplace or gibbs, or give a row a trial")
+        return LogitBinomial(sizes, mean + sd * rng.standard_normal(mean.shape))
+
+
+@dataclass(frozen=True)
+class WithCovariance(AboutFunction, family=True):
+    """Yes/no outcomes whose log odds are a function with a Gaussian process as prior.
+
+    Parameters
+    ----------
+    amplitude : float
+        Prior standard deviation of the function, in log odds, > 0.
+    m0 : float
+        Prior mean of the function, in log odds.
+    """
+
+    amplitude: float = positive(2.5, "amplitude", kw_only=True)
+    m0: float = real(0.0, "mean of the function", kw_only=True)
+
+    @abstractmethod
+    def covariance(self, first: Arrays, second: Arrays) -> np.ndarray:
+        """Return the prior correlations (n, m) of the function at rows of two data sets, in units of amplitude^2."""
+
+    @abstractmethod
+    def variances(self, data: Arrays) -> np.ndarray:
+        """Return the prior variances (n,) of the function at rows, in units of amplitude^2."""
+
+    def names_of_rows(self, data: Arrays) -> np.ndarray:
+        """Return the numbers of the rows."""
+        return np.arange(1, self.inputs.size(data) + 1).astype(str)
+
+    def sizes(self, data: Arrays) -> dict[str, int]:
+        """Return the lengths of the axes that fields may have entries along."""
+        return {"feature": len(data["feature"])} if "feature" in data else {}
+
+    def log_coefficient(self, data: Arrays) -> float:
+        """Return the log of how many orders the trials of all rows may have been made in."""
+        return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
+
+    def prior_variance(self, params: Params, new: Arrays) -> np.ndarray:
+        """Return the variance of the function at new rows."""
+        return self.amplitude**2 * self.variances(new)

@@ -1,0 +1,140 @@
+"""Gibbs sampling of a function and of the numbers of its covariance: amplitude, lengths, spread.
+
+Given the Polya-Gamma variables the rows are Gaussian in the function, which is integrated out where the numbers are
+drawn, by slice sampling: they mix as those of a Gaussian process regression. The function is then drawn given both.
+The covariance is never inverted, so that it may be singular (Rasmussen and Williams 2006, section 3.4.3; Polson, Scott
+and Windle 2013; Neal 2003; the function by the rule of Matheron, as in Wilson et al. 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import lazy_loader
+import numpy as np
+import scipy
+
+from bayeszoo.errors import InputError
+from bayeszoo.families.processes.root import Root
+
+loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
+
+MOST_TRIALS = 1_000_000
+"""Most trials, over all rows, with a latent variable each."""
+WIDTH, STEPS = 1.0, 10
+"""Width of a slice in a coordinate to begin with, as of a log a factor of e, and how often it is widened at most."""
+
+
+class Prior(Protocol):
+    """The prior of a function at the rows, by coordinates of the numbers that it has."""
+
+    def at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return mean and covariance (n, n) of the function; raise `InputError` where there is none."""
+
+    def log_density(self, x: np.ndarray) -> float:
+        """Return the log prior density of the coordinates."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parabolas:
+    """Rows given their latent variables: log densities ``pull f - weight f^2 / 2`` in the function, but for a constant.
+
+    The function f is that at the rows.
+    """
+
+    pull: np.ndarray
+    weight: np.ndarray
+
+    def _system(self, mean: float, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the roots of the weights, the factor of I + sqrt(W) K sqrt(W), and the pull about the mean."""
+        root = np.sqrt(self.weight)
+        inner = np.eye(len(root)) + root[:, None] * covariance * root
+        return root, np.linalg.cholesky(inner), self.pull - self.weight * mean
+
+    def log_density(self, mean: float, covariance: np.ndarray) -> float:
+        """Return the log of the integral over the function, but for what depends on the latent variables alone."""
+        root, factor, pull = self._system(mean, covariance)
+        moved = covariance @ pull
+        explained = scipy.linalg.solve_triangular(factor, root * moved, lower=True, check_finite=False)
+        fixed = mean * math.fsum(self.pull) - mean**2 / 2 * math.fsum(self.weight)
+        return float(fixed + (pull @ moved - explained @ explained) / 2 - np.sum(np.log(np.diag(factor))))
+
+    def drawn(self, mean: float, covariance: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw the function at the rows: one of its prior, moved by what the rows differ from rows about that one."""
+        root, factor, pull = self._system(mean, covariance)
+        own = Root.by_size(covariance).factor
+        free = own @ rng.standard_normal(own.shape[1])
+        seen = np.divide(pull, root, out=np.zeros_like(pull), where=root > 0)
+        apart = seen - root * free - rng.standard_normal(len(root))
+        solved = scipy.linalg.cho_solve((factor, True), apart, check_finite=False)
+        return np.asarray(mean + free + covariance @ (root * solved))
+
+
+class FunctionChain:
+    """Gibbs sampling: latent variables, the numbers of the covariance given these, the function given all."""
+
+    def __init__(self, prior: Prior, start: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> None:
+        """Begin about coordinates ``start``; ``counts`` (2, n) are successes and trials of the rows."""
+        self._outcome, self._size = counts.astype(np.int64)
+        if (trials := int(self._size.sum())) > MOST_TRIALS:
+            refused = f"Gibbs sampling draws a latent variable for each of {trials:,} trials, more than {MOST_TRIALS:,}"
+            raise InputError(refused, "too_large", hint="give the fields their values, and fit by nuts")
+        self._prior, self._rng = prior, rng
+        self.x = start + rng.normal(0.0, 0.5, len(start))
+        self._draw_function(self._size / 4)  # the latent variables that a function of 0 lets expect
+
+    def _draw_function(self, weight: np.ndarray) -> None:
+        self._parabolas = Parabolas(self._outcome - self._size / 2, weight)
+        self._mean, self._covariance = self._prior.at(self.x)
+        self.function = self._parabolas.drawn(self._mean, self._covariance, self._rng)
+
+    def sweep(self, times: int, power: float = 1.0) -> None:
+        """Draw everything in turn, in N sweeps."""
+        for _ in range(times):
+            weight = np.empty(len(self.function))
+            loops.polya_gamma(self._size, self.function, weight, self._rng)
+            self._parabolas = Parabolas(self._outcome - self._size / 2, weight)
+            for i in range(len(self.x)):
+                self.x[i] = _sliced(partial(self._height, i), self.x[i], self._rng)
+            self._draw_function(weight)
+
+    def _height(self, i: int, value: float) -> float:
+        """Return the log density of one coordinate given the others and the latent variables."""
+        x = self.x.copy()
+        x[i] = value
+        try:
+            height = self._prior.log_density(x) + self._parabolas.log_density(*self._prior.at(x))
+        except (InputError, np.linalg.LinAlgError):
+            return -math.inf
+        return height if math.isfinite(height) else -math.inf
+
+    @property
+    def log_joint(self) -> float:
+        """Log density of rows, numbers and the function, this in coordinates that are N(0, 1) a priori."""
+        root, n = Root.by_size(self._covariance), len(self.function)
+        away = self.function[root.taken] - self._mean
+        z = scipy.linalg.solve_triangular(root.factor[root.taken], away, lower=True)
+        free = n - len(z)  # coordinates that no row hangs on, whose square is 1 on average
+        rows = self._outcome * self.function - self._size * np.logaddexp(0.0, self.function)
+        return float(rows.sum() - (z @ z + free + n * math.log(2 * math.pi)) / 2 + self._prior.log_density(self.x))
+
+
+def _sliced(height: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
+    """Draw a coordinate by slice sampling, stepping out (Neal 2003, figures 3 and 5)."""
+    level = height(x) - rng.exponential()
+    low = x - WIDTH * rng.random()
+    high, below = low + WIDTH, int(rng.integers(STEPS))
+    above = STEPS - 1 - below
+    while below > 0 and height(low) > level:
+        low, below = low - WIDTH, below - 1
+    while above > 0 and height(high) > level:
+        high, above = high + WIDTH, above - 1
+    while True:
+        new = rng.uniform(low, high)
+        if height(new) > level or high - low < 1e-12:
+            return new
+        low, high = (new, high) if new < x else (low, new)

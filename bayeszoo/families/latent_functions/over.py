@@ -1,0 +1,202 @@
+"""Models of a function behind yes/no outcomes with amplitude, length or spread as parameters: full Bayes, by draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
+
+import numpy as np
+import scipy
+
+from bayeszoo.distributions.averaged import RowLaw
+from bayeszoo.distributions.discrete import LogitBinomial
+from bayeszoo.distributions.priors import Priors
+from bayeszoo.errors import InputError
+from bayeszoo.families.latent_functions.about import MOST_ROWS, AboutFunction, WithCovariance
+from bayeszoo.families.latent_functions.chain import FunctionChain
+from bayeszoo.families.processes.root import Root, root_of
+from bayeszoo.foundation.named import Arrays, Params
+from bayeszoo.model.capabilities import Gibbs
+from bayeszoo.model.fields import hyperparameters, plain
+from bayeszoo.model.outer import OuterCoordinates
+from bayeszoo.model.over import OverFields, domain, require_fields
+
+
+@dataclass(frozen=True)
+class OverFunction(OverFields, AboutFunction, Gibbs, family=True):
+    """A model of a function behind yes/no outcomes with some fields as parameters; made by `bz.over`.
+
+    Its parameters are these fields, and ``f`` (rows,), the log odds of the rows.
+
+    Parameters
+    ----------
+    base : WithCovariance
+        The model; its other fields stay. Chains begin about its own values of the fields.
+    priors : mapping of str to Prior
+        Of the fields.
+    """
+
+    base: WithCovariance
+    priors: Priors = field(default=Priors(), kw_only=True)
+
+    of: ClassVar[type[WithCovariance]]
+    usual_method = "gibbs"
+    gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 200, "thin": 1}
+
+    def __post_init__(self) -> None:
+        if isinstance(self.base, Mapping):  # as it was saved
+            object.__setattr__(self, "base", self.of(**self.base))
+        object.__setattr__(self, "priors", priors := Priors(self.priors))
+        require_fields(self.base, tuple(priors))
+        for name, prior in priors.items():
+            if not domain(self.base, name).holds(prior.scale):
+                raise InputError(f"{name} ~ {prior}: {name} is positive, and this prior is not", "out_of_range")
+        known = hyperparameters(self.base)
+        own = {name: known[name].axes for name in priors if np.ndim(getattr(self.base, name))}
+        for name, value in {"dims": {**own, "f": ("place",)}, "labels": self.base.labels}.items():
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+
+    def __str__(self) -> str:
+        """Name the model, its fields that stay, and the priors of the others."""
+        return f"over({self.base}, {self.priors})"
+
+    def coords(self, data: Arrays) -> dict[str, Any]:
+        """Return the names of the rows, and of the features."""
+        return {**{name: data[name] for name in self.base.sizes(data)}, "place": self.base.names_of_rows(data)}
+
+    def sizes(self, data: Arrays) -> dict[str, int]:
+        """Return the lengths of the axes of the model's fields."""
+        return self.base.sizes(data)
+
+    def log_coefficient(self, data: Arrays) -> float:
+        """Return the log of how many orders the trials of all rows may have been made in."""
+        return self.base.log_coefficient(data)
+
+    def declare(self, data: Arrays) -> NoReturn:
+        """Refuse: the covariance is computed from fields that are numbers, and no tensors."""
+        raise InputError(f"{self} has no density that PyMC samples", "no_density", hint="gibbs fits it")
+
+    # Sampling
+
+    def gibbs(self, data: Arrays, rng: np.random.Generator) -> Chain:
+        """Return a chain over the fields and the function."""
+        if (n := self.inputs.size(data)) > MOST_ROWS:
+            problem = f"{n:,} rows need matrices of {8e-6 * n * n:,.0f} MB and {n:,}^3 operations for each value"
+            raise InputError(problem, "too_many_rows", hint=f"give a sample of at most {MOST_ROWS:,} rows")
+        prior = FieldsPrior.of(self, data)
+        counts = np.stack([self.inputs.outcome(data), self.sizes_of(data)])
+        start = prior.coordinates.places({name: np.asarray(getattr(self.base, name)) for name in self.priors})
+        return Chain(prior, start, counts, rng)
+
+    # The function and the rows about it
+
+    def likelihood(self, params: Params, data: Arrays) -> RowLaw:
+        """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
+        return LogitBinomial(self.sizes_of(data), np.asarray(params["f"]))
+
+    def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
+        """Return the distribution of rows of the fit, which are independent given the function there."""
+        return LogitBinomial(self.sizes_of(seen)[places], np.asarray(params["f"])[..., places])
+
+    def prior_variance(self, params: Params, new: Arrays) -> np.ndarray:
+        """Return the variance of the function at new rows over all draws of the fields."""
+        models = [model for model, _ in self._each(params)]
+        own = np.mean([model.prior_variance({}, new) for model in models], axis=0)
+        return np.asarray(own + np.var([model.m0 for model in models]))
+
+    def function_at(self, params: Params, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation (..., rows) of the function at new rows given that at the rows."""
+        f = np.asarray(params["f"])
+        if new is seen:
+            return f, np.zeros_like(f)
+        each = [Elsewhere.of(*pair, seen, new) for pair in self._each(params)]
+        shape = (*f.shape[:-1], self.inputs.size(new))
+        return np.reshape([at.mean for at in each], shape), np.reshape([at.sd for at in each], shape)
+
+    def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
+        """Draw functions at all new rows, one for each draw."""
+        drawn = []
+        for model, f in self._each(params):
+            at = Elsewhere.of(model, f, seen, new)
+            root = model.amplitude * root_of(model.covariance(new, new) - at.design @ at.design.T)
+            drawn.append(at.mean + root @ rng.standard_normal(len(root)))
+        return np.reshape(drawn, (*np.shape(params["f"])[:-1], self.inputs.size(new)))
+
+    def _each(self, params: Params) -> Iterator[tuple[WithCovariance, np.ndarray]]:
+        """Yield the model with the fields of each draw, and the function at the rows."""
+        shapes = {name: np.shape(getattr(self.base, name)) for name in self.priors}
+        fields = {name: np.reshape(params[name], (-1, *shape)) for name, shape in shapes.items()}
+        f = np.reshape(params["f"], (-1, np.shape(params["f"])[-1]))
+        for i in range(len(f)):
+            yield self.base.replaced(**{name: plain(values[i]) for name, values in fields.items()}), f[i]
+
+
+class Elsewhere(NamedTuple):
+    """The function at new rows given that at the rows seen: mean and sd (m,), and the rows (m, r) of the factor."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    design: np.ndarray
+
+    @classmethod
+    def of(cls, model: WithCovariance, f: np.ndarray, seen: Arrays, new: Arrays) -> Self:
+        """Condition on the function f at the rows seen."""
+        root = Root.by_size(model.covariance(seen, seen))
+        design, left = root.elsewhere(
+            model.covariance(model.inputs.reordered(seen, root.taken), new), model.variances(new)
+        )
+        away = f[root.taken] - model.m0
+        z = scipy.linalg.solve_triangular(root.factor[root.taken], away, lower=True, check_finite=False)
+        return cls(model.m0 + design @ z, model.amplitude * np.sqrt(left), design)
+
+
+@dataclass(frozen=True, eq=False)
+class FieldsPrior:
+    """The prior of the function at the rows, by coordinates of the fields."""
+
+    model: OverFunction
+    data: Arrays
+    coordinates: OuterCoordinates
+
+    @classmethod
+    def of(cls, model: OverFunction, data: Arrays) -> Self:
+        """Lay coordinates over the fields, on the scales of their priors."""
+        shapes = {name: np.shape(getattr(model.base, name)) for name in model.priors}
+        pairs = [(name, model.priors[name].scale) for name, shape in shapes.items() for _ in range(math.prod(shape))]
+        names, scales = zip(*pairs, strict=True)
+        return cls(model, data, OuterCoordinates(shapes, names, scales, np.zeros(len(names)), np.ones(len(names))))
+
+    def at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return mean and covariance of the function."""
+        fields = self.coordinates.outer(x)
+        base = self.model.base.replaced(**{name: plain(np.asarray(value)) for name, value in fields.items()})
+        return float(base.m0), base.amplitude**2 * base.covariance(self.data, self.data)
+
+    def log_density(self, x: np.ndarray) -> float:
+        """Return the log prior density of the coordinates."""
+        fields = self.coordinates.outer(x)
+        each = [np.sum(prior.logpdf(fields[name])) for name, prior in self.model.priors.items()]
+        return float(math.fsum(each) + self.coordinates.log_slope(x))
+
+
+class Chain(FunctionChain):
+    """The chain whose draws are the fields, and the function at the rows."""
+
+    def __init__(self, prior: FieldsPrior, start: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> None:
+        super().__init__(prior, start, counts, rng)
+        self._coordinates = prior.coordinates
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """Return the fields and the function."""
+        return {**self._coordinates.outer(self.x), "f": self.function}
+
+
+@cache
+def kind_over(of: type[WithCovariance]) -> type[OverFunction]:
+    """Return the class of models of a class with some fields as parameters."""
+    steps = {"of": of, "inputs": of.inputs, "examples": of.examples}
+    return dataclass(frozen=True)(type(f"Over{of.__name__}", (OverFunction,), {**steps, "__module__": of.__module__}))
