@@ -47,7 +47,7 @@ from bayeszoo.errors import Caution, InputError, Interrupted, NumericalError, Un
 from bayeszoo.families.lasso.path import lasso_path
 from bayeszoo.families.linear.design import identified
 from bayeszoo.families.linear.mackay import mackay
-from bayeszoo.families.linear.terms import polynomials, subsets
+from bayeszoo.families.linear.terms import orders, polynomials, subsets
 from bayeszoo.families.linear.weight_priors import weight_priors
 from bayeszoo.families.markov.stationary import stationary
 from bayeszoo.fit import fit
@@ -111,7 +111,7 @@ __all__ = ["Caution", "InputError", "Interrupted", "NumericalError", "Untrustwor
 # Data, models and functions of families.
 __all__ += ["Accumulated", "Data", "Example", "FileRows", "accumulate", "example", "find", "names", "over", "read"]
 __all__ += ["read_chunks", "read_files", "suggest", "weight_priors"]
-__all__ += ["identified", "ngrams", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
+__all__ += ["identified", "ngrams", "orders", "pagerank", "polynomials", "stationary", "subsets", "vowel_or_consonant"]
 # Fits: made, judged, read and stored.
 __all__ += ["Check", "enumerate_posterior", "extend", "fit", "gate", "load", "save", "stream", "summarize", "update"]
 __all__ += ["facts", "joint_covariance", "view"]

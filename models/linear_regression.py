@@ -20,7 +20,7 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.conjugate.regressions import log_evidence_over_variance
 from bayeszoo.distributions.posterior import InverseRootGamma, Marginal
 from bayeszoo.families.linear.least_squares import Solution, above_zero, normal_inverse_gamma, solve
-from bayeszoo.families.linear.model import DIABETES, NormalInverseGamma
+from bayeszoo.families.linear.model import DIABETES, SUNSPOTS, NormalInverseGamma
 from bayeszoo.families.statistics.factored import FactoredMoments
 from bayeszoo.model import Conjugate, PointEstimates, Posterior, covariance, plain, positive, real
 from bayeszoo.model.types import Arrays, DeclaredModel, Params, Simulated
@@ -47,7 +47,7 @@ class LinearRegression(NormalInverseGamma, Conjugate[FactoredMoments], PointEsti
     a0: float = positive(1.0, "prior shape a0")
     b0: float = positive(1.0, "prior scale b0", units=2)
     nonnegative, along_points = ("sigma2", "sigma"), ("a0", "b0")
-    examples = (DIABETES,)
+    examples = (DIABETES, SUNSPOTS)
 
     @classmethod
     def weak(cls, data: Arrays) -> LinearRegression:
@@ -118,6 +118,10 @@ class LinearRegression(NormalInverseGamma, Conjugate[FactoredMoments], PointEsti
         shape, scale = (np.asarray(each)[..., None] for each in learned)
         mean, spread = self.predicted(weights, data)
         return frozen.t(2 * shape, mean, np.sqrt(scale / shape * (1 + spread)))
+
+    def moments_below(self, data: Arrays) -> float:
+        """Return the degrees of freedom of the Student t of a row."""
+        return 2 * self.a0 + len(data["y"])
 
     def leverage(self, data: Arrays) -> np.ndarray:
         """Return the diagonal of the hat matrix."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.answers import lags
 from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked
 from bayeszoo.answers.averages import log_means
 from bayeszoo.answers.columns import moment_columns, with_reasons
@@ -203,7 +204,15 @@ def decode(
     return frame_of(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
 
 
-def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = None, **options: object) -> pd.DataFrame:
+def forecast(
+    source: xr.DataTree | Model,
+    steps: int = 1,
+    new_data: object = None,
+    *,
+    paths: int = 0,
+    seed: int | np.random.Generator = 0,
+    **options: object,
+) -> pd.DataFrame:
     """Predict the states and observations after the last row of each sequence.
 
     Parameters
@@ -212,6 +221,10 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
         As of `decode`.
     steps : int
         How many rows.
+    paths : int
+        How many paths of the rows to come to draw, of a regression with lags.
+    seed : int or numpy.random.Generator
+        Of these paths.
 
     Returns
     -------
@@ -227,6 +240,11 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
         ``attrs["withheld"]`` say which. Where draws do not agree what the states are, their probabilities are
         NaN, and ``attrs["states_withheld"]`` says why: those of the observations do not depend on labels.
 
+        Of a regression with lags, mean, sd and quantiles of the rows and their errors, and drawn paths, ``path[1]``,
+        ...; ``attrs["stationary"]`` is the probability that the process settles down: all roots of its characteristic
+        polynomial lie outside the unit circle, the eigenvalues of the companion matrix within it. Its Monte Carlo error
+        is ``mcse_stationary``.
+
     Raises
     ------
     Untrustworthy
@@ -235,6 +253,13 @@ def forecast(source: xr.DataTree | Model, steps: int = 1, new_data: object = Non
         As `decode`; or ``steps`` is below 1.
     """
     steps = whole_number(steps, 1, "steps")
+    if not isinstance(source, Model) and lags.has_lags(Fit(source)):
+        lags.refuse_other_rows(new_data)
+        return lags.rows_ahead(source, steps, paths, seed)
+    if paths:
+        raise InputError(
+            "paths of rows to come are drawn of regressions with lags", "unknown_option", hint="leave it out"
+        )
     if (levels := _of_levels(source, new_data, options)) is not None:
         return forecasted(*levels, steps)
     whole = decodable(source, new_data, options, need_states=False)

@@ -12,6 +12,7 @@ from bayeszoo.answers.assign import assign, by_row
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.function import far_rows
 from bayeszoo.answers.judged import has_withheld, judged
+from bayeszoo.answers.lags import has_lags, rows_ahead
 from bayeszoo.answers.law import new_groups, new_rows, predicted
 from bayeszoo.answers.topics import has_proportions, proportions
 from bayeszoo.data.by import named_in_errors, read_new_by, together
@@ -76,6 +77,9 @@ def predict(
     of a new group is one of the population of groups; ``attrs`` of the table then names the ``new_groups``. Of a model
     of a function, ``attrs`` names the ``far_rows``, so far from those of the fit that their prediction is the prior.
 
+    A number of further observations of a regression with lags are the next of each sequence, as of `forecast`; a table
+    of new rows is a series of its own, whose rows are each predicted from those before.
+
     Raises
     ------
     Untrustworthy
@@ -92,6 +96,9 @@ def predict(
                 f"{model.name} predicts the topics of other documents", "needs_documents", hint="give a table of them"
             )
         return proportions(tree, new_data, seed=seed, **options)
+
+    if isinstance(new_data, int | np.integer) and has_lags(Fit(tree)):
+        return rows_ahead(tree, int(new_data))
 
     def rows(fit: Fit) -> Rows:
         return new_rows(fit.model, fit.like, new_data, options)

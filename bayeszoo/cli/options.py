@@ -107,6 +107,7 @@ class TableOptions:
         ),
     ] = None
     features: Annotated[str | None, _help("Comma-separated feature columns; by default all other columns.")] = None
+    lags: Annotated[str | None, _help("Rows before each whose outcomes are its features, of a real outcome.")] = None
     levels: Annotated[
         list[str] | None,
         Parameter(

@@ -13,6 +13,7 @@ import numpy as np
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.inputs.labels import spelled_alike, texts_of
+from bayeszoo.data.inputs.sequences.lags import LAGS
 from bayeszoo.data.read import Data, HasInputs, example_table, read
 from bayeszoo.data.table.cells import MISSING
 from bayeszoo.data.table.read import read_table
@@ -55,6 +56,9 @@ def read_by(model: HasInputs, source: Any, by: str, **options: Any) -> tuple[Dat
     how = {name: options.pop(name) for name in FORM if name in options}
     table, defaults = example_table(model) if source is None else (read_table(source, **how), {})
     options = defaults | options
+    if options.get(LAGS) is not None:
+        hint = f"give sequences that share their weights: --sequence {by}; or a table of each group"
+        raise InputError("rows of groups do not follow each other, as lags do", "conflicting_options", hint=hint)
     column = table[by]
     rows = _rows_by_label(column)
     if len(rows) < 2:

@@ -22,8 +22,9 @@ from bayeszoo.data.inputs.labels import OUTCOMES, outcomes_of, refuse_other_labe
 from bayeszoo.data.inputs.matrix import refuse_other_scales, scales_of
 from bayeszoo.data.table.delimited import PACKED
 from bayeszoo.data.table.folder import table_of
+from bayeszoo.data.table.kept import Kept
 from bayeszoo.data.table.read import read_table
-from bayeszoo.data.table.table import Dropped, Table, shown
+from bayeszoo.data.table.table import Table, shown
 from bayeszoo.errors import InputError
 
 _DEFAULTS = {"missing": "refuse", "delimiter": None, "decimal": ".", "encoding": "utf-8", "header": True}
@@ -278,9 +279,8 @@ def _data(parsed: Parsed, name: str, inputs: Inputs, new: bool, reading: dict[st
     """Keep the parsed data, with their row numbers in the table."""
     reading = reading | ({} if parsed.outcomes is None else {OUTCOMES: list(parsed.outcomes)}) | parsed.reading
     data = Data(parsed.arrays, name, parsed.columns, parsed.notes, (inputs, new), reading)
-    kept = next((note.kept for note in parsed.notes if isinstance(note, Dropped)), None)
-    is_row_by_row = kept is not None and inputs.row_names is None and len(kept) == data.rows
-    return replace(data, row_numbers=kept) if is_row_by_row else data
+    kept = next((note.kept for note in parsed.notes if isinstance(note, Kept)), None)
+    return data if kept is None or inputs.row_names or len(kept) != data.rows else replace(data, row_numbers=kept)
 
 
 def _as_in_the_fit(inputs: Inputs, like: Arrays | None, table: Table, options: Mapping[str, object]) -> dict[str, Any]:

@@ -206,7 +206,7 @@ _OF_ALL_ROWS: dict[type[Inputs], frozenset[str]] = {
     Binary: frozenset({"positive", "count"}),
     Categories: frozenset({"count", "columns"}),
     Transitions: frozenset({"column", "sequence"}),
-    WithFeatures: frozenset({"formula"}),
+    WithFeatures: frozenset({"formula", "lags"}),
 }
 """Options that need all rows together: their result for a part of the rows is not a part of their result."""
 _LABELS: dict[type[Inputs], str] = {Categories: "categories", Transitions: "symbols", Labelled: "classes"}

@@ -209,6 +209,7 @@ _READING: dict[str, Check] = {
     "outcomes": lambda value: _texts(value) and len(value) == 2,
     "scales": partial(_mapping_of, _is_text, lambda value: _is_number(value) and value > 0),
     "coding": _is_coding,
+    "lags": _is_plain,
     "times": _is_times,
     "sequences": _texts,
 }

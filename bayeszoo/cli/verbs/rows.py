@@ -103,14 +103,34 @@ def decode_command(
         source, new = kind(**fields.fields(kind)), table.read(kind, data)
         whole = {"model": kind.name, "method": "known tables", "kind": "exact"}
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
+    if "stationary" in frame.attrs:
+        if plot is not None:
+            raise InputError(
+                "there is no picture of rows to come of a regression", "no_picture", hint="leave out --plot"
+            )
+        return shown.answer(frame, whole, _show_ahead)
     if "level" in frame:
         draw = shown.drawn(lambda: plot_levels(source, new, steps=steps), plot)
         shown.answer(frame, whole, _show_levels, plot=draw)
-        return
+        return None
     draw = shown.drawn(lambda: plot_states(source, new), plot)
     rows = Fit(source).data if new is None else new
     changes = stretches([*map(str, frame["state"])], rows) if steps is None else None
-    shown.answer(frame, whole, partial(_show_states, changes), plot=draw)
+    return shown.answer(frame, whole, partial(_show_states, changes), plot=draw)
+
+
+def _show_ahead(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    """Print the rows to come of a regression with lags, and whether they settle down."""
+    console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
+    saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "path"), digits=digits)
+    p, error, draws = (frame.attrs[name] for name in ("stationary", "mcse_stationary", "draws"))
+    if draws == 1:
+        console.print(f"At the estimate the process is {'' if p == 1 else 'not '}stationary.")
+        console.print("Parameter uncertainty is ignored (point estimate).")
+    elif p in (0, 1):
+        console.print(f"The process is stationary at {'all' if p else 'none'} of {draws:,} draws.")
+    else:
+        console.print(f"Probability that the process is stationary {number(p, digits or 4)} +- {number(error, 2)}.")
 
 
 def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -196,6 +216,8 @@ def predict_command(
     if append and data is not None and shown.output is not None:  # the table has the column of groups
         parts = new.values() if of_groups else [new]
         in_full = saved.appended(frame.iloc[:, 1:] if of_groups else frame, data, table, parts, shown.output)
+    if "stationary" in frame.attrs:
+        return shown.answer(frame, whole, _show_ahead, in_full)
     if "log_score" not in frame:
         return shown.answer(frame, whole, _show_proportions, in_full)
     own = [frame.index.get_level_values("row"), *([frame.iloc[:, 0]] if of_groups else [])]

@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -24,7 +24,7 @@ from bayeszoo.comparison.select import select
 from bayeszoo.data.read import Data, read
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
-from bayeszoo.families.linear.terms import polynomials, subsets
+from bayeszoo.families.linear.terms import orders, polynomials, subsets
 from bayeszoo.fit import fit, uninterrupted
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
@@ -113,6 +113,15 @@ class TermOptions:
     subsets: opt.Flag = False
     at_most: int | None = None
     components: str | None = None
+    lags: Annotated[tuple[int, ...], Parameter(show=False, parse=False)] = ()
+
+    @classmethod
+    def with_lags(cls, terms: TermOptions, table: opt.TableOptions) -> tuple[TermOptions, opt.TableOptions]:
+        """Take several numbers of lags for candidates of the rows that have all of them."""
+        if table.lags is None or table.lags.isdigit():
+            return terms, table
+        numbers = tuple(_numbers("lags", table.lags))
+        return replace(terms, lags=numbers), replace(table, lags=str(max(numbers)))
 
     def check(self, models: int) -> None:
         """Refuse options that contradict each other, or have no model to change."""
@@ -120,6 +129,7 @@ class TermOptions:
             "degrees": self.degrees is not None,
             "subsets": self.subsets,
             "components": self.components is not None,
+            "lags": bool(self.lags),
         }
         options = [f"--{name}" for name, is_set in is_given.items() if is_set]
         if len(options) > 1:
@@ -135,6 +145,8 @@ class TermOptions:
         """Make the candidates of one model: without a name where it stays as it is."""
         if self.components is not None:
             return components(model, _numbers("components", self.components))
+        if self.lags:
+            return orders(model, data, self.lags)
         if self.subsets:
             return subsets(model, data, self.at_most)
         return {"": model} if self.degrees is None else polynomials(model, _numbers("degrees", self.degrees))
@@ -198,6 +210,7 @@ def select_command(
     called, texts = zip(*map(_called, candidates), strict=True)
     parsed = [parse_candidate(text) for text in texts]
     kinds = [kind for kind, _ in parsed if not isinstance(kind, Path)]
+    terms, table = TermOptions.with_lags(terms, table)
     terms.check(len(kinds))
     rows = _rows(kinds, data, table)
     groups = [_candidates(kind, chosen, terms, rows, prior) for kind, chosen in parsed]

@@ -7,7 +7,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ _TELLING = ("count", "exposure")
 """Names of columns that get a note where no option uses them."""
 
 
-KEPT = ("scales", "coding")
+KEPT = ("scales", "coding", "lags")
 """What `Data.reading` keeps of `Parsed`, under these names, so that further rows are read as the first were."""
 
 
@@ -33,7 +33,8 @@ class Parsed:
     """The canonical arrays, the outcome first; the user's columns for each role; and notes on all that was done.
 
     ``outcomes`` are the labels of a binary outcome that are 0, empty where none is, and 1; ``scales`` what columns were
-    divided by; ``coding`` how features became columns of numbers, where these are not the table's own.
+    divided by; ``coding`` how features became columns of numbers, where these are not the table's own; ``lags`` how
+    many there are, and how each sequence ends.
     """
 
     arrays: dict[str, np.ndarray]
@@ -42,6 +43,7 @@ class Parsed:
     outcomes: tuple[str, str] | None = None
     scales: dict[str, float] = field(default_factory=dict)
     coding: dict[str, Any] = field(default_factory=dict)
+    lags: dict[str, Any] = field(default_factory=dict)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -92,6 +94,9 @@ class Inputs(ABC):
     entries: tuple[str, ...] = ()
     """Arrays with several entries a row, as a document has words: their first axis is not that of the rows."""
 
+    is_in_order: ClassVar[bool] = False
+    """Whether rows are in the order of time, and a column may name sequences of them."""
+
     layout: Layout = Layout()
     """Coordinates, axes and codes of the canonical arrays."""
 
@@ -128,7 +133,7 @@ class Inputs(ABC):
         unused = [name for name in _TELLING if name in self.options and name in table.columns and name not in used]
         notes = (f"{table[name]} is not used; use it with --{name} {name}" for name in unused)
         others = [column for name, column in table.columns.items() if name not in used]
-        pooled = map(_about_groups, others if not new and "sequence" not in self.options else [])
+        pooled = map(_about_groups, others if not new and not self.is_in_order else [])
         return replace(parsed, notes=(*table.notes, *parsed.notes, *notes, *filter(None, pooled)))
 
     @abstractmethod

@@ -16,6 +16,7 @@ from bayeszoo.data.inputs.formula import FormulaCoding, coding_of
 from bayeszoo.data.inputs.labels import checked_labels, joined, label_array
 from bayeszoo.data.inputs.levels import Coding, Feature, asked_levels, products
 from bayeszoo.data.inputs.matrix import in_order_of, refuse_text
+from bayeszoo.data.inputs.sequences import lags
 from bayeszoo.data.table.read import different_indexes, has_two_dimensions, is_frame, to_column
 from bayeszoo.data.table.table import Column, Table, complete, is_text, quoted, shown, to_reals
 from bayeszoo.errors import InputError
@@ -342,16 +343,49 @@ class WithFeatures(Inputs):
 
 @dataclass(frozen=True)
 class Regression(WithFeatures, Measured):
-    """One column of the outcome, a real number, and columns of features, as of `WithFeatures`."""
+    """One column of the outcome, a real number, and columns of features, as of `WithFeatures`.
 
+    With ``lags``, K, rows are in order, and the K outcomes before each are features called ``lag 1``, ``lag 2``, ...;
+    other features are those that are named. The first K rows are given and no observations. ``sequence`` names a column
+    of sequences, none of which goes on in the next, and ``time`` one that rises by equal steps along each.
+    """
+
+    options = WithFeatures.options | lags.OPTIONS
     kind, if_constant = np.float64, "an intercept alone fits it without error"
     holds = (
         "one column of the outcome ({0.name}, or say which with --target), of real numbers, and columns of features, "
         "all others or some of them (--features), of real numbers or of text, which has levels (--levels)"
     )
 
+    def parse(
+        self, table: Table, missing: str = "refuse", new: bool = False, like: Arrays | None = None, **options: Any
+    ) -> Parsed:
+        """Check a table and turn it into arrays; lags are made of it first, as the fit's were."""
+        known, order = lags.of_data(like) if new else None, lags.asked(options)
+        if known is not None:
+            if order not in (None, known.order):
+                raise InputError(f"the fit has {known.order} lags", "labels_differ", hint="leave out --lags")
+            order = None if {*known.names} <= table.columns.keys() else known.order
+        target = options.get("target")
+        target = getattr(like, "columns", {}).get(self.name, self.name) if target is None else str(target)
+        if order is None:
+            return super().parse(table, missing, new, like, **{**options, "lags": None})
+        if new and target not in table.columns:
+            hint = (
+                "give their outcomes too, to predict each a step ahead; or how many rows: bayeszoo predict FIT --rows 3"
+            )
+            raise InputError("lags of further rows are not known", "new_rows_unknown", hint=hint)
+        lagged = lags.LaggedTable.of(table, target, order, options)
+        return lagged.without_first(self, super().parse(lagged.table, missing, new, like, **lagged.options))
+
     def _outcome(self, column: Column, options: Mapping[str, object], like: Arrays | None) -> Outcomes:
         return Outcomes(to_reals(column))
+
+    def unseen(self, arrays: Arrays, rows: int) -> dict[str, np.ndarray]:
+        """Refuse: without its features, or the rows before it, nothing is said about an outcome."""
+        if lags.of_data(arrays) is not None:
+            raise InputError("rows to come are not alike: each depends on those before", "new_rows_unknown")
+        return super().unseen(arrays, rows)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -30,6 +30,7 @@ from bayeszoo.data.table.cells import (
     rounded,
 )
 from bayeszoo.data.table.hints import by_group
+from bayeszoo.data.table.kept import Kept
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.printable import escaped as escaped
 
@@ -168,12 +169,11 @@ def refuse_duplicates(names: Sequence[str]) -> None:
         seen[label] = position
 
 
-class Dropped(str):
-    """The note on rows that were left out: the first few of them, how many they are, and the rows kept, from 1."""
+class Dropped(Kept):
+    """The note on rows with missing values that were left out: the first few of them, and how many they are."""
 
     first: tuple[int, ...]
     total: int
-    kept: np.ndarray | None = None
 
     @classmethod
     def of(cls, first: Sequence[int], total: int) -> Self:

@@ -26,6 +26,12 @@ DIABETES = Example(
     "Efron, Hastie, Johnstone and Tibshirani 2004",
     {"target": "progression"},
 )
+SUNSPOTS = Example(
+    "sunspots.csv",
+    "sunspot number a year, 1749-1924, predicted from the two years before",
+    "Yule 1927; WDC-SILSO, Royal Observatory of Belgium",
+    {"target": "sunspots", "lags": 2},
+)
 
 
 @dataclass(frozen=True)

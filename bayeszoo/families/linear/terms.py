@@ -12,6 +12,7 @@ import numpy as np
 
 from bayeszoo.data.inputs.formula import coding_of
 from bayeszoo.data.inputs.levels import by_feature, products
+from bayeszoo.data.inputs.sequences.lags import of_data
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
 from bayeszoo.families.linear.design import INTERCEPT, LinearTerms
@@ -58,6 +59,48 @@ def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearTerms]:
     if len(candidates) < len(listed):
         raise InputError(f"degree {max(listed, key=listed.count)} is given twice", "duplicate_name")
     return candidates
+
+
+def orders(model: Model, data: Data, numbers: Iterable[int]) -> dict[str, LinearTerms]:
+    """Make candidates for `select` of one linear model of data with lags: with the first few of these alone.
+
+    All are of the same rows, those that have all lags of the data before them, so that their evidences may be compared.
+
+    Parameters
+    ----------
+    model : LinearTerms
+        An instance; where it names ``features``, those that are no lags stay.
+    data : Data
+        What `read` returned with ``lags``, at least as many as the largest of the numbers.
+    numbers : iterable of int
+        How many lags, from 0.
+
+    Returns
+    -------
+    dict of str to LinearTerms
+        ``{"0 lags": ..., "1 lag": ..., ...}``
+
+    Raises
+    ------
+    InputError
+        When the model is not linear or has a prior with an entry for each term, or the data have fewer lags.
+
+    Examples
+    --------
+    >>> import bayeszoo as bz
+    >>> M, rows = bz.find("linear_regression"), {"y": [1.0, 2.0, 4.0, 3.0, 5.0, 4.0]}
+    >>> list(bz.orders(M(), bz.read(M, rows, lags=2), range(3)))
+    ['0 lags', '1 lag', '2 lags']
+    """
+    linear, lags, listed = _with_other_terms(model), of_data(data), list(numbers)
+    if lags is None:
+        raise InputError("the data have no lags", "no_lags", hint="read them with lags=4, or --lags 4")
+    if not listed or min(listed) < 0 or max(listed) > lags.order or len({*listed}) < len(listed):
+        hint = f"give numbers from 0 to {lags.order}, each once"
+        raise InputError(f"numbers of lags {listed} of data with {lags.order}", "out_of_range", hint=hint)
+    names = data["feature"].tolist() if linear.features is None else list(linear.features)
+    others = [name for name in names if name not in lags.names]
+    return {f"{K} lag{'s' * (K != 1)}": replace(linear, features=tuple([*lags.names[:K], *others])) for K in listed}
 
 
 def subsets(model: Model, data: object = None, at_most: int | None = None) -> dict[str, LinearTerms]:

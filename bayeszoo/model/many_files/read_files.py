@@ -27,7 +27,7 @@ from bayeszoo.model.many_files.rows import FileRows, Held, additive
 SAMPLE = 10_000
 """Rows that climbs start from, and by which maxima are told apart."""
 
-_OF_ALL_ROWS = ("scale", "min_documents", "max_share")
+_OF_ALL_ROWS = ("scale", "min_documents", "max_share", "lags")
 """Options that look at all rows together."""
 
 

@@ -55,6 +55,7 @@ class Series(Inputs):
     name: str
     options = frozenset({"column", SEQUENCE, "time"})
     treatments = ("refuse", "mask")
+    is_in_order = True
 
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read a list of sequences."""
@@ -77,7 +78,7 @@ class Series(Inputs):
     def _arrays(self, columns: Mapping[str, Column], missing: str, convert: Callable[[Column], Converted]) -> Parsed:
         """Convert the observations, and number their sequences."""
         column, names = columns[self.name], columns.get(SEQUENCE)
-        sequence = np.zeros(len(column), dtype=np.int64) if names is None else _numbered(names)
+        sequence = np.zeros(len(column), dtype=np.int64) if names is None else numbered(names)
         try:
             converted = convert(column)
             holes = _refuse_holes(column, converted.values, missing)
@@ -259,7 +260,7 @@ def _renumbered(sequence: np.ndarray) -> np.ndarray:
     return np.cumsum(np.diff(sequence, prepend=sequence[:1]) != 0)
 
 
-def _numbered(names: Column) -> np.ndarray:
+def numbered(names: Column) -> np.ndarray:
     """Give the sequences numbers 0, 1, 2, ... in the order of the rows, and refuse one that comes back."""
     codes = names_of(names)
     first = starts(codes)

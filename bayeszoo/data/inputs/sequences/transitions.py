@@ -59,6 +59,8 @@ class Transitions(Inputs):
         forms=({"next", "previous", "context", "symbol"},),
     )
 
+    is_in_order = True
+
     def own_table(self, source: Any, decimal: str) -> Table | None:
         """Read a list of sequences."""
         return table_of(source, decimal)
