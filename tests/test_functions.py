@@ -12,6 +12,7 @@ import bayeszoo as bz
 from bayeszoo.answers.function import function_along
 from bayeszoo.families.processes.model import ProcessModel
 from bayeszoo.report.profile import profiles
+from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.quick import quick_first
 from tests.refusals import raises
@@ -70,6 +71,21 @@ def test_functions_are_drawn_at_all_places_together(best):
     assert frame.filter(like="draw_").equals(
         bz.function_values(best, {"x": places}, draws=4000, seed=3).filter(like="draw_")
     )
+
+
+def test_derivatives_are_those_of_the_model(best, tmp_path, run):
+    new = bz.read(GaussianProcess, {**PLACES, "y": np.zeros(4)})
+    fit = Fit(best)
+    law = fit.model.function(fit.pooled(), fit.data, new, along="x")
+    frame = bz.function_values(best, PLACES, derivative="x", draws=2)
+    np.testing.assert_allclose(frame["mean"], law.mean()[0], rtol=1e-10)
+    np.testing.assert_allclose(frame["sd"], law.std()[0], rtol=1e-10)
+    assert "draw_2" in frame
+    bz.save(best, tmp_path / "fit.nc")
+    (tmp_path / "new.csv").write_text("x\n0.5\n2\n", encoding="utf-8")
+    code, out, _ = run("predict", tmp_path / "fit.nc", tmp_path / "new.csv", "--derivative", "x")
+    assert code == 0
+    assert f"{frame['mean'].iloc[1]:.4f}" in out
 
 
 def test_draws_of_places_apart_would_be_seen(best, monkeypatch):
@@ -175,6 +191,9 @@ def test_what_has_no_function_is_refused(best):
     line = bz.fit(bz.find("linear_regression"), TABLE, "exact", seed=1)
     with raises(bz.InputError, "no_capability"):
         bz.function_values(line, PLACES)
+    points = bz.fit(bz.find("gaussian_process_classification"), {"x": X, "y": (X > 3).astype(int)}, "map", seed=1)
+    with raises(bz.InputError, "no_capability", "gaussian_process"):
+        bz.function_values(points, PLACES, derivative="x")
     for draws in (-1, 2.5, True):
         with raises(bz.InputError, "wrong_type"):
             bz.function_values(best, PLACES, draws=draws)

@@ -15,6 +15,7 @@ from bayeszoo.contract.case import Case
 from bayeszoo.contract.conditional import marginalized_density
 from bayeszoo.data.read import Data
 from bayeszoo.families.processes.kernels import KERNELS, Expression, Shape
+from bayeszoo.families.processes.slopes import Values
 from bayeszoo.families.processes.spectrum import Rows
 from bayeszoo.model.integration import integrate
 from tests.quick import quick_where
@@ -93,7 +94,9 @@ def test_evidence_given_three_numbers_is_scipys_and_that_of_scikit_learn():
         np.testing.assert_allclose(law.mean(), 0.2 + mean, rtol=1e-10)
         np.testing.assert_allclose(law.std(), np.hypot(sd, point["sigma"]), rtol=1e-9)
         _, covariance = peer.predict(new, return_cov=True)
-        np.testing.assert_allclose(MODEL.rows(DATA).covariance(point, new), covariance, atol=1e-12)
+        np.testing.assert_allclose(
+            MODEL.rows(DATA).covariance(point, Values(MODEL.expression, new)), covariance, atol=1e-12
+        )
 
 
 def test_mean_is_kernel_ridge():

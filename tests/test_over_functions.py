@@ -103,8 +103,8 @@ def test_the_function_elsewhere_is_that_of_the_model_with_the_fields_of_each_dra
 
 def test_drawn_functions_have_mean_and_covariance():
     model, (seen, new), draws = CASES["features"]
-    many = {key: np.full(2000, values[0]) for key, values in draws.items()}
-    many["f"] = np.tile(model.base.m0 + RNG.normal(size=12), (2000, 1))
+    many = {key: np.full(600, values[0]) for key, values in draws.items()}
+    many["f"] = np.tile(model.base.m0 + RNG.normal(size=12), (600, 1))
     law = model.function({key: values[0] for key, values in many.items()}, seen, new)
     drawn = model.drawn_function(many, seen, new, np.random.default_rng(1))
     z = (drawn - law.mean()) / law.std()
@@ -112,7 +112,7 @@ def test_drawn_functions_have_mean_and_covariance():
     base = model.base.replaced(**{key: values[0] for key, values in draws.items()})
     inside, cross = base.covariance(seen, seen), base.covariance(new, seen)
     left = 4 * (base.covariance(new, new) - cross @ np.linalg.solve(inside, cross.T))
-    np.testing.assert_allclose(np.cov(drawn.T), left, atol=0.12 * left.max())
+    np.testing.assert_allclose(np.cov(drawn.T), left, atol=0.2 * left.max())
 
 
 def test_the_chain_has_the_density_of_the_model():

@@ -22,7 +22,7 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import Moments, moments
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
-from bayeszoo.model.function import OfFunction
+from bayeszoo.model.function import HasSlopes, OfFunction
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 
@@ -43,7 +43,13 @@ ALONG_ONE, ALONG_EACH, MOST_ALONG = 9, 3, 6
 
 
 def function_values(
-    tree: xr.DataTree, new_data: object, *, draws: int = 0, seed: int | np.random.Generator = 0, **options: object
+    tree: xr.DataTree,
+    new_data: object,
+    *,
+    draws: int = 0,
+    seed: int | np.random.Generator = 0,
+    derivative: str | None = None,
+    **options: object,
 ) -> pd.DataFrame:
     """Return the values of a fit's function at places: what rows there are about, without their noise.
 
@@ -58,6 +64,9 @@ def function_values(
         is largest, are had from these.
     seed : int or numpy.random.Generator
         Of these draws.
+    derivative : str, optional
+        The feature along which to return the derivative of the function, in units of the outcome by those of the
+        feature, in the place of its values.
     **options
         Of `read`.
 
@@ -74,7 +83,7 @@ def function_values(
     Untrustworthy
         When the fit failed its gate.
     InputError
-        When the model has no function, or the new data do not suit it.
+        When the model has no function, or it has no derivative, or the new data do not suit it.
 
     Examples
     --------
@@ -88,10 +97,21 @@ def function_values(
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, new_data, options)
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
         raise InputError(f"draws must be a whole number >= 0, got {draws!r}", "wrong_type")
-    drawn = {f"draw_{i + 1}": f for i, f in enumerate(drawn_functions(tree, data, int(draws), seed))}
-    columns = function_moments(fit, model, data)
+    along = _along(model, derivative)
+    drawn = {f"draw_{i + 1}": f for i, f in enumerate(drawn_functions(tree, data, int(draws), seed, **along))}
+    columns = function_moments(fit, model, data, **along)
     withheld = columns.pop("withheld")
     return with_reasons(by_row({**columns, **drawn}, data), withheld)
+
+
+def _along(model: OfFunction, feature: str | None) -> dict[str, Any]:
+    """Return what the steps of a model are given of a derivative; refuse a model whose function has none."""
+    if feature is None:
+        return {}
+    if not isinstance(model, HasSlopes):
+        hint = "gaussian_process has one, by any kernel but matern12 and brownian"
+        raise InputError(f"the function of {model.name} has no derivative", "no_capability", hint=hint)
+    return {"along": feature}
 
 
 def far_rows(fit: Fit, data: Data) -> list[int]:
@@ -189,14 +209,16 @@ def _places_along(column: np.ndarray, count: int) -> np.ndarray:
     return np.round(np.linspace(values[0], values[-1], count), digits)
 
 
-def drawn_functions(tree: xr.DataTree, places: Arrays, draws: int, seed: int | np.random.Generator = 0) -> np.ndarray:
+def drawn_functions(
+    tree: xr.DataTree, places: Arrays, draws: int, seed: int | np.random.Generator = 0, **along: Any
+) -> np.ndarray:
     """Draw functions at all places together, (draws, rows), one for each of evenly spaced draws of the parameters."""
     fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
     if not draws:
         return np.empty((0, model.inputs.size(data)))
     rng = stream_of_fit(fit.tree.attrs, seed, "function", data.digest)
-    return model.drawn_function(evenly(fit.pooled(), draws), fit.like, data, rng)
+    return model.drawn_function(evenly(fit.pooled(), draws), fit.like, data, rng, **along)
 
 
 def evenly(draws: Params, count: int) -> dict[str, np.ndarray]:
@@ -223,14 +245,14 @@ def points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
     return {name: values[few] for name, values in known.points.items()}, known.halved[few] / known.halved[few].sum()
 
 
-def function_moments(fit: Fit, model: OfFunction, data: Data) -> dict[str, np.ndarray]:
+def function_moments(fit: Fit, model: OfFunction, data: Data, **along: Any) -> dict[str, np.ndarray]:
     """Return moments and quantiles of the function at places, and the share of the prior's variance that is left.
 
     Their errors are among them, and ``withheld``, which of them are withheld and why.
     """
-    known, quantiles = _averaged(fit, model.function, data, None if _is_summed(fit) else fit.draws())
+    known, quantiles = _averaged(fit, partial(model.function, **along), data, None if _is_summed(fit) else fit.draws())
     columns = {**moment_columns(known, quantiles), "withheld": known.withheld}
-    return {**columns, "prior_share": model.share_of_prior(fit.pooled(), fit.like, data)}
+    return {**columns, "prior_share": model.share_of_prior(fit.pooled(), fit.like, data, **along)}
 
 
 def _averaged(fit: Fit, law: Callable[..., Any], data: Data, draws: Params | None) -> tuple[Moments, Quantiles]:

@@ -50,6 +50,27 @@ class OfFunction(Model, family=True):
         """
 
 
+class HasSlopes(OfFunction, family=True):
+    """A function of features, whose derivative along each is known with it: the steps take its name, ``along``.
+
+    Derivatives are by the units of the feature.
+    """
+
+    @abstractmethod
+    def function(self, params: Params, seen: Arrays, new: Arrays, along: str | None = None) -> RowLaw:
+        """Return the distribution of the function's value, or its derivative, at each new row, (..., rows)."""
+
+    @abstractmethod
+    def drawn_function(
+        self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator, along: str | None = None
+    ) -> np.ndarray:
+        """Draw the function, or its derivative, at all new rows together, (..., rows)."""
+
+    @abstractmethod
+    def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays, along: str | None = None) -> np.ndarray:
+        """Return the variance of the function, or its derivative, at new rows over that of the prior, (rows,)."""
+
+
 class HasLengths(OfFunction, family=True):
     """A function about which rows have Gaussian noise, and each feature may have a length of its own.
 

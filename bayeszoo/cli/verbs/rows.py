@@ -178,6 +178,7 @@ def predict_command(
     seed: opt.Seed = 0,
     append: opt.Flag = False,
     function: opt.Flag = False,
+    derivative: str | None = None,
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
@@ -197,6 +198,8 @@ def predict_command(
         Write to -o the table itself, with the columns of the prediction after its own.
     function
         Predict the function that rows are about, without their noise.
+    derivative
+        Predict the derivative of this function along a feature, by the feature's units.
     """
     if rows is not None and (data is not None or table != opt.TABLE):
         raise InputError("give a table or --rows, not both", "conflicting_options")
@@ -205,10 +208,10 @@ def predict_command(
     shown.probe()
     tree, further = saved.load(fit_file), 1 if rows is None else rows
     of_groups = is_by_group(tree)
-    if function:
+    if function or derivative:
         if data is None or append or of_groups:
-            raise InputError("--function goes with DATA, of one fit", "option_needs_data")
-        frame = function_values(tree, saved.new_rows(tree, data, table), seed=seed)
+            raise InputError("--function and --derivative go with DATA, of one fit", "option_needs_data")
+        frame = function_values(tree, saved.new_rows(tree, data, table), seed=seed, derivative=derivative)
         return shown.answer(frame, saved.about(tree), _show_function)
     new: Any = saved.new_parts(tree, data, table) if of_groups else saved.new_rows(tree, data, table)
     frame, whole = predict(tree, further if new is None else new, seed=seed), saved.about(tree)

@@ -17,11 +17,12 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.processes import cholesky
 from bayeszoo.families.processes.noise import highest
 from bayeszoo.families.processes.places import OfPlaces
+from bayeszoo.families.processes.slopes import AtPlaces, Slopes, Values
 from bayeszoo.families.processes.spectrum import LEAST_SHARE, Rows
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import real
-from bayeszoo.model.function import HasLengths
+from bayeszoo.model.function import HasLengths, HasSlopes
 from bayeszoo.model.types import DeclaredModel
 
 ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warning=True)
@@ -32,7 +33,7 @@ MOST_ROWS = 2000
 
 
 @dataclass(frozen=True)
-class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
+class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
     """Rows at places of features about a function that is a Gaussian process; given three numbers all is Gaussian.
 
     Parameters
@@ -120,22 +121,35 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
         """Say that new rows have a closed form given amplitude, length and noise."""
         return True
 
-    def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
-        """Return the normal distribution of the function at each new row given the rows seen."""
-        mean, variance = self.rows(seen).function(params, self.places(new))
+    def function(self, params: Params, seen: Arrays, new: Arrays, along: str | None = None) -> RowLaw:
+        """Return the normal distribution of the function at each new row given the rows seen, or of its derivative."""
+        mean, variance = self.rows(seen).function(params, self._at(new, along))
         law: RowLaw = frozen.norm(mean, np.sqrt(np.maximum(variance, TINY)))
         return law
 
-    def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
-        """Return the share of the function's variance at new rows that the rows seen leave, at means of the draws."""
-        rows, places = self.rows(seen), self.places(new)
-        params = {name: np.asarray(values.mean(axis=0)) for name, values in draws.items()}
-        own = np.square(params["amplitude"])[..., None] * rows.own(params, places)
-        return np.asarray(rows.function(params, places)[1] / np.maximum(own, TINY))
+    def _at(self, new: Arrays, along: str | None = None) -> AtPlaces:
+        """Return the function at new rows, or its derivative along a feature."""
+        places, names = self.places(new), list(map(str, new["feature"]))
+        if along is None:
+            return Values(self.expression, places)
+        if along not in names:
+            hint = f"the features are {', '.join(names)}"
+            raise InputError(f"derivative along {along!r}, which is no feature", "missing_column", hint=hint)
+        unit = float(self.entries("scale", len(names))[names.index(along)])
+        return Slopes(self.expression, places, names.index(along), unit)
 
-    def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw functions at all new rows."""
-        return self.rows(seen).drawn(params, self.places(new), rng)
+    def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays, along: str | None = None) -> np.ndarray:
+        """Return the share of the variance at new rows that the rows seen leave, at means of the draws."""
+        rows, at = self.rows(seen), self._at(new, along)
+        params = {name: np.asarray(values.mean(axis=0)) for name, values in draws.items()}
+        own = np.square(params["amplitude"])[..., None] * rows.own(params, at)
+        return np.asarray(rows.function(params, at)[1] / np.maximum(own, TINY))
+
+    def drawn_function(
+        self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator, along: str | None = None
+    ) -> np.ndarray:
+        """Draw functions at all new rows, or their derivatives."""
+        return self.rows(seen).drawn(params, self._at(new, along), rng)
 
     def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw new rows about functions drawn."""
@@ -143,7 +157,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, family=True):
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the normal distribution of each new row given the rows seen."""
-        mean, variance = self.rows(seen).function(params, self.places(new))
+        mean, variance = self.rows(seen).function(params, self._at(new))
         law: RowLaw = frozen.norm(mean, np.sqrt(variance + np.square(params["sigma"])[..., None]))
         return law
 

@@ -17,6 +17,8 @@ import numpy as np
 from bayeszoo.distributions.gaussian import given_all_others
 from bayeszoo.families.processes import cholesky
 from bayeszoo.families.processes.kernels import Expression
+from bayeszoo.families.processes.root import root_of
+from bayeszoo.families.processes.slopes import AtPlaces
 from bayeszoo.foundation.named import Params
 
 NAMES = ("amplitude", "length", "sigma")
@@ -115,52 +117,48 @@ class Rows:
         _, slopes = cholesky.with_slopes(self.kernel, self.tables, self.y - self.mean, point, LEAST_SHARE)
         return dict(zip(NAMES, (slopes / point).tolist(), strict=True))
 
-    def function(self, outer: Params, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and variances (..., m) of the function at places (m, F)."""
+    def function(self, outer: Params, at: AtPlaces) -> tuple[np.ndarray, np.ndarray]:
+        """Return means and variances (..., m) of the function at places (m, F), or of its derivative."""
 
         def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> Pair:
             v = a * spectrum.values + s
-            along = spectrum.vectors.T @ self._correlations(places, length)
-            own = self.kernel.diagonal(places, length)
+            along, own = spectrum.vectors.T @ at.cross(self.places, length), at.variances(length)
             return a * ((spectrum.outcome / v) @ along), np.maximum(a * (own - a * ((1 / v) @ np.square(along))), 0.0)
 
         mean, variance = self.each(outer, of)
-        return self.mean + mean, variance
+        return at.has_mean * self.mean + mean, variance
 
-    def covariance(self, outer: Params, places: np.ndarray) -> np.ndarray:
-        """Return the covariance (..., m, m) of the function at places (m, F)."""
+    def covariance(self, outer: Params, at: AtPlaces) -> np.ndarray:
+        """Return the covariance (..., m, m) of the function at places (m, F), or of its derivative."""
 
         def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> np.ndarray:
             v = a * spectrum.values + s
-            along = spectrum.vectors.T @ self._correlations(places, length)
-            own = self.kernel.correlations(self.kernel.tables(places, places), length)
+            along, own = spectrum.vectors.T @ at.cross(self.places, length), at.own(length)
             told = np.einsum("pi,ij,ik->pjk", 1 / v, along, along)
             return a[..., None] * (own - a[..., None] * told)
 
         return np.asarray(self.each(outer, of))
 
-    def own(self, outer: Params, places: np.ndarray) -> np.ndarray:
-        """Return the kernel of places (m, F) with themselves, (..., m)."""
-        return np.asarray(
-            self.each(outer, lambda spectrum, a, s, length: np.tile(self.kernel.diagonal(places, length), (len(a), 1)))
-        )
+    def own(self, outer: Params, at: AtPlaces) -> np.ndarray:
+        """Return the prior variance at places (m, F) over amplitude^2, (..., m)."""
+        return np.asarray(self.each(outer, lambda spectrum, a, s, length: np.tile(at.variances(length), (len(a), 1))))
 
-    def drawn(self, outer: Params, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw the function at all of places (m, F), one draw for each point, (..., m)."""
+    def drawn(self, outer: Params, at: AtPlaces, rng: np.random.Generator) -> np.ndarray:
+        """Draw the function at all of places (m, F), or its derivative, one draw for each point, (..., m)."""
 
         def of(spectrum: Spectrum, a: np.ndarray, s: np.ndarray, length: float) -> np.ndarray:
-            v, along = a * spectrum.values + s, spectrum.vectors.T @ self._correlations(places, length)
-            own = self.kernel.correlations(self.kernel.tables(places, places), length)
-            z = rng.standard_normal((len(a), len(places)))
+            v, along = a * spectrum.values + s, spectrum.vectors.T @ at.cross(self.places, length)
+            own = at.own(length)
+            z = rng.standard_normal((len(a), len(own)))
             return np.array(
                 [
                     amplitude * ((spectrum.outcome / variance) @ along)
-                    + _root(amplitude * (own - amplitude * (along.T / variance) @ along)) @ noise
+                    + root_of(amplitude * (own - amplitude * (along.T / variance) @ along)) @ noise
                     for amplitude, variance, noise in zip(a[:, 0], v, z, strict=True)
                 ]
             )
 
-        return self.mean + np.asarray(self.each(outer, of))
+        return at.has_mean * self.mean + np.asarray(self.each(outer, of))
 
     def held_out(self, outer: Params, rows: np.ndarray) -> Any:
         """Return the normal distribution of some rows, each given all others (5.4.2)."""
@@ -172,19 +170,10 @@ class Rows:
 
         return given_all_others(self.y[rows], *self.each(outer, of))
 
-    def _correlations(self, places: np.ndarray, length: float) -> np.ndarray:
-        return np.asarray(self.kernel.correlations(self.kernel.tables(self.places, places), length))
-
 
 def _point(outer: Params) -> cholesky.Point:
     amplitude, length, sigma = (float(outer[name]) for name in NAMES)
     return amplitude, min(max(length, SHORTEST), 1 / SHORTEST), sigma
-
-
-def _root(covariance: np.ndarray) -> np.ndarray:
-    """Return a root of a covariance matrix that may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def is_safe(least: np.ndarray, v: np.ndarray) -> np.ndarray:
