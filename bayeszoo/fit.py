@@ -34,6 +34,7 @@ from bayeszoo.model.capabilities import (
 )
 from bayeszoo.model.many_files.rows import METHODS as METHODS_OF_FILES
 from bayeszoo.model.many_files.rows import FileRows
+from bayeszoo.model.quadrature_limits import beyond_quadrature
 from bayeszoo.results.arviz_groups import extend_unless_stopped
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import warn
@@ -262,10 +263,15 @@ def default_method(model: type[Model]) -> str:
 def usual_method(model: Model, data: Data | Accumulated) -> tuple[str, str]:
     """Return the method where none is named, and where it is not NUTS in a line why not, and which takes longer.
 
-    NUTS takes hours where each row has parameters of its own, as the proportions of a document, and there are many.
+    NUTS takes hours where each row has parameters of its own, as the proportions of a document, and there are many;
+    where exact answers are usual, it takes data that they do not.
     """
+    usual = default_method(type(model))
+    may_sample = usual == "exact" and "nuts" in methods_for(type(model))
+    if may_sample and isinstance(data, Data) and (why := beyond_quadrature(model, data)):
+        return "nuts", f"{why}: sampled by nuts"
     if not (isinstance(model, Variational) and rows_have_parameters(model) and isinstance(data, Data)):
-        return default_method(type(model)), ""
+        return usual, ""
     if (count := number_of_parameters(model, data)) <= MOST_BY_NUTS:
         return "nuts", ""
     better = (

@@ -17,6 +17,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.families.processes.kernels import KERNELS, Expression, Shape
 from bayeszoo.families.processes.slopes import Values
 from bayeszoo.families.processes.spectrum import Rows
+from bayeszoo.fit import usual_method
 from bayeszoo.model.integration import integrate
 from tests.quick import quick_where
 from tests.refusals import raises
@@ -291,6 +292,14 @@ def test_too_many_rows_are_refused_with_the_next_step():
 def many_rows():
     rng, x = np.random.default_rng(3), np.linspace(0, 30, 601)
     return {"x": x, "y": np.sin(x) + 0.3 * rng.normal(size=601)}
+
+
+def test_many_rows_are_sampled_where_no_method_is_named():
+    model, rows = GaussianProcess(), bz.read(GaussianProcess, many_rows())
+    method, why = usual_method(model, rows)
+    assert method == "nuts"
+    assert "600" in why
+    assert usual_method(model, DATA) == ("exact", "")
 
 
 def test_many_rows_have_no_quadrature():

@@ -15,6 +15,7 @@ from bayeszoo.families.latent_functions.over import FieldsPrior
 from bayeszoo.families.processes.root import Root
 from bayeszoo.foundation import diagnostics
 from bayeszoo.model.find import Reference, find_again
+from bayeszoo.model.views import View
 from bayeszoo.report.provenance import _prior
 from tests.refusals import raises
 
@@ -198,6 +199,15 @@ def test_a_saved_model_is_found_again():
     assert reference.model() == MODEL
     assert find_again(reference.name, None) is type(MODEL)
     assert _prior(MODEL, ROWS)
+
+
+def test_it_shows_and_says_what_the_model_does():
+    graph = bz.over(GraphProcess(), {"spread": "HalfNormal(2)"})
+    assert View.FUNCTION in MODEL.views()
+    assert graph.views() == {View.CLASSES}
+    data = bz.read(GraphProcess, {"node": ["a", "a", "c"], "neighbour": ["b", "", ""], "label": ["", "1", ""]})
+    assert any("c" in note for note in graph.remarks(None, data))
+    assert graph.coords(data)["place"].tolist() == ["a"]
 
 
 def test_what_cannot_be_is_refused():

@@ -23,6 +23,7 @@ from bayeszoo.model.capabilities import Gibbs
 from bayeszoo.model.fields import hyperparameters, plain
 from bayeszoo.model.outer import OuterCoordinates
 from bayeszoo.model.over import OverFields, domain, require_fields
+from bayeszoo.model.views import View
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,14 @@ class OverFunction(OverFields, AboutFunction, Gibbs, family=True):
     def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many orders the trials of all rows may have been made in."""
         return self.base.log_coefficient(data)
+
+    def views(self) -> frozenset[View]:
+        """Show what the model shows."""
+        return super().views() & self.base.views()
+
+    def remarks(self, stats: None, data: Arrays) -> tuple[str, ...]:
+        """Say what the model says of the data."""
+        return self.base.remarks(stats, data)
 
     def declare(self, data: Arrays) -> NoReturn:
         """Refuse: the covariance is computed from fields that are numbers, and no tensors."""

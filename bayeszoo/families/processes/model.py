@@ -46,7 +46,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
 
     inputs = Regression("y")
     outer = {"amplitude": POSITIVE, "length": POSITIVE, "sigma": POSITIVE}  # noqa: RUF012
-    nonnegative = ("amplitude", "length", "sigma")
+    nonnegative, usual_method = ("amplitude", "length", "sigma"), "exact"  # seconds, where NUTS takes a minute
     most_integrated: ClassVar[float] = 600
     _kept: ClassVar[dict[str, Any]]
 
