@@ -96,6 +96,7 @@ from bayeszoo.tools.code import code
 from bayeszoo.tools.decomposition.due_to import due_to
 from bayeszoo.tools.decomposition.kitagawa import kitagawa
 from bayeszoo.tools.density import density
+from bayeszoo.tools.graphlets import graphlets
 from bayeszoo.tools.judge import Judgement, judge
 from bayeszoo.tools.kmeans import kmeans
 from bayeszoo.tools.maximum_entropy import maximum_entropy
@@ -135,8 +136,19 @@ __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid"
 __all__ += ["prequential", "priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
-__all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
-__all__ += ["bootstrap_mle", "trees"]
+__all__ += [
+    "bayesbag",
+    "bootstrap",
+    "density",
+    "due_to",
+    "graphlets",
+    "kitagawa",
+    "kmeans",
+    "knn",
+    "maximum_entropy",
+    "svm",
+]
+__all__ += ["bootstrap_mle", "graphlets", "trees"]
 # Posteriors whose answer is known, and samplers of them.
 __all__ += ["Benchmark", "Target", "benchmark"]
 __all__ += ["Reference", "export_references", "references"]
