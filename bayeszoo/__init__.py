@@ -136,18 +136,7 @@ __all__ += ["check", "compare", "components", "empirical_bayes", "evidence_grid"
 __all__ += ["prequential", "priors"]
 __all__ += ["contrasts", "fit_by", "fit_many", "held_out_error", "select"]
 # Bayesian bootstrap, BayesBag, decompositions of a change, and other answers that need no fit.
-__all__ += [
-    "bayesbag",
-    "bootstrap",
-    "density",
-    "due_to",
-    "graphlets",
-    "kitagawa",
-    "kmeans",
-    "knn",
-    "maximum_entropy",
-    "svm",
-]
+__all__ += ["bayesbag", "bootstrap", "density", "due_to", "kitagawa", "kmeans", "knn", "maximum_entropy", "svm"]
 __all__ += ["bootstrap_mle", "graphlets", "trees"]
 # Posteriors whose answer is known, and samplers of them.
 __all__ += ["Benchmark", "Target", "benchmark"]
