@@ -41,7 +41,7 @@ def scored(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
     The quantile is that of the smaller tail, which alone has the digits.
     """
     share = rng.uniform(size=len(used.at))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # of rows that are not predicted
         lower = np.logaddexp(used.below, np.log(share) + used.at)
         upper = np.logaddexp(used.above, np.log1p(-share) + used.at)
     quantile = scipy.special.ndtri_exp(np.minimum(lower, upper))

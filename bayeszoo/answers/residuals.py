@@ -17,23 +17,21 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.assign import by_row
-from bayeszoo.answers.averages import CLOSED_FORM, Average, LeftOut, averaging, given_the_others
+from bayeszoo.answers.averages import CLOSED_FORM, Average, averaging, given_the_others
 from bayeszoo.answers.columns import with_reasons
 from bayeszoo.answers.judged import FAR, answering, is_judged, limits_of, line_of, reference_of, refuse
 from bayeszoo.answers.law import FAR_OUT
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.answers.normal_scores import BAND, SIMULATED, Predicted, pointwise_level, quantiles, scored
+from bayeszoo.answers.one_ahead import MISSING, START, autocorrelation, one_ahead
+from bayeszoo.answers.tails_of_rows import joined, mixture, of_law
 from bayeszoo.data.inputs import Binary, Counts
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.averaged import Known, mixed
-from bayeszoo.distributions.beta_binomial_tails import log_tails_of_each
-from bayeszoo.distributions.discrete import BetaBinomial
-from bayeszoo.errors import InputError, NoRowLaw, NumericalError
-from bayeszoo.foundation import diagnostics
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.blocks import AT_ONCE
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
-from bayeszoo.foundation.tails import LIMITS, reasons
+from bayeszoo.foundation.tails import reasons
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.base import Model
@@ -50,6 +48,8 @@ if TYPE_CHECKING:
 WITHHELD = "withheld: k-hat"
 TOO_FAR = f"withheld: {FAR}"
 """In place of a basis of rows whose prediction by an approximation disagrees with the posterior's."""
+UNKNOWN = (WITHHELD, MISSING, START)
+"""In place of a basis of rows that have no standardized residual and no PIT."""
 IN_SAMPLE, PLUG_IN = "in sample", "in sample, plug-in"
 """What standardized residuals and PITs rest on, as the column ``basis`` says."""
 
@@ -90,9 +90,16 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         `MAX_DISTINCT` distinct rows: in sample. A point estimate: plugged into the likelihood, in sample. In sample,
         residuals are too small.
 
+        Of a series the prediction of a row is that from the rows before it in its sequence, with the parameters that
+        all rows gave, as of ``decode``: its standardized residual is the innovation. Rows that are missing have none,
+        nor have as many first rows of a sequence as its first state has numbers, which only the prior predicts.
+
         ``attrs`` name the model and the fit, and hold ``basis`` (each with how many rows), ``randomized``,
         ``plotting_positions``, ``band``, ``band_pointwise_level``, ``band_from``, ``outside`` (how many rows) and
-        ``ks_p``, the Kolmogorov-Smirnov p-value of the PITs, which is approximate.
+        ``ks_p``, the Kolmogorov-Smirnov p-value of the PITs, which is approximate. Of a series also those of the normal
+        scores of rows next to each other: ``lag_1``, their autocorrelation, and ``ljung_box_p``, the p-value of the
+        first ``ljung_box_lags`` autocorrelations (Ljung and Box 1978), with fewer degrees of freedom for the standard
+        deviations that were fitted (Harvey 1989, section 5.4); and ``extreme_p``, that of the largest score.
 
     Notes
     -----
@@ -117,10 +124,7 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
     ('leave-one-out, closed form', 0)
     """
     fit = answering(tree, "residuals of it")
-    model, _, y = one_number_outcomes(fit, "residuals")
-    if isinstance(model, Sequential):
-        problem = f"rows of {model.name} depend on those before, and residuals are of rows given the parameters"
-        raise NoRowLaw(problem, "no_row_law", hint="`bayeszoo decode` shows the states behind each row")
+    _, _, y = one_number_outcomes(fit, "residuals")
     known = _rows(fit, y, seed)
     kept = _kept(known, _rows(reference_of(fit), y, seed), fit) if is_judged(fit) else None
     if kept is not None and not kept.of_all.any():
@@ -155,6 +159,9 @@ class _Kept(NamedTuple):
 
 
 def _rows(fit: Fit, y: np.ndarray, seed: int | np.random.Generator) -> _Rows:
+    if isinstance(fit.model, Sequential):
+        known, basis = one_ahead(fit)
+        return _Rows(known, None, basis, *scored(known, stream_of_fit(fit.tree.attrs, seed, "residuals")))
     whole = _in_sample(fit, y)
     without, basis = _without(fit, y)
     return _Rows(whole, without, basis, *scored(without or whole, stream_of_fit(fit.tree.attrs, seed, "residuals")))
@@ -177,11 +184,13 @@ def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.Dat
     of_all, of_others = (every, every) if kept is None else kept[:2]
     model, data, used, without = fit.model, fit.data, known.used, known.without
     mean, sd = (np.where(of_all, each, np.nan) for each in (known.whole.mean, known.whole.sd))
-    basis = np.where(of_others | (known.basis == WITHHELD), known.basis, TOO_FAR)
-    shown = (basis != WITHHELD) & of_others
+    basis = np.where(of_others | np.isin(known.basis, UNKNOWN), known.basis, TOO_FAR)
+    shown = ~np.isin(basis, UNKNOWN) & of_others
     score = np.where(shown, known.scores, np.nan)
     residual, rest = (y - np.where(np.isfinite(each), each, np.nan) for each in (mean, used.mean))
     unknown = np.full(len(y), np.nan)
+    with np.errstate(invalid="ignore"):  # of rows that are not predicted
+        log_tail = np.logaddexp(np.minimum(used.below, used.above), used.at)
     columns = {
         "observed": y,
         "mean": mean,
@@ -193,18 +202,21 @@ def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.Dat
         "standardized": rest / np.where(shown & np.isfinite(used.sd) & (used.sd > 0), used.sd, np.nan),
         "pit": np.where(shown, known.pits, np.nan),
         "normal_score": score,
-        "log_tail": np.where(shown, np.logaddexp(np.minimum(used.below, used.above), used.at), np.nan),
+        "log_tail": np.where(shown, log_tail, np.nan),
         **quantiles(score if of_others.all() else unknown),
         "leverage": unknown if fit.method == "mle" else model.leverage(data),
         "k_hat": used.k_hat,
         "basis": basis,
     }
-    lacking = {"mean": ~np.isnan(mean) | ~of_all, "sd": ~np.isnan(sd) | ~of_all}
+    told = ~of_all | (basis == MISSING)
+    lacking = {"mean": ~np.isnan(mean) | told, "sd": ~np.isnan(sd) | told}
     lacking |= {"standardized": ~(shown & np.isnan(used.sd))}
     why = FAR_OUT if fit.method == "exact" else "heavy tails of the draws"
     frame = with_reasons(by_row(columns, data), _reasons(reasons(lacking, lambda _: why), of_all, of_others))
     attrs = fit.tree.attrs
     frame.attrs.update({name: attrs[name] for name in ("model", "method", "kind")} | _facts(frame, used))
+    if isinstance(model, Sequential):
+        frame.attrs |= autocorrelation(score, data["sequence"], model)
     return frame
 
 
@@ -240,8 +252,8 @@ def _in_sample(fit: Fit, y: np.ndarray) -> Predicted:
     """Predict all rows given all rows."""
     model, data = fit.model, fit.data
     if fit.kind == "exact" and isinstance(model, Predictive):
-        return _of(model.predictive(model.statistics(data), data), y)
-    return _joined(_averaged(fit, *averaging(fit), y, np.arange(len(y)), leave_out=False))
+        return of_law(model.predictive(model.statistics(data), data), y)
+    return joined(_averaged(fit, *averaging(fit), y, np.arange(len(y)), leave_out=False))
 
 
 def _without(fit: Fit, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
@@ -257,10 +269,10 @@ def _without(fit: Fit, y: np.ndarray) -> tuple[Predicted | None, np.ndarray]:
         return None, np.full(len(y), IN_SAMPLE, dtype=object)
     if fit.kind == "exact" and isinstance(model, Predictive):
         with suppress(NumericalError):  # the closed form does not hold without some row
-            without = _joined(_closed_forms(model, data, y, groups), place)
+            without = joined(_closed_forms(model, data, y, groups), place)
             return without, np.full(len(y), CLOSED_FORM, dtype=object)
     average, params = averaging(fit)
-    without = _joined(_averaged(fit, average, params, y, rows, leave_out=True), place)
+    without = joined(_averaged(fit, average, params, y, rows, leave_out=True), place)
     if average.mass is not None:
         return without, np.full(len(y), average.basis, dtype=object)
     # measured on rows of high leverage: PITs are off by at most 0.02 at k-hat <= 0.5, and by up to 0.25 at <= 0.7
@@ -272,7 +284,7 @@ def _closed_forms(model: Predictive[Any], data: Data, y: np.ndarray, groups: lis
     nothing, _ = model.inputs.split(data, 0)
     with one_thread():
         for i, rest in all_but_one(model, data, groups, model.statistics(nothing)):
-            yield _of(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])
+            yield of_law(model.predictive(rest, model.inputs.reordered(data, np.array([i]))), y[[i]])
 
 
 def _averaged(
@@ -285,11 +297,11 @@ def _averaged(
     for at in range(0, len(rows), step := max(1, AT_ONCE // size)):
         some = rows[at : at + step]
         if not leave_out:
-            yield _mixture(model.law(flat, data, model.inputs.reordered(data, some)), y[some], average)
+            yield mixture(model.law(flat, data, model.inputs.reordered(data, some)), y[some], average)
             continue
         law = model.held_out(flat, data, some)
         left = average.without(log_density(law, y[some])[None])
-        predicted = _mixture(law, y[some], average, left)
+        predicted = mixture(law, y[some], average, left)
         for j in np.flatnonzero(~left.is_known).tolist() if average.mass is not None else []:
             for whole, part in zip(predicted, _again(fit, y, some[j]), strict=True):
                 whole[j] = part[0]
@@ -301,61 +313,7 @@ def _again(fit: Fit, y: np.ndarray, i: int) -> Predicted:
     (average, points), others = given_the_others(fit.model, fit.data, np.ones(len(y), dtype=np.int64), i)
     flat = {name: values[0] for name, values in points.items()}
     law = fit.model.law(flat, others, fit.model.inputs.reordered(fit.data, np.array([i])))
-    return _mixture(law, y[[i]], average)
-
-
-def _mixture(law: Any, y: np.ndarray, average: Average, left: LeftOut | None = None) -> Predicted:
-    """Return moments and tails of distributions of shape (points, rows), mixed over draws or points of a quadrature."""
-    means, variances = np.asarray(law.mean()), np.asarray(law.var())
-    if left is None:
-        log_weights = np.broadcast_to(average.log_weights(len(means))[:, None], means.shape)
-        k_hat, halved = np.full(len(y), np.nan), None if average.halved is None else average.halved[:, None]
-    else:
-        known = left.is_known | (average.mass is None)  # else the row is predicted anew
-        log_weights, k_hat = np.where(known, left.log_weights[0], -np.inf), left.k_hat
-        halved = None if left.of_half is None else np.exp(np.where(known, left.of_half[0], -np.inf))
-    moments = mixed(means, np.broadcast_to(variances, means.shape), np.exp(log_weights), halved, average.mass)
-    mean, sd = np.where(moments.has_mean, moments.mean, np.nan), np.where(moments.has_sd, moments.sd, np.nan)
-    if average.mass is None:
-        mean, sd = _told(means, variances, moments, log_weights)
-    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in tails(law, y))
-    return Predicted(mean, sd, below, at, above, k_hat)
-
-
-def _told(
-    means: np.ndarray, variances: np.ndarray, moments: Known, log_weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Withhold the moments that draws (draws, rows) cannot tell: means over them of terms with heavy tails."""
-    share, off = len(log_weights) * np.exp(log_weights), means - moments.mean
-    terms = (share * off, share * (variances + np.square(off)))
-    kept = [diagnostics.tail_shape(each[None]) < LIMITS["mean"] for each in terms]
-    return np.where(kept[0], moments.mean, np.nan), np.where(kept[1], moments.sd, np.nan)
-
-
-def _of(law: Any, y: np.ndarray) -> Predicted:
-    predicted = Predicted(law.mean(), law.std(), *tails(law, y), k_hat=np.array(np.nan))
-    return Predicted(*(np.broadcast_to(np.asarray(part, dtype=np.float64), y.shape) for part in predicted))
-
-
-def _joined(parts: Iterator[Predicted], place: Any = slice(None)) -> Predicted:
-    """Join the rows of several parts, and take those at the places."""
-    return Predicted(*(np.concatenate(values)[place] for values in zip(*parts, strict=True)))
-
-
-def tails(law: object, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the logs of the probabilities of values less than, equal to and more than ``y``, shape (..., rows).
-
-    Raises `InputError` where the distribution does not have SciPy's ``logcdf`` and ``logsf``.
-    """
-    if isinstance(law, BetaBinomial):
-        return log_tails_of_each(y, law.trials, law.a, law.b)
-    with np.errstate(divide="ignore"):  # log 0
-        if not (hasattr(law, "logcdf") and hasattr(law, "logsf")):
-            raise InputError(f"residuals need logcdf and logsf of {type(law).__name__}", "no_distribution_function")
-        if not hasattr(law, "logpmf"):
-            below = law.logcdf(y)
-            return below, np.full(below.shape, -np.inf), law.logsf(y)
-        return law.logcdf(y - 1), law.logpmf(y), law.logsf(y)
+    return mixture(law, y[[i]], average)
 
 
 # Scores

@@ -41,6 +41,14 @@ class _Mixture(ByVariance):
         """Return the probabilities of at most ``y``."""
         return self._averaged(self._components.cdf(np.asarray(y)[..., None]))
 
+    def logcdf(self, y: Any) -> np.ndarray:
+        """Return the log probabilities of at most ``y``."""
+        return self._log_of_mixture(self._components.logcdf(np.asarray(y)[..., None]))
+
+    def logsf(self, y: Any) -> np.ndarray:
+        """Return the log probabilities of more than ``y``."""
+        return self._log_of_mixture(self._components.logsf(np.asarray(y)[..., None]))
+
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantiles of the mixture, bracketed by those of each component."""
         each = np.broadcast_to(self._components.ppf(q), self._weights.shape)
@@ -63,14 +71,6 @@ class RealRows(_Mixture):
     def logpdf(self, y: Any) -> np.ndarray:
         """Return the log densities."""
         return self._log_of_mixture(self._components.logpdf(np.asarray(y)[..., None]))
-
-    def logcdf(self, y: Any) -> np.ndarray:
-        """Return the log probabilities of at most ``y``."""
-        return self._log_of_mixture(self._components.logcdf(np.asarray(y)[..., None]))
-
-    def logsf(self, y: Any) -> np.ndarray:
-        """Return the log probabilities of more than ``y``."""
-        return self._log_of_mixture(self._components.logsf(np.asarray(y)[..., None]))
 
 
 class CountRows(_Mixture):

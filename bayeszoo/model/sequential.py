@@ -16,6 +16,8 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.observable import Latent
 from bayeszoo.model.views import View
 
+LAGS_CHECKED = 10
+
 
 class Estimates(NamedTuple):
     """What was simulated at each draw: values (...), and their standard errors (...)."""
@@ -49,6 +51,24 @@ class Sequential(Model, family=True):
 
         ``new`` are these rows with an unknown outcome, for a model of which rows have features.
         """
+
+    @abstractmethod
+    def rows_one_ahead(self, params: Params, data: Arrays, places: np.ndarray) -> RowLaw:
+        """Return the law of rows at ``places``, none of them missing, each given those before it in its sequence."""
+
+    def numbers_at_start(self, data: Arrays) -> int:
+        """Return how many numbers the first state of a sequence has that only its prior tells, by default none."""
+        return 0
+
+    @property
+    def lags_checked(self) -> int:
+        """Over how many rows it is checked that what is left of each does not depend on those before."""
+        return LAGS_CHECKED
+
+    @property
+    def scales_fitted(self) -> int:
+        """How many standard deviations are fitted, which makes what is left of rows depend less on those before."""
+        return 0
 
     def sequences_share_parameters(self, data: Arrays) -> bool:
         """Say whether inner parameters hold for all sequences: others then cannot be decoded by themselves."""
@@ -117,6 +137,14 @@ class StatesInTime(Sequential, Latent, family=True):
     def simulated_entropies(self, params: Params, data: Arrays, rng: np.random.Generator) -> dict[str, Estimates]:
         """Return entropies (n,) that are known by simulation at each of n draws only; none by default."""
         return {}
+
+    @abstractmethod
+    def predicted(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the probability of each state given the rows before, (..., T, K)."""
+
+    def rows_one_ahead(self, params: Params, data: Arrays, places: np.ndarray) -> RowLaw:
+        """Return the law of rows at ``places``, each given those before: their states are those `predicted`."""
+        return self.rows_in(params, data, self.predicted(params, data)[..., places, :])
 
     def rows_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
         """Return the law of the rows after each sequence: their states are those `ahead`."""

@@ -17,9 +17,11 @@ from bayeszoo.data.inputs import Matrix
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.inference.engine.approximation import GOOD_K_HAT
 from bayeszoo.model.capabilities import Observable
+from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Folded, Section, Skipped, Words, picture, skipping, table
+from bayeszoo.report.series import FALSE_ALARM, P_VALUES, conclusion_of_series, misfits
 from bayeszoo.report.tables import estimate, number
 from bayeszoo.report.verdict import Verdict
 from bayeszoo.results.arviz_groups import extend
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-FALSE_ALARM = 0.05
-"""Probability at most that a p-value of a model that is right is so near to 0 or 1 that it is said (Bonferroni)."""
 MOST_DRAWN = 8
 """Quantities of replicates in a picture and in a sentence."""
 _ABOUT = (
@@ -68,8 +68,29 @@ class Checked:
         """What `residuals` returns."""
         return residuals(self.tree)
 
+    @cached_property
+    def is_series(self) -> bool:
+        """Whether rows depend on those before, from which each is predicted."""
+        model = Fit(self.tree).model
+        return isinstance(model, Sequential) and not {*model.inputs.coded} & {model.inputs.name}
+
+    def _verdict_of_series(self, name: str) -> Verdict:
+        """Say whether rows are where the model predicts them one step ahead."""
+        try:
+            facts = self.residuals.attrs
+        except (InputError, NumericalError, Untrustworthy) as error:
+            return Verdict(name, "unknown", "the model was not checked", f"No prediction of rows: {error}.")
+        lines = " ".join(conclusion_of_series(facts, facts["model"]))
+        if all(np.isnan(facts[key]) for key in P_VALUES):
+            return Verdict(name, "unknown", "the model was not checked", lines)
+        if misfits(facts):
+            return Verdict(name, "misfit", "the model does not fit", lines)
+        return Verdict(name, "ok", "the model fits in what was checked", lines)
+
     def verdict(self, name: str) -> Verdict:
         """Say whether the model makes data like those observed."""
+        if self.is_series:
+            return self._verdict_of_series(name)
         try:
             frame = self.frame[self.frame["p_value"].notna()]
         except (InputError, NumericalError, Untrustworthy) as error:
@@ -108,6 +129,8 @@ def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left
         "leave-one-out": lambda: [leave_one_out(named)],
         "prior predictive checks": lambda: [_prior_predictive(checked.tree)],
     }
+    if checked.is_series:  # of which no data sets are replicated
+        parts = {part: parts[part] for part in ("residuals", "leave-one-out")}
     for part, make in parts.items():
         if part == "leave-one-out" or checked.verdict("").state != "unknown":  # which says why
             with skipping(part, left_out):

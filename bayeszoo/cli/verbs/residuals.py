@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.predictive_check import predictive_check
-from bayeszoo.answers.residuals import WITHHELD, residuals
+from bayeszoo.answers.residuals import UNKNOWN, residuals
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.data.inputs import Inputs
+from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.next_model import conclusion
+from bayeszoo.report.series import conclusion_of_series
 from bayeszoo.report.tables import number
 from bayeszoo.results.stored import Fit
 
@@ -58,11 +60,12 @@ def residuals_command(
     shown.probe(plot)
     tree = saved.load(fit_file)
     frame = residuals(tree, seed=seed)
-    checks = predictive_check(tree, replicates=replicates, seed=seed)
+    series = isinstance(Fit(tree).model, Sequential)  # whose rows are drawn each after the other
+    checks = None if series else predictive_check(tree, replicates=replicates, seed=seed)
     worst, facts = worst_rows(frame, rows), {**frame.attrs, "rows": len(frame)}
 
     def document(written: saved.Written) -> dict[str, Any]:
-        tables = {"worst": saved.records(worst), "checks": saved.records(checks)}
+        tables = {"worst": saved.records(worst), **({} if checks is None else {"checks": saved.records(checks)})}
         return {**{str(name): value for name, value in facts.items()}, **tables, "seed": seed, **written}
 
     draw = shown.drawn(lambda: plot_residuals(frame), plot)
@@ -76,7 +79,8 @@ def _about_all(facts: dict[Any, Any], digits: int | None) -> list[str]:
     if math.isnan(facts["outside"]):
         return [*lines, "QQ plot and Kolmogorov-Smirnov test: withheld, as they are of all rows."]
     level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
-    outside = f"{facts['outside']} of {facts['rows'] - facts['basis'].get(WITHHELD, 0)} normal scores outside"
+    known = facts["rows"] - sum(facts["basis"].get(name, 0) for name in UNKNOWN)
+    outside = f"{facts['outside']} of {known} normal scores outside"
     return [
         *lines,
         f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})",
@@ -91,7 +95,7 @@ def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
 
 
 def _show_residuals(
-    worst: pd.DataFrame, checks: pd.DataFrame, facts: dict[Any, Any], inputs: Inputs, digits: int | None
+    worst: pd.DataFrame, checks: pd.DataFrame | None, facts: dict[Any, Any], inputs: Inputs, digits: int | None
 ) -> None:
     """Print the largest residuals, how many normal scores lie outside the band, and the predictive checks."""
     console, basis = terminal.out(), facts["basis"]
@@ -103,10 +107,23 @@ def _show_residuals(
         console.print(line)
     if facts["randomized"]:
         console.print("PITs of discrete outcomes are randomized: another --seed gives others")
+    if checks is None:
+        return _show_series(facts, digits)
     saved.show_rows(checks[list(_CHECKS)].rename(columns=_CHECKS), "Posterior predictive checks", digits=digits)
     for name, why in checks["withheld"].items():
         if why:
             console.print(f"{name}: withheld, {why}")
     terminal.show_lines(_ABOUT_CHECKS)
     for line in conclusion(checks, inputs, facts["model"]):
+        console.print(line)
+    return None
+
+
+def _show_series(facts: dict[Any, Any], digits: int | None) -> None:
+    """Print whether what is left of rows of a series depends on those before, and which model to try next."""
+    console = terminal.out()
+    r, p, extreme = (number(facts[key], digits or 3) for key in ("lag_1", "ljung_box_p", "extreme_p"))
+    console.print(f"Autocorrelation of normal scores {r}; Ljung-Box p {p} of the first {facts['ljung_box_lags']}")
+    console.print(f"p of a largest score as large {extreme}")
+    for line in conclusion_of_series(facts, facts["model"]):
         console.print(line)

@@ -53,6 +53,19 @@ class HiddenStates(StatesInTime, family=True):
         first = starts(data["sequence"])
         return self._of_draws(lambda tables, log_b: passes.forward(*tables, log_b, first).filtered, params, data)
 
+    def predicted(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the probability of each state given the rows before, (..., T, K)."""
+        first = starts(data["sequence"])
+
+        def of_draw(tables: Pair, log_b: np.ndarray) -> np.ndarray:
+            initial, transition = tables
+            after = passes.forward(*tables, log_b, first).filtered @ transition
+            before = np.concatenate([after[:1], after[:-1]])
+            before[first] = initial
+            return before
+
+        return self._of_draws(of_draw, params, data)
+
     def given_others(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
         first = starts(data["sequence"])

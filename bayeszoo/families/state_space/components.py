@@ -130,6 +130,11 @@ class Components:
         terms[:, seen] = frozen.norm(0.0, np.sqrt(total[:, seen])).logpdf(error[:, seen])
         return self._shaped(terms)
 
+    def one_ahead(self, places: np.ndarray) -> frozen.Frozen:
+        """Return the normal distribution of rows at ``places``, none missing, each given those before it."""
+        error, total = (self._shaped(values[:, places]) for values in self._filtered[2:])
+        return frozen.norm(self.y[places] - error, np.sqrt(total))
+
     def filtered(self) -> frozen.Frozen:
         """Return the normal distribution of each part given the rows so far, (..., parts * T)."""
         return self._law(*self._filtered[:2])

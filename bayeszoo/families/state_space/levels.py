@@ -105,6 +105,11 @@ class Levels:
         terms[:, seen] = of_seen.logpdf(self._filtered.error[:, seen])
         return self._shaped(terms)
 
+    def one_ahead(self, places: np.ndarray) -> frozen.Frozen:
+        """Return the normal distribution of rows at ``places``, none missing, each given those before it."""
+        error, total = (self._shaped(values[:, places]) for values in (self._filtered.error, self._filtered.total))
+        return frozen.norm(self.y[places] - error, np.sqrt(total))
+
     def filtered(self) -> frozen.Frozen:
         """Return the normal distribution of each level given the rows so far, (..., T)."""
         mean, rest = (self._shaped(values) for values in (self._filtered.mean, self._filtered.rest))

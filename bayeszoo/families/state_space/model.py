@@ -67,6 +67,20 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         """Return the log density of each row given those before."""
         return np.asarray(self.levels(params, data).log_rows())
 
+    def rows_one_ahead(self, params: Params, data: Arrays, places: np.ndarray) -> RowLaw:
+        """Return the normal distribution of rows at ``places``, each given those before it."""
+        law: RowLaw = self.levels(params, data).one_ahead(places)
+        return law
+
+    def numbers_at_start(self, data: Arrays) -> int:
+        """Return one, the level."""
+        return 1
+
+    @property
+    def scales_fitted(self) -> int:
+        """How many standard deviations are fitted."""
+        return len(self.outer)
+
     def rows_about(self, params: Params, means: RowLaw) -> RowLaw:
         """Return the normal distribution of rows about their means: r^2 is added to the variances of these."""
         noise = np.asarray(params.get("r", 0.0))[..., None]

@@ -96,6 +96,16 @@ class StructuralModel(MovingSeries, family=True):
         """The standard deviations that may be 0 at a mode: any."""
         return tuple(self.outer)
 
+    def numbers_at_start(self, data: Arrays) -> int:
+        """Return the numbers of the first state, and of the weights."""
+        return int(self.structure(data).sizes.sum())
+
+    @property
+    def lags_checked(self) -> int:
+        """Over how many rows it is checked that what is left of each does not depend on those before: two periods."""
+        seasons = 2 * self.period if "season" in words(self.components, PARTS, "components") else 0
+        return max(super().lags_checked, seasons)
+
     def levels(self, params: Params, data: Arrays) -> Components:
         """Return what the rows say of the components at standard deviations."""
         of_outer = {name: params[name] for name in self.outer}
