@@ -74,6 +74,7 @@ from bayeszoo.plots.families.information import plot_information
 from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.levels import plot_levels
+from bayeszoo.plots.families.nodes import plot_nodes
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
@@ -151,6 +152,7 @@ __all__ += [
     "plot_clusters",
     "plot_density",
     "plot_neighbours",
+    "plot_nodes",
     "plot_pooling",
     "plot_predictive_check",
     "plot_prequential",

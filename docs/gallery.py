@@ -73,7 +73,9 @@ def _figure(kind: Any) -> Any:
     if "time" in _axes(kind):
         return _small(bz.plot_levels(fitted(kind.name, "map")))
     if View.FUNCTION in kind().views():
-        return _small(bz.plot_function(fitted(kind.name, "mle")))
+        return _small(bz.plot_function(fitted(kind.name, "map" if View.CLASSES in kind().views() else "mle")))
+    if View.NODES in kind().views():
+        return _small(bz.plot_nodes(fitted(kind.name, "map")))
     if "word" in _axes(kind):
         return bz.plot_topics(fitted(kind.name, "vb"), top=6, untrusted=True)  # which the picture says
     if "factor" in _axes(kind):

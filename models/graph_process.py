@@ -61,8 +61,8 @@ class GraphProcess(LatentFunction):
         return cls(spread=1 / degree if degree else 1.0)
 
     def views(self) -> frozenset[View]:
-        """Show no curve: nodes have no place on an axis."""
-        return super().views() - {View.FUNCTION}
+        """Show the graph, and no curve: nodes have no place on an axis."""
+        return super().views() - {View.FUNCTION} | {View.NODES}
 
     def names_of_rows(self, data: Arrays) -> np.ndarray:
         """Return the names of the nodes told."""

@@ -15,6 +15,8 @@ from bayeszoo.data.read import Data
 from bayeszoo.distributions.logistic_normal import log_odds_of_mean
 from bayeszoo.families.processes.root import Root
 from bayeszoo.inference.methods import vb
+from bayeszoo.report.profile import profiles
+from bayeszoo.results.summary import document
 from tests.refusals import raises
 
 RNG = np.random.default_rng(0)
@@ -167,6 +169,22 @@ def test_class_probabilities_of_a_mode_are_those_of_scikit_learns_mode():
     np.testing.assert_allclose(bz.function_values(tree, new)["mean"], expected, atol=1e-5)
     assert bz.classify(tree, new)["p[1]"].iloc[-1] == pytest.approx(0.5, abs=1e-6)
     assert bz.function_values(tree, new)["prior_share"].round(2).tolist()[2] == 1
+
+
+def test_an_estimate_of_the_function_itself_has_no_interval(monkeypatch):
+    """Its interval was printed from 0.18737 to 0.18737, given the function."""
+    tree = bz.fit(MODEL, TWO, "map", seed=1)
+    frame = bz.function_values(tree, {"x0": [0.0, 0.3]})
+    assert frame[["sd", "q025", "q975"]].isna().all(axis=None)
+    assert frame["mean"].notna().all()
+    assert frame["withheld"].str.startswith("sd, q025, q975").all()
+    (profile,) = profiles(tree, document(tree))
+    assert "interval" not in profile.title
+    assert len(profile.rows[0]) == 3
+    axes = bz.plot_function(tree).axes[0]
+    assert not axes.collections
+    approximate = bz.function_values(bz.fit(MODEL, TWO, "vb", seed=1), {"x0": [0.0, 0.3]})
+    assert (approximate["sd"] > 0.3).all()
 
 
 # Refusals

@@ -134,10 +134,28 @@ def test_what_cannot_be_asked_is_refused():
             bz.predict(tree, asked)
     with raises(bz.InputError, "no_capability"):
         bz.plot_function(tree)
+    points = bz.fit(bz.find("gaussian_process_classification"), {"x": [0.0, 1.0], "y": [0, 1]}, "map", seed=1)
+    with raises(bz.InputError, "no_capability"):
+        bz.plot_nodes(points)
     with raises(bz.InputError, "unknown_name"):
         GraphProcess(kernel="rbf")
     with raises(bz.InputError, "too_many_rows"):
         Graph.of({**DATA, "node": np.arange(3001).astype(str)})
+
+
+def test_a_picture_has_the_probability_of_each_node_and_names_of_few():
+    tree = bz.fit(GraphProcess(), DATA, "map", seed=1)
+    axes = bz.plot_nodes(tree).axes[0]
+    (nodes,) = [each for each in axes.collections if len(each.get_offsets()) == 34]
+    expected = bz.classify(tree, {"node": DATA["node"]})["p[1]"]
+    np.testing.assert_allclose(np.asarray(nodes.get_array()), expected)
+    assert [text.get_text() for text in axes.texts] == DATA["node"].tolist()
+    assert len(axes.lines) == len(DATA["first"])
+    thick = np.asarray(nodes.get_linewidths()) > 1
+    assert sorted(DATA["node"][thick].tolist()) == ["1", "34"]
+    many = read(nx.path_graph(401), {0: 1})
+    with raises(bz.InputError, "too_large"):
+        bz.plot_nodes(bz.fit(GraphProcess(), many, "map", seed=1))
 
 
 def test_a_list_of_edges_is_refused():

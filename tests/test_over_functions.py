@@ -204,7 +204,7 @@ def test_a_saved_model_is_found_again():
 def test_it_shows_and_says_what_the_model_does():
     graph = bz.over(GraphProcess(), {"spread": "HalfNormal(2)"})
     assert View.FUNCTION in MODEL.views()
-    assert graph.views() == {View.CLASSES}
+    assert graph.views() == {View.CLASSES, View.NODES}
     data = bz.read(GraphProcess, {"node": ["a", "a", "c"], "neighbour": ["b", "", ""], "label": ["", "1", ""]})
     assert any("c" in note for note in graph.remarks(None, data))
     assert graph.coords(data)["place"].tolist() == ["a"]

@@ -36,6 +36,9 @@ FEW = 400
 """Draws that bands are averaged over."""
 MOST_SUMMED = 2**30
 """Points of a quadrature times the square of the rows up to which bands are sums over all of them."""
+NO_INTERVAL = (
+    "sd, q025, q975: the estimate is of one function, not of how uncertain it is; laplace, gibbs and nuts tell"
+)
 FAR = 0.9
 """Share of the prior variance that is left of the function's, from which a place is said to be far from the rows."""
 ALONG_ONE, ALONG_EACH, MOST_ALONG = 9, 3, 6
@@ -75,7 +78,8 @@ def function_values(
     pandas.DataFrame
         One row a place, numbered as in the table: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` of the function and
         their Monte Carlo errors (``mcse_mean``, ..., NaN where there is none), as of `predict`; ``prior_share``, the
-        share of the prior's variance that is left, 1 where the rows say nothing; and columns
+        share of the prior's variance that is left, 1 where the rows say nothing (of a point estimate of the function
+        itself the share given its values at the rows); and columns
         ``draw_1``, ... of the functions drawn.
 
     Raises
@@ -132,7 +136,7 @@ def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
 
     They are averages over the points of a quadrature, or over a few draws of the fit; ``mcse_mean``, ``mcse_q025`` and
     ``mcse_q975`` are their Monte Carlo errors, NaN where there is none. Rows of classes, whose mean is a probability,
-    have no interval.
+    have no interval. Nor has the function of a point estimate that is one of itself: its ends are NaN.
     """
     fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
@@ -140,12 +144,18 @@ def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
     (_, band), (known, of_rows) = (_averaged(fit, law, data, draws) for law in (model.function, model.law))
     columns = {"mean": known.mean, "mcse_mean": known.mcse_mean}
     for name in ("q025", "q975"):
-        value, error = band.values[name], band.errors[name]
+        value = band.values[name] if has_interval(fit) else np.full_like(band.values[name], math.nan)
+        error = band.errors[name]
         low, high = (model.mean_outcome(value + side * error) for side in (-1.0, 1.0))
         columns |= {name: model.mean_outcome(value), f"mcse_{name}": (high - low) / 2}
     if not isinstance(model, Classifies):
         columns |= {f"row_{name}": of_rows.values[name] for name in ("q025", "q975")}
     return by_row(columns, data)
+
+
+def has_interval(fit: Fit) -> bool:
+    """Say whether the function has an interval: a point estimate of the function itself has none."""
+    return fit.kind != "point estimate" or not _of_function(fit.model).function_is_estimated
 
 
 def _is_summed(fit: Fit) -> bool:
@@ -252,6 +262,9 @@ def function_moments(fit: Fit, model: OfFunction, data: Data, **along: Any) -> d
     """
     known, quantiles = _averaged(fit, partial(model.function, **along), data, None if _is_summed(fit) else fit.draws())
     columns = {**moment_columns(known, quantiles), "withheld": known.withheld}
+    if not has_interval(fit):
+        unknown = np.full(known.mean.shape, math.nan)
+        columns |= {**dict.fromkeys(("sd", "q025", "q975"), unknown), "withheld": np.full(unknown.shape, NO_INTERVAL)}
     return {**columns, "prior_share": model.share_of_prior(fit.pooled(), fit.like, data, **along)}
 
 

@@ -22,6 +22,9 @@ class OfFunction(Model, family=True):
     beyond: ClassVar[str] = "the function returns to the prior"
     """What the function does beyond the rows, as a page says it."""
 
+    function_is_estimated: ClassVar[bool] = False
+    """Whether a point estimate is of the function itself, which then has no interval."""
+
     def views(self) -> frozenset[View]:
         """Show the function."""
         return super().views() | {View.FUNCTION}

@@ -14,6 +14,7 @@ class View(StrEnum):
     LEVELS = "levels"
     SLOPES = "slopes"
     FUNCTION = "function"
+    NODES = "nodes"
     FACTORS = "factors"
     CLUSTERS = "clusters"
     COMPONENTS = "components"
@@ -29,6 +30,7 @@ FIRST_SCREENS = (
     View.LEVELS,
     View.SLOPES,
     View.FUNCTION,
+    View.NODES,
     View.FACTORS,
     View.CLUSTERS,
     View.COMPONENTS,

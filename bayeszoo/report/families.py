@@ -40,7 +40,7 @@ from bayeszoo.plots.style import COLOURS, panels, short
 from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN, MOST_CLASSES, about_rows, confusion_rows, score_rows
 from bayeszoo.report.densities import hero
-from bayeszoo.report.function import about_function, function
+from bayeszoo.report.function import about_function, function, nodes
 from bayeszoo.report.levels import levels, next_rows
 from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.profile import profiles
@@ -320,6 +320,7 @@ _SCREENS: dict[View, Callable[[Sequence[xr.DataTree]], Answer]] = {
     View.FUNCTION: lambda trees: Answer(
         profiled(best(trees)), under=about_function(best(trees)), below=[function(best(trees))]
     ),
+    View.NODES: lambda trees: Answer(below=[nodes(best(trees))]),
     View.FACTORS: lambda trees: factors(best(trees)),  # whose pictures do not depend on labels
     View.CLUSTERS: lambda trees: together(best_of_components(trees)),
     View.COMPONENTS: lambda trees: responsibilities(best_of_components(trees)),

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.function import function_bands
+from bayeszoo.answers.function import function_bands, has_interval
 from bayeszoo.answers.steps import steps
 from bayeszoo.model.cuts import OfCuts
 from bayeszoo.model.function import OfFunction
 from bayeszoo.plots.families.function import plot_function
+from bayeszoo.plots.families.nodes import plot_nodes
 from bayeszoo.report.blocks import Block, Code, Words, picture
 from bayeszoo.report.tables import number, written
 from bayeszoo.results.stored import Fit
@@ -51,13 +52,25 @@ def _place(tree: xr.DataTree, frame: pd.DataFrame, i: int) -> str:
 
 def _interval(row: Any) -> str:
     mean, low, high = (written(row, name) for name in ("mean", "q025", "q975"))
+    if np.isnan(row["q025"]):
+        return mean
     return f"{mean} (95% interval {low} to {high})"
 
 
 def function(tree: xr.DataTree) -> Any:
     """Draw the function."""
-    caption = "The function (dark band: 95%), new rows about it (light band: 95%), and functions drawn from the "
-    caption += "posterior; dotted lines are where the rows end."
+    shown = "The function at the estimate"
+    if has_interval(Fit(tree)):
+        shown = (
+            "The function (dark band: 95%), new rows about it (light band: 95%), and functions drawn from the posterior"
+        )
+    caption = f"{shown}; dotted lines are where the rows end."
     if isinstance(model := Fit(tree).model, OfFunction):
         caption += f" Beyond, {model.beyond}."
     return picture(partial(plot_function, tree), "the function", caption, wide=True)
+
+
+def nodes(tree: xr.DataTree) -> Any:
+    """Draw the graph."""
+    caption = "The graph; labels of the nodes with a thick edge were told, and the others follow from them."
+    return picture(partial(plot_nodes, tree), "the graph", caption, wide=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayeszoo.answers.clusters import Clusters, clusters
 from bayeszoo.answers.decode import decodable
-from bayeszoo.answers.function import function_along
+from bayeszoo.answers.function import function_along, has_interval
 from bayeszoo.answers.time_tables import sequences
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.data.read import Data
@@ -142,18 +142,19 @@ def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
     frame, names = function_along(tree), [str(name) for name in fit.data["feature"]]
     outcome = str(getattr(fit.data, "columns", {}).get("y", "y"))
     of = f"probability of {fit.model.classes(fit.data)[1]}" if isinstance(fit.model, Classifies) else f"mean {outcome}"
+    ends = ("q025", "q975") if has_interval(fit) else ()
     rows = [
         [
             row["feature"],
             f"{row['at']:.12g}",
-            *(written(row, key, digits) for key in ("mean", "q025", "q975")),
+            *(written(row, key, digits) for key in ("mean", *ends)),
             number(row["mcse_mean"], 2) if row["mcse_mean"] > 0 else "-",
         ]
         for _, row in frame.iterrows()
     ]
-    columns = ["feature", "at", of, "q025", "q975", "mcse"]
+    columns = ["feature", "at", of, *ends, "mcse"]
     given = ", given the estimate" if fit.kind == "point estimate" else ""
-    title = f"the function: {of} with its 95% interval{given}"
+    title = f"the function: {of}{' with its 95% interval' if ends else ''}{given}"
     if len(names) == 1:
         yield Profile(title, [names[0], *columns[2:]], [row[1:] for row in rows])
         return

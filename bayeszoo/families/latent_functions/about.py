@@ -28,6 +28,8 @@ SEVERAL_TRIALS = "rows of several trials share one value of the function, which 
 class AboutFunction(Classifies, OfFunction, family=True):
     """Yes/no outcomes, or successes of trials, whose log odds are a function."""
 
+    function_is_estimated = True
+
     @abstractmethod
     def function_at(self, params: Params, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (..., rows) and standard deviation of the function at new rows given that at the rows.

@@ -79,7 +79,7 @@ class OverFunction(OverFields, AboutFunction, Gibbs, family=True):
 
     def views(self) -> frozenset[View]:
         """Show what the model shows."""
-        return super().views() & self.base.views()
+        return self.base.views()
 
     def remarks(self, stats: None, data: Arrays) -> tuple[str, ...]:
         """Say what the model says of the data."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.answers.function import drawn_functions, function_bands
+from bayeszoo.answers.function import drawn_functions, function_bands, has_interval
 from bayeszoo.errors import InputError
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.function import OfFunction
@@ -80,12 +80,15 @@ def draw_along(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int = 0)
     places = {"X": rows, "feature": data["feature"]}
     model = Fit(tree).model
     assert isinstance(model, OfFunction)  # else its bands were refused
+    draws = draws if has_interval(Fit(tree)) else 0
     function, drawn = function_bands(tree, places), model.mean_outcome(drawn_functions(tree, places, draws, seed))
     colour = COLOURS[0]
     if "row_q025" in function:
         ends = function["row_q025"], function["row_q975"]
         axes.fill_between(x, *ends, color=colour, alpha=0.12, lw=0, label="95% of new rows")
-    axes.fill_between(x, function["q025"], function["q975"], color=colour, alpha=0.3, lw=0, label="95% of the function")
+    if has_interval(Fit(tree)):
+        ends = function["q025"], function["q975"]
+        axes.fill_between(x, *ends, color=colour, alpha=0.3, lw=0, label="95% of the function")
     for i in range(draws):
         label = "drawn functions" if i == 0 else None
         axes.plot(x, drawn[i], color=COLOURS[1], lw=0.8, alpha=0.8, label=label)
