@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from bayeszoo.comparison.compare import model_label, require_same_data, require_same_density, unique
+from bayeszoo.data.inputs import CountSeries, Real, RealSeries
 from bayeszoo.data.inputs.regression import WithFeatures
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError
@@ -111,7 +112,8 @@ def _candidate(name: str, fit_or_model: Any, data: Any, known: dict[type[Model],
 def require_comparable(candidates: list[Candidate]) -> None:
     """Raise `InputError` unless the candidates are of the same data, and of the same observations in them.
 
-    Regressions need only the same outcomes in the same rows: each is a law of these, given features of its own.
+    Regressions and series need only the same outcomes in the same rows: each is a law of these, given features and
+    sequences of its own.
     """
     first, *others = candidates
     for other in others:
@@ -122,7 +124,8 @@ def require_comparable(candidates: list[Candidate]) -> None:
                 "and a density of real numbers are not comparable",
                 "not_comparable",
             )
-    if not all(_is_given_features(each) for each in candidates):
+    kinds = {type(each.model.inputs) for each in candidates}
+    if not all(_is_of_outcomes(each) for each in candidates) or kinds == {Real}:
         require_same_data([(each.data.digest, each.data.source) for each in candidates], "candidates")
     require_same_density({each.name: each.model for each in candidates})
     for other in others:
@@ -156,9 +159,23 @@ def _is_given_features(candidate: Candidate) -> bool:
     )
 
 
+def _is_of_outcomes(candidate: Candidate) -> bool:
+    """Say whether the density is that of one number a row, given features or the order of the rows, or nothing."""
+    inputs = candidate.model.inputs
+    return _is_given_features(candidate) or isinstance(inputs, Real | RealSeries | CountSeries)
+
+
+def same_outcomes(kind: type[Model], data: Data, other: type[Model], others: Data) -> bool:
+    """Say whether two models are laws of the same numbers, each read in its own way."""
+    first, second = Candidate("", kind(), data), Candidate("", other(), others)
+    return data == others or (_is_of_outcomes(first) and _is_of_outcomes(second) and _same_observations(first, second))
+
+
 def _observed(candidate: Candidate) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return the observations without what they are given, and how many times each occurs."""
     (rows, weights), inputs = candidate.observations, candidate.model.inputs
+    if isinstance(inputs, Real | RealSeries | CountSeries):
+        return {"y": rows[inputs.name]}, weights
     names = {inputs.name, inputs.beside} if isinstance(inputs, WithFeatures) and _is_given_features(candidate) else rows
     return {name: values for name, values in rows.items() if values.size and name in names}, weights
 
