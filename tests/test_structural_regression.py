@@ -90,7 +90,9 @@ def test_weights_hold_for_all_sequences():
     expected = -0.5 * ((Y[:T] - model.m0) @ u + np.linalg.slogdet(2 * np.pi * C)[1])
     assert float(model.log_marginal(at, data)) == pytest.approx(expected, rel=1e-11)
     with raises(bz.InputError, "new_rows_unknown"):
-        bz.decode(bz.fit(model, data, "map", seed=1), {name: values[:9] for name, values in TABLE.items()})
+        bz.decode(tree := bz.fit(model, data, "map", seed=1), {name: values[:9] for name, values in TABLE.items()})
+    with raises(bz.InputError, "new_rows_unknown"):  # which of the sequences they follow is not known
+        bz.forecast(tree, 2, LATER)
 
 
 SLOWLY = pytest.param("em", marks=pytest.mark.slow)  # thousands of steps
@@ -124,6 +126,23 @@ def test_rows_to_come_need_their_features():
         bz.forecast(fitted("exact"), 2)
     with raises(bz.InputError, "missing_column"):
         bz.predict(fitted("exact"), {"price": PRICE[T:]})
+
+
+def test_forecasts_with_features_of_rows_to_come_are_the_predictions(run, written, tmp_path):
+    tree = fitted("exact")
+    frame, rows = bz.forecast(tree, NEXT, LATER), bz.predict(tree, LATER)
+    assert np.allclose(frame[["mean", "sd", "q025"]], rows[["mean", "sd", "q025"]], rtol=1e-10)
+    assert np.allclose(frame[["level", "season", "features"]].sum(axis=1), frame["mean"], rtol=1e-10)
+    first = bz.forecast(tree, 2, LATER)
+    assert np.allclose(first["mean"], frame["mean"].iloc[:2])
+    assert len(bz.plot_levels(tree, LATER, steps=3).axes) == 3
+    with raises(bz.InputError, "new_rows_unknown"):
+        bz.forecast(tree, NEXT + 1, LATER)
+    bz.save(tree, tmp_path / "fit.nc")
+    table = written("price,law\n2.0,1\n2.1,0\n", "later.csv")
+    code, out, _ = run("decode", tmp_path / "fit.nc", table, "--steps", "2")
+    assert code == 0
+    assert "features" in out
 
 
 def test_parts_of_a_row_add_up_and_features_have_their_own():

@@ -12,7 +12,7 @@ from bayeszoo.answers import lags
 from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked
 from bayeszoo.answers.averages import log_means
 from bayeszoo.answers.columns import moment_columns, with_reasons
-from bayeszoo.answers.levels import decoded, forecasted
+from bayeszoo.answers.levels import coming, decoded, forecasted
 from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead, whole_number
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
@@ -218,7 +218,7 @@ def forecast(
     Parameters
     ----------
     source, new_data, **options
-        As of `decode`.
+        As of `decode`. Of a fit with features ``new_data`` may be a table of the features of rows to come.
     steps : int
         How many rows.
     paths : int
@@ -260,6 +260,9 @@ def forecast(
         raise InputError(
             "paths of rows to come are drawn of regressions with lags", "unknown_option", hint="leave it out"
         )
+    if not isinstance(source, Model) and (rows := coming(Fit(source), new_data, options)) is not None:
+        fit = require_shown(source, "levels by it")
+        return forecasted(fit, fit.data, steps, rows)
     if (levels := _of_levels(source, new_data, options)) is not None:
         return forecasted(*levels, steps)
     whole = decodable(source, new_data, options, need_states=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead
 from bayeszoo.data.inputs import Series
-from bayeszoo.data.read import Data
+from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Params
@@ -168,11 +168,35 @@ def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
     return {name: np.where(missing, values, y) for name, values in parts.items()}
 
 
-def forecasted(fit: Fit, data: Data, steps: int) -> pd.DataFrame:
-    """Return levels and rows after the last of each sequence: `bz.forecast` of such a fit."""
+def coming(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data | None:
+    """Return rows that come after those of a fit, of which the features alone are known; None of other rows."""
+    model = fit.model
+    if not isinstance(model, LevelsInTime) or new_data is None or not model.sequences_share_parameters(fit.data):
+        return None
+    rows, inputs = read(model, new_data, new=True, like=fit.like, **options), model.inputs
+    assert isinstance(inputs, Series)
+    if not inputs.masked(rows).all():
+        return None
+    if fit.data["sequence"].any():
+        hint = "`bayeszoo fit` one sequence, or leave the features out"
+        raise InputError(
+            "the fit has several sequences: which of them rows follow is not known", "new_rows_unknown", hint=hint
+        )
+    return rows
+
+
+def forecasted(fit: Fit, data: Data, steps: int, new: Data | None = None) -> pd.DataFrame:
+    """Return levels and rows after the last of each sequence: `bz.forecast` of such a fit.
+
+    ``new`` are rows to come with their features, of which the first ``steps`` are taken.
+    """
+    if new is not None:
+        if new.rows < steps:
+            raise InputError(f"{steps} rows to come, and features of {new.rows}", "new_rows_unknown")
+        new = replace(new, arrays=fit.model.inputs.split(new, steps)[0])
     of = LevelsOfFit.of(fit, data)
-    parts = of.mixture(lambda params: of.model.parts_ahead(params, data, steps)).moments(np.inf)
-    rows = of.mixture(lambda params: of.model.rows_ahead(params, data, steps))
+    parts = of.mixture(lambda params: of.model.parts_ahead(params, data, steps, new)).moments(np.inf)
+    rows = of.mixture(lambda params: of.model.rows_ahead(params, data, steps, new))
     known = rows.moments(fit.model.moments_below(data) if fit.kind != "point estimate" else np.inf)
     columns, names = sequences(data, steps), of.model.parts(data)
     size = len(parts.mean) // len(names)

@@ -87,7 +87,8 @@ def decode_command(
     fit_file
         A fit saved with -o; or a model whose tables are all given by --set.
     data
-        Table of other sequences; without it those of the fit, or the model's own data.
+        Table of other sequences; without it those of the fit, or the model's own data. With --steps, of a fit with
+        features, the features of the rows to come.
     steps
         Instead of decoding, forecast this many rows after the last of each sequence.
     plot

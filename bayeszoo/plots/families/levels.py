@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.levels import coming
 from bayeszoo.data.inputs import starts
 from bayeszoo.data.read import Data, read
 from bayeszoo.plots.style import panels, short
@@ -36,7 +37,7 @@ def plot_levels(
     Parameters
     ----------
     tree, new_data, **options
-        As of `decode`, of a fit whose hidden state is a number, as of `local_level`.
+        As of `decode`, of a fit whose hidden state is a number, as of `local_level`; or as of `forecast`.
     steps : int, optional
         How many rows to forecast; by default a tenth of the series, at most 12, of rows with features none.
     truth : array_like of shape (rows,), optional
@@ -53,8 +54,11 @@ def plot_levels(
     Untrustworthy, InputError, NumericalError
         As `decode` and `forecast`.
     """
-    frame = decode(tree, new_data, **options)
     fit = Fit(tree)
+    ahead = coming(fit, new_data, options)
+    new_data, future = (None, ahead) if ahead is not None else (new_data, new_data)
+    steps = steps or (None if ahead is None else ahead.rows)
+    frame = decode(tree, new_data, **options)
     data = fit.data if new_data is None else read(fit.model, new_data, new=True, like=fit.like, **options)
     others = [part for part in OTHERS if part in frame]
     figure, (axes, *below) = panels(1 + len(others), 10, 3.6 if not others else 2.6, 1)
@@ -70,7 +74,7 @@ def plot_levels(
         axes.plot(rows, np.asarray(truth), color="0.2", lw=1, ls="--", label="true level")
     last = len(rows)
     if len(first) == 1 and (steps or "features" not in frame):  # of rows to come these are not known
-        table = forecast(tree, steps or min(MOST_STEPS, max(1, last // 10)), new_data, **options)
+        table = forecast(tree, steps or min(MOST_STEPS, max(1, last // 10)), future, **options)
         _draw_next(axes, table, last + table.index.to_numpy())
         last += len(table)
     axes.set(xlim=(0.5, last + 0.5))
