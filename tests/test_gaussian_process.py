@@ -10,6 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.kernel_ridge import KernelRidge
 
 import bayeszoo as bz
+from bayeszoo.answers import leave_out
 from bayeszoo.compile.density import Density
 from bayeszoo.contract.case import Case
 from bayeszoo.contract.conditional import marginalized_density
@@ -18,7 +19,7 @@ from bayeszoo.families.processes.kernels import KERNELS, Expression, Shape
 from bayeszoo.families.processes.slopes import Values
 from bayeszoo.families.processes.spectrum import Rows
 from bayeszoo.fit import usual_method
-from bayeszoo.model.integration import integrate
+from bayeszoo.model.integration import exact_evidence, integrate
 from tests.quick import quick_where
 from tests.refusals import raises
 
@@ -226,6 +227,16 @@ def test_a_wrong_row_left_out_is_seen(monkeypatch):
     right = Rows.held_out
     monkeypatch.setattr(Rows, "held_out", lambda self, outer, rows: right(self, outer, rows[::-1] - 1))
     assert not marginalized_density(case).passed
+
+
+@pytest.mark.slow  # a quadrature without each row
+def test_rows_left_out_of_an_exact_fit_are_ratios_of_evidences():
+    rows = data_of(X[:8], Y[:8])
+    model = GaussianProcess.weak(rows)
+    score = leave_out.of_fit(bz.fit(model, rows, "exact", seed=1))
+    whole, inputs = exact_evidence(model, rows), model.inputs
+    without = [exact_evidence(model, inputs.reordered(rows, np.delete(np.arange(8), i))) for i in range(8)]
+    np.testing.assert_allclose(sorted(score.terms), sorted(whole - np.array(without)), rtol=1e-8)
 
 
 @pytest.mark.slow  # on the finest grid of three numbers

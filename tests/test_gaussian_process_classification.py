@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn.gaussian_process import GaussianProcessClassifier, kernels
 
 import bayeszoo as bz
+from bayeszoo.answers import leave_out
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.logistic_normal import log_odds_of_mean
 from bayeszoo.families.processes.root import Root
@@ -124,6 +125,20 @@ def test_samplers_have_the_means_of_the_quadrature(method):
     z = tree.posterior["z"].to_numpy().reshape(-1, 2)
     f = MODEL.m0 + MODEL.amplitude * z @ MODEL.root(TWO).factor.T
     np.testing.assert_allclose(f.mean(axis=0), means, atol=0.1)
+
+
+@pytest.mark.slow  # compiles and samples
+@pytest.mark.parametrize("method", ["nuts", "gibbs"])
+def test_trials_left_out_are_ratios_of_evidences(method):
+    def evidence(won, trials):
+        return by_quadrature(MODEL, Data({**TWO, "y": np.array(won), "trials": np.array(trials)}))[0]
+
+    whole = evidence([1, 4], [5, 5])
+    without = {-4: ([1, 4], [4, 5]), -1: ([0, 4], [4, 5]), 4: ([1, 3], [5, 4]), 1: ([1, 4], [5, 4])}
+    expected = sum(abs(count) * (whole - evidence(*rest)) for count, rest in without.items())
+    score = leave_out.of_fit(bz.fit(MODEL, TWO, method, seed=1))
+    assert sorted(score.weights.tolist()) == [1, 1, 4, 4]
+    assert abs(score.mean * score.total - expected) < 4.5 * score.mcse * score.total
 
 
 def test_linear_kernel_is_logistic_regression():
