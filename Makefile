@@ -22,6 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # The notebooks and the site need packages of the extra `docs`, which nothing else does.
 TOOLS := .venv/.docs
+# The samplers of other libraries, which only slow tests run.
+SAMPLERS := .venv/.samplers
 
 # A file of tests stays with one worker, so that what it fits is fitted once.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
@@ -77,7 +79,7 @@ test: $(READY) ## The tests that take seconds each
 measure: $(READY) ## Write the list of the cases that `make test` leaves out, by their CPU seconds
 	$(BIN)/pytest $(PARALLEL) --measure -m "not slow and not browser"
 
-test-all: $(TOOLS) ## The slow ones too
+test-all: $(TOOLS) $(SAMPLERS) ## The slow ones too
 	$(BIN)/pytest $(PARALLEL) -m "not browser"
 
 NEWEST := .cache/newest
@@ -111,11 +113,13 @@ format: $(READY) ## Put the code in the house format
 
 NOTEBOOKS := $(patsubst notebooks/%.py,build/notebooks/%.ipynb,$(wildcard notebooks/*.py))
 
-$(TOOLS): $(READY)
+$(TOOLS): EXTRA := docs
+$(SAMPLERS): EXTRA := samplers
+$(TOOLS) $(SAMPLERS): $(READY)
 	@if command -v uv >/dev/null 2>&1; then install="uv pip install --python $(BIN)/python"; \
 	else install="$(BIN)/python -m pip install --disable-pip-version-check"; fi; \
-	echo "Installing what builds the notebooks and the site into .venv"; \
-	$$install --quiet -c constraints.txt -e '.[dev,docs]'
+	echo "Installing the packages of the extra $(EXTRA) into .venv"; \
+	$$install --quiet -c constraints.txt -e '.[dev,$(EXTRA)]'
 	@touch $@
 
 notebooks: $(NOTEBOOKS) ## Run the notebooks; writes build/notebooks/

@@ -1,12 +1,19 @@
 """NUTS beside prebuilt Stan, process start to printed summary; ``STAN=... python -m benchmarks.stan``.
 
+``STAN=... python -m benchmarks.stan densities`` asks Stan for the log densities of the programs of the models in
+models/stan, at two draws of each reference, and writes tests/stan_densities.json, to which a test holds the models.
+
 ``STAN`` names a Python that has PyStan 3, whose compiled programs run up to Python 3.12 and are kept from run to run.
 Each side fits four chains of 1,000 draws after as many of warmup. Stan's side prints means, standard deviations and
 quantiles alone, where ours checks its draws, too. Seconds of the clock, interleaved, medians: PyStan's chains run in
 processes that its own does not wait for.
 """
 
+import hashlib
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import textwrap
 import time
@@ -18,6 +25,8 @@ import numpy as np
 
 import bayeszoo as bz
 from bayeszoo.results.stored import dumps
+from bayeszoo.tools.references import names
+from bayeszoo.tools.stan_program import stan_data, stan_program
 from benchmarks.nuts import BAYESZOO, REPEATS, run, tables
 
 STAN = os.environ.get("STAN", "")
@@ -34,40 +43,6 @@ PROGRAMS = {
         data { int N; int D; matrix[N, D] X; vector[N] y; }
         parameters { vector[D] w; real<lower=0> sigma2; }
         model { sigma2 ~ inv_gamma(0.5, 0.5); w ~ normal(0, 10 * sqrt(sigma2)); y ~ normal(X * w, sqrt(sigma2)); }""",
-    "gaussian_mixture": """
-        data { int N; int D; int K; array[N] vector[D] y; vector[D] m0; real kappa0; real nu0; matrix[D, D] Psi0; }
-        parameters { simplex[K] weights; array[K] vector[D] means; array[K] cov_matrix[D] covariances; }
-        model {
-          array[K] matrix[D, D] L;
-          for (k in 1:K) {
-            covariances[k] ~ inv_wishart(nu0, Psi0);
-            L[k] = cholesky_decompose(covariances[k]);
-            means[k] ~ multi_normal_cholesky(m0, L[k] / sqrt(kappa0));
-          }
-          for (n in 1:N) {
-            vector[K] terms = log(weights);
-            for (k in 1:K) terms[k] += multi_normal_cholesky_lpdf(y[n] | means[k], L[k]);
-            target += log_sum_exp(terms);
-          }
-        }""",
-    "hmm_gaussian": """
-        data { int N; int K; vector[N] y; real m0; real kappa0; real a0; real b0; }
-        parameters {
-          simplex[K] initial; array[K] simplex[K] transition; vector[K] means; vector<lower=0>[K] variances;
-        }
-        model {
-          vector[K] alpha = log(initial);
-          variances ~ inv_gamma(a0, b0);
-          means ~ normal(m0, sqrt(variances / kappa0));
-          for (n in 1:N) {
-            if (n > 1) {
-              vector[K] before = alpha;
-              for (k in 1:K) alpha[k] = log_sum_exp(before + log(to_vector(transition[:, k])));
-            }
-            for (k in 1:K) alpha[k] += normal_lpdf(y[n] | means[k], sqrt(variances[k]));
-          }
-          target += log_sum_exp(alpha);
-        }""",
 }
 """The models with the priors that the commands below have."""
 
@@ -81,15 +56,46 @@ SCRIPT = """
 """
 
 
-def of_own_data(name: str) -> dict[str, object]:
-    """Return the model's own data and weak prior, as Stan's program takes them."""
+DENSITIES = """
+    import json, sys, stan
+    wanted = json.load(sys.stdin)
+    for name, (program, data, points) in wanted.items():
+        model = stan.build(program, data=data, random_seed=1)
+        heights = [model.log_prob(model.unconstrain_pars(x), adjust_transform=False) for x in points]
+        print(json.dumps([name, heights]), flush=True)
+"""
+KEPT = Path(__file__).parents[1] / "tests" / "stan_densities.json"
+PLACES = ((0, 0), (5, 500))
+"""Chains and draws of the references at which the densities are compared."""
+
+
+def of_own_data(name: str) -> tuple[str, dict[str, object]]:
+    """Return the model's Stan program, and its own data with the weak prior as that takes them."""
     kind = bz.find(name)
-    data = bz.example(kind)
-    model = kind.weak(data)
-    y = data["Y" if name == "gaussian_mixture" else "y"]
-    fields = ("m0", "kappa0", "nu0", "Psi0") if name == "gaussian_mixture" else ("m0", "kappa0", "a0", "b0")
-    prior = {field: np.asarray(getattr(model, field)).tolist() for field in fields}
-    return {"N": len(y), "D": y.shape[1] if y.ndim > 1 else 1, "K": model.K, "y": y.tolist(), **prior}
+    data, program = bz.example(kind), stan_program(kind)
+    assert program is not None
+    return program, stan_data(program, kind.weak(data), data)
+
+
+def densities() -> None:
+    """Ask Stan for the log density of each reference that has a Stan program, at two of its draws."""
+    wanted, digests = {}, {}
+    for reference in bz.references([name for name in names() if stan_program(bz.find(name.partition("-")[2]))]):
+        program = stan_program(type(reference.model))
+        assert program is not None
+        variables = [v.name for v in reference.model.declare(reference.data).free_RVs]
+        points = [{name: reference.draws[name][place].tolist() for name in variables} for place in PLACES]
+        wanted[reference.name] = [program, stan_data(program, reference.model, reference.data), points]
+        digests[reference.name] = hashlib.sha256(program.encode()).hexdigest()
+    asked = subprocess.run(
+        [STAN, "-c", textwrap.dedent(DENSITIES)], input=dumps(wanted), text=True, stdout=subprocess.PIPE
+    )
+    heights = dict(json.loads(line) for line in asked.stdout.splitlines() if line.startswith("["))
+    kept = {
+        name: {"program": digests[name], "points": wanted[name][2], "log_densities": heights[name]} for name in heights
+    }
+    KEPT.write_text(json.dumps(kept) + "\n")
+    print(f"{len(kept)} of {len(wanted)} densities are Stan's")
 
 
 def of_table(name: str, values: np.ndarray) -> dict[str, object]:
@@ -110,9 +116,9 @@ def files(folder: Path) -> dict[str, list[str]]:
     """Write the programs and their data, and return by model what our command is from_tables."""
     arguments = {}
     own = {name: of_own_data(name) for name in ("gaussian_mixture", "hmm_gaussian")}
-    from_tables = {name: of_table(name, values) for name, values in tables(folder).items()}
-    for name, data in {**from_tables, **own}.items():
-        (folder / f"{name}.stan").write_text(PROGRAMS[name])
+    from_tables = {name: (PROGRAMS[name], of_table(name, values)) for name, values in tables(folder).items()}
+    for name, (program, data) in {**from_tables, **own}.items():
+        (folder / f"{name}.stan").write_text(program)
         (folder / f"{name}.json").write_text(dumps(data))
         arguments[name] = [str(folder / f"{name}.csv")] if name in from_tables else []
     arguments["linear_regression"] += ["--target", "y"]
@@ -134,4 +140,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main() if STAN else print("Stan is left out: name a Python that has PyStan, STAN=...")
+    if not STAN:
+        print("Stan is left out: name a Python that has PyStan, STAN=...")
+    elif sys.argv[1:] == ["densities"]:
+        densities()
+    else:
+        main()

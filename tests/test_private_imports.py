@@ -59,6 +59,7 @@ SCRIPTS = {
 """Without which no script is written of a model; nothing else needs them."""
 OTHERS = {
     "numba.cpython.unsafe.tuple": {"tuple_setitem"},  # short vectors of hidden Markov models are arrays without it
+    "nutpie.compiled_pyfunc": {"from_pyfunc"},  # no fit: `bz.benchmark("nutpie")`
     "pymc.model.transform.conditioning": {"remove_value_transforms"},  # the group `log_prior` by PyMC's own function
     "pymc.pytensorf": {"find_rng_nodes", "reseed_rngs"},  # no fit: the picture of a model
 }

@@ -12,12 +12,13 @@ from bayeszoo.comparison.compare import Withheld, compare, model_label, names_of
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.printable import escaped_lines
 from bayeszoo.foundation.writing import require_writable, write_text
-from bayeszoo.report import checks, densities, families, groups, provenance, verdict
+from bayeszoo.report import checks, densities, families, groups, provenance, sampler, verdict
 from bayeszoo.report.blocks import Folded, Section, Skipped, skipping
 from bayeszoo.report.safe import allowed, script_safe
 from bayeszoo.results.matched import matched
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import best, document
+from bayeszoo.tools.benchmark import Benchmark
 
 if TYPE_CHECKING:
     import jinja2
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
 
 
 def report(
-    fits: xr.DataTree | Iterable[xr.DataTree | Withheld],
+    fits: xr.DataTree | Iterable[xr.DataTree | Withheld] | Benchmark,
     path: str | Path,
     *,
     overwrite: bool = False,
     reporter: Reporter | None = None,
 ) -> Path:
-    """Write one self-contained HTML page about one or several fits of the same data.
+    """Write one self-contained HTML page about one or several fits of the same data, or a benchmark of a sampler.
 
     Parameters
     ----------
-    fits : DataTree, or iterable of DataTree
-        What `fit` or `fit_by` returned; a method that gave no answer may stand as `Withheld`.
+    fits : DataTree, iterable of DataTree, or Benchmark
+        What `fit`, `fit_by` or `benchmark` returned; a method that gave no answer may stand as `Withheld`.
     path : str or Path
         A name that ends in ``.html``; written whole or not at all.
     overwrite : bool
@@ -63,6 +64,9 @@ def report(
     but its own, by its hash. What a fit withholds stays withheld, with its reason.
     """
     path = probe(Path(path), overwrite)
+    if isinstance(fits, Benchmark):
+        write_text(_filled(sampler.parts(fits)), path, overwrite)
+        return path
     every: Any = [fits] if hasattr(fits, "children") else list(fits)
     if any(map(is_by_group, every)):
         if len(every) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -14,13 +14,11 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.optimize import Gradient
 from bayeszoo.inference.problem import Problem
 from bayeszoo.tools.references import Reference, references
+from bayeszoo.tools.samplers import Sampler, sampler_named
 
 if TYPE_CHECKING:
     import pandas as pd
 
-type Sampler = Callable[[Gradient, int, np.ndarray, int, int], np.ndarray]
-"""Takes a function of a point that returns log density and gradient, the dimension, a point to start at, a seed and how
-many calls it may make; returns draws (draw, D) or (chain, draw, D)."""
 TARGETS = (
     "placenta_previa-beta_bernoulli",
     "horse_kicks-gamma_poisson",
@@ -47,6 +45,8 @@ class Target:
     """A function of a point (D,) that returns the log density and its gradient."""
     draws: np.ndarray
     """Independent draws of it, shape (n, D)."""
+    log_evidence: float = np.nan
+    """The log of its integral, in nats, where it is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,13 @@ class Benchmark:
     """``"right"``; ``"wrong"`` where the draws are not of a target; or ``"not mixed"`` where too few are effective."""
     table: pd.DataFrame
     """A row for each target: the largest |z| of each kind of quantity with its ``limit``, the ratio of sds furthest
-    from 1, effective draws, calls of the density, and the verdict."""
+    from 1, effective draws (of the coordinate with fewest), calls of the density, effective draws per call, the error
+    of the log evidence in nats where the sampler gives one, and the verdict."""
+    quantities: pd.DataFrame
+    """A row for each coordinate of each target: bias of the mean in sds of the target and in standard errors, ratio of
+    the sds, shares of draws beyond the 2.5% and the 97.5% point, and effective draws."""
+    sampler: str
+    """The name of the sampler."""
 
     def __repr__(self) -> str:
         """Say the verdict, and show the table."""
@@ -65,7 +71,7 @@ class Benchmark:
 
 
 def benchmark(
-    sampler: Sampler, targets: Iterable[Target | str] | None = None, *, budget: int = 100_000, seed: int = 0
+    sampler: Sampler | str, targets: Iterable[Target | str] | None = None, *, budget: int = 100_000, seed: int = 0
 ) -> Benchmark:
     """Run a sampler on targets whose answer is known, and say whether its draws are of them.
 
@@ -74,8 +80,10 @@ def benchmark(
 
     Parameters
     ----------
-    sampler : callable
-        ``sampler(log_density, dim, init, seed, budget)`` returns draws of shape (draw, D) or (chain, draw, D).
+    sampler : callable or str
+        ``sampler(log_density, dim, init, seed, budget)`` returns draws of shape (draw, D) or (chain, draw, D), or a
+        pair of them and the log evidence in nats; or the name of a library that is installed: ``"blackjax"``,
+        ``"emcee"``, ``"numpyro"``, ``"nutpie"`` or ``"pymc"``.
     targets : iterable of Target or str, optional
         Targets, or names of `bz.references`; by default six of one to seven coordinates with one mode.
     budget : int
@@ -99,20 +107,24 @@ def benchmark(
         raise InputError("there is no target", "no_data")
     import pandas as pd
 
-    rows = [_row(sampler, target, budget, seed, ALARMS / len(chosen)) for target in chosen]
-    table = pd.DataFrame(rows, index=pd.Index([target.name for target in chosen], name="target"))
-    verdicts = set(table["verdict"])
-    worst = next(v for v in ("wrong", "not mixed", "right") if v in verdicts)
-    return Benchmark(worst, table)
+    name, run = (sampler, sampler_named(sampler)) if isinstance(sampler, str) else (_name(sampler), sampler)
+    rows, parts = zip(*(_run(run, target, budget, seed, ALARMS / len(chosen)) for target in chosen), strict=True)
+    names = [target.name for target in chosen]
+    table = pd.DataFrame(rows, index=pd.Index(names, name="target"))
+    worst = next(v for v in ("wrong", "not mixed", "right") if v in set(table["verdict"]))
+    return Benchmark(worst, table, pd.concat(parts, keys=names, names=["target", "coordinate"]), name)
+
+
+def _name(sampler: object) -> str:
+    return str(getattr(sampler, "__name__", type(sampler).__name__))
 
 
 def target_of(name: str) -> Target:
     """Return a reference as a target: the density that is sampled, in its unconstrained coordinates."""
     (reference,) = references([name])
     density = Problem(reference.model, reference.data, np.random.default_rng(0)).density
-    return Target(
-        name, density.joint, _points(density.unconstrain, reference, [v.name for v in density.model.free_RVs])
-    )
+    points = _points(density.unconstrain, reference, [v.name for v in density.model.free_RVs])
+    return Target(name, density.joint, points, reference.log_evidence)
 
 
 def _points(
@@ -122,7 +134,10 @@ def _points(
     return np.array([unconstrain(dict(zip(flat, row, strict=True))) for row in zip(*flat.values(), strict=True)])
 
 
-def _row(sampler: Sampler, target: Target, budget: int, seed: int, alarms: float) -> dict[str, object]:
+def _run(
+    sampler: Sampler, target: Target, budget: int, seed: int, alarms: float
+) -> tuple[dict[str, object], pd.DataFrame]:
+    """Run a sampler on a target; return its row of the table, and a row for each coordinate."""
     calls = 0
 
     def counted(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -133,13 +148,36 @@ def _row(sampler: Sampler, target: Target, budget: int, seed: int, alarms: float
 
     size = target.draws.shape[1]
     init = target.draws[seed % len(target.draws)]
-    draws = np.asarray(sampler(counted, size, init.copy(), seed, budget), dtype=np.float64)
+    answer = sampler(counted, size, init.copy(), seed, budget)
+    values, log_evidence = answer if isinstance(answer, tuple) else (answer, np.nan)
+    draws = np.asarray(values, dtype=np.float64)
     draws = _parts(draws) if draws.ndim == 2 else draws
     if draws.ndim != 3 or draws.shape[2] != size or draws.shape[1] < 4:
         raise InputError(
             f"draws of {target.name} have the shape {draws.shape}, not (chain, draw, {size})", "wrong_shape"
         )
-    return {**_judged(target, draws, alarms), "calls": calls}
+    row = _judged(target, draws, alarms)
+    per_call = {"calls": calls, "ess_per_call": row["ess"] / calls if calls else np.nan}
+    return {**row, **per_call, "evidence_error": log_evidence - target.log_evidence}, _of_coordinates(target, draws)
+
+
+def _of_coordinates(target: Target, draws: np.ndarray) -> pd.DataFrame:
+    """Return for each coordinate what its draws are off by, and how many are effective."""
+    import pandas as pd
+
+    known = target.draws
+    bias, sd, own = draws.mean(axis=(0, 1)) - known.mean(axis=0), known.std(axis=0), draws.std(axis=(0, 1))
+    low, high = np.quantile(known, TAILS, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = {
+            "bias": bias / sd,
+            "bias_z": bias / np.hypot(_mcse(draws), diagnostics.mcse_of_independent(known[None])),
+            "sd_ratio": own / sd,
+            "below_q025": (draws < low).mean(axis=(0, 1)),
+            "above_q975": (draws > high).mean(axis=(0, 1)),
+        }
+    columns["ess"] = np.minimum(*(diagnostics.ess(draws, kind) for kind in ("bulk", "tail")))
+    return pd.DataFrame(columns, index=[f"x{i + 1}" for i in range(known.shape[1])])
 
 
 def _parts(chain: np.ndarray) -> np.ndarray:
@@ -148,7 +186,7 @@ def _parts(chain: np.ndarray) -> np.ndarray:
     return chain[: PARTS * length].reshape(PARTS, length, -1)
 
 
-def _judged(target: Target, draws: np.ndarray, alarms: float) -> dict[str, object]:
+def _judged(target: Target, draws: np.ndarray, alarms: float) -> dict[str, Any]:
     known, size = target.draws[None], draws.shape[2]
     if not np.isfinite(draws).all():
         return {"verdict": "wrong", "ess": 0.0}

@@ -29,10 +29,11 @@ from bayeszoo.results.figures import facts
 from bayeszoo.results.stored import dumps
 from bayeszoo.results.summary import summarize
 from bayeszoo.tools.code import code
+from bayeszoo.tools.stan_program import stan_data, stan_program
 
 CHAINS, DRAWS = 10, 1000
 """posteriordb's shape of reference draws."""
-MOST_NUMBERS = 120
+MOST_NUMBERS = 150
 """Numbers of a draw up to which a posterior is a reference: each has ten thousand draws."""
 FEW = (8, 12)
 """Rows, or words, of the references with latent components: all their assignments are summed over."""
@@ -96,6 +97,11 @@ def references(names: Collection[str] | None = None) -> Iterator[Reference]:
             yield reference
 
 
+def names() -> list[str]:
+    """Return the names of all references; those without an exact answer for their data are passed over later."""
+    return [name for name, _ in _known()]
+
+
 def _known() -> Iterator[tuple[str, tuple[type[Model], str, int]]]:
     """Yield names with the model, its data set, and how many latent variables of it; 0 for all data."""
     for kind in map(zoo.find, zoo.builtin_names()):
@@ -133,7 +139,8 @@ def _exact(name: str, model: Model, rows: Data) -> Reference | None:
 
 
 def _enumerated(name: str, kind: type[Model], rows: Data, few: int) -> Reference | None:
-    some = read(kind, kind.weak(rows).shortened(rows, few))  # type: ignore[attr-defined]
+    excerpt = read(kind, kind.weak(rows).excerpt(rows))
+    some = read(kind, kind.weak(excerpt).shortened(excerpt, few))  # type: ignore[attr-defined]
     model = kind.weak(some)
     known = Enumeration.of(model, some)
     draws = known.draw((CHAINS, DRAWS), stream(SEED, "reference", name))
@@ -154,8 +161,9 @@ def _flat(values: np.ndarray) -> np.ndarray:
 def export_references(folder: str | Path, names: Collection[str] | None = None, overwrite: bool = False) -> list[str]:
     """Write references in posteriordb's layout, which its package for Python reads.
 
-    Each has the model as a PyMC script, its data as zipped JSON, 10,000 independent draws as zipped JSON with
-    posteriordb's checks, and under ``reference_posteriors/exact`` the evidence and the moments with how they are known.
+    Each has the model as a PyMC script, and as a Stan program where there is one; its data as zipped JSON; 10,000
+    independent draws as zipped JSON with posteriordb's checks; and under ``reference_posteriors/exact`` the evidence
+    and the moments with how they are known.
     ``digests.json`` has the SHA-256 of each file.
 
     Parameters
@@ -192,6 +200,11 @@ def _files(reference: Reference) -> dict[str, bytes]:
     name, kind, draws = reference.name, reference.model, "reference_posteriors/draws"
     data_name = name.partition("-")[0]
     data = f"data/data/{name}.json"
+    program = stan_program(type(kind))
+    codes = {f"models/pymc/{name}.py": code(kind, reference.data)}
+    codes |= {} if program is None else {f"models/stan/{name}.stan": program}
+    arrays = {key: v.tolist() for key, v in reference.data.items()}
+    arrays |= {} if program is None else stan_data(program, kind, reference.data)
     described: dict[str, Any] = {
         f"posteriors/{name}.json": {
             **{"name": name, "keywords": reference.keywords, "model_name": name, "data_name": name},
@@ -199,7 +212,7 @@ def _files(reference: Reference) -> dict[str, bytes]:
         },
         f"models/info/{name}.info.json": {
             **{"name": name, "title": str(kind), "keywords": [kind.name], "added_by": "bayeszoo"},
-            "model_implementations": {"pymc": {"model_code": f"models/pymc/{name}.py"}},
+            "model_implementations": {place.split("/")[1]: {"model_code": place} for place in codes},
         },
         f"data/info/{name}.info.json": {"name": name, "title": data_name, "keywords": [], "data_file": data},
         f"{draws}/info/{name}.info.json": {
@@ -216,8 +229,8 @@ def _files(reference: Reference) -> dict[str, bytes]:
     chains = [{entry: v[chain].tolist() for entry, v in _entries(reference).items()} for chain in range(CHAINS)]
     return {
         **files,
-        f"models/pymc/{name}.py": code(kind, reference.data).encode(),
-        f"{data}.zip": _zipped(f"{name}.json", {key: v.tolist() for key, v in reference.data.items()}),
+        **{place: text.encode() for place, text in codes.items()},
+        f"{data}.zip": _zipped(f"{name}.json", arrays),
         f"{draws}/draws/{name}.json.zip": _zipped(f"{name}.json", chains),
     }
 
