@@ -305,3 +305,15 @@ def test_each_column_of_several_numbers_is_checked_by_itself():
     holes = bz.read(bz.find("ppca"), {"a": [1.0, np.nan, 2.0, 0.5], "b": [0.1, 2.0, 3.0, 1.0]}, missing="mask")
     with raises(bz.InputError, "missing_values"):
         bz.predictive_check(bz.fit(bz.find("ppca").weak_given(holes, {"q": 1}), holes, "map", seed=1))
+
+
+def test_means_and_quantiles_of_replicates_have_the_errors_that_other_seeds_show():
+    # with known sigma the mean of a replicated data set is normal
+    fits = [bz.fit(GaussianMean(0.5, 2.0, 1.0), Y, "exact", seed=seed, chains=1, draws=1000) for seed in range(20)]
+    after = bz.update(GaussianMean(0.5, 2.0, 1.0), Y)
+    law = stats.norm(after.m0, np.hypot(after.s0, 1 / len(Y) ** 0.5))
+    rows = [bz.predictive_check(fit, ["mean"], seed=seed).loc["mean"] for seed, fit in enumerate(fits)]
+    assert rows[0]["mcse_observed"] == 0
+    for name, known in (("mean", law.mean()), ("q025", law.ppf(0.025)), ("q975", law.ppf(0.975))):
+        z = np.array([(row[name] - known) / row[f"mcse_{name}"] for row in rows])
+        assert 0.55 < np.sqrt(np.mean(z**2)) < 1.6, (name, z)  # chi-square of 20: beyond these with a chance of 1e-3

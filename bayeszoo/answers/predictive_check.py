@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 8
 """Columns of an outcome of several numbers that are checked, the first."""
 _ANSWER = "predictive checks of it"
-_OF_REPLICATES = ("mean", "q025", "q975", "p_value", "mcse")
+QUANTILES = {"q025": 0.025, "q975": 0.975}
+WITH_ERRORS = ("observed", "mean", *QUANTILES)
+"""Columns that have their Monte Carlo standard error in a column ``mcse_...``."""
+_OF_REPLICATES = ("mean", *QUANTILES, "p_value", "mcse", "mcse_mean", *(f"mcse_{name}" for name in QUANTILES))
 _LARGEST_DRAWN = 1e15
 """Ten sds above the mean of counts from which NumPy cannot draw them."""
 _TIE = 32 * float(np.finfo(np.float64).eps)
@@ -85,7 +88,8 @@ def predictive_check(
         One row a quantity: ``observed``, and ``observed_sd`` over draws where it depends on the parameters, as
         residuals do (else 0); ``mean``, ``q025`` and ``q975`` of the replicates; ``p_value``, the probability that a
         replicate exceeds the observed quantity under the same draw, ties counted half; ``mcse``, its Monte Carlo
-        standard error (of p-values of 0 and 1 it is not 0: one more replicate and one less are added); ``replicates``;
+        standard error (of p-values of 0 and 1 it is not 0: one more replicate and one less are added); those of the
+        other numbers, ``mcse_observed``, ``mcse_mean``, ``mcse_q025`` and ``mcse_q975``; ``replicates``;
         ``withheld``, why there is no p-value or no mean, else empty. Of an approximation that is off in some quantity,
         replicates are drawn from the posterior by which it was measured too, and quantities that disagree are withheld.
 
@@ -136,7 +140,7 @@ def _judged(fit: Fit, frame: pd.DataFrame, both: tuple[Replicates, Replicates], 
     agrees |= np.isnan(of_own).any(axis=(0, 1))  # withheld as it is
     if not agrees.any():
         refuse(fit, _ANSWER)
-    numbers = ["observed", "observed_sd", *_OF_REPLICATES]
+    numbers = ["observed", "observed_sd", "mcse_observed", *_OF_REPLICATES]
     is_of_data = frame["observed_sd"].to_numpy() == 0
     for name in numbers:
         frame[name] = frame[name].where(agrees | (is_of_data & (name not in _OF_REPLICATES)))
@@ -267,11 +271,28 @@ def _compared(replicates: Replicates, name: str, kind: str) -> dict[str, Any]:
     # of outcomes of two values a quantity of the outcome alone is bounded, though few values may look like a tail
     is_bounded = name in BOUNDED or (replicates.is_binary and fixed)
     known["mean"] = float(replicated.mean() if is_bounded else told.mean if not none.any() else math.nan)
-    known |= zip(("q025", "q975"), map(float, np.quantile(replicated, [0.025, 0.975])), strict=True)
+    known |= {each: float(np.quantile(replicated, prob)) for each, prob in QUANTILES.items()}
     chains = replicates.chains if kind == "sampled" else 0  # draws of one chain may depend on each other
+    known |= _errors(known, observed, replicated, chains)
     p, mcse = (math.nan, math.nan) if withheld else p_value(observed, replicated, chains)
     withheld = withheld or str(told.withheld) * math.isnan(known["mean"])
     return {**known, "p_value": p, "mcse": mcse, "replicates": len(none), "withheld": withheld}
+
+
+def _errors(known: dict[str, float], observed: np.ndarray, replicated: np.ndarray, chains: int) -> dict[str, float]:
+    """Return the Monte Carlo standard errors of means and quantiles of draws (replicates,), NaN of unknown ones."""
+
+    def error(values: np.ndarray, prob: float | None = None) -> float:
+        if not np.isfinite(values).all():
+            return math.nan
+        method = "mean" if prob is None else "quantile"
+        if chains and np.ptp(values) > 0 and len(values) // chains >= 4:
+            return float(diagnostics.mcse(values.reshape(chains, -1), method, prob))
+        return float(diagnostics.mcse_of_independent(values[None], method, prob))
+
+    errors = {"observed": error(observed) if known["observed_sd"] else 0.0, "mean": error(replicated)}
+    errors |= {name: error(replicated, prob) for name, prob in QUANTILES.items()}
+    return {f"mcse_{name}": value if math.isfinite(known[name]) else math.nan for name, value in errors.items()}
 
 
 def p_value(observed: np.ndarray, replicated: np.ndarray, chains: int = 0) -> tuple[float, float]:

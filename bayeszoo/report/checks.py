@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers import leave_out as score
-from bayeszoo.answers.predictive_check import Replicates, compared, replicate
+from bayeszoo.answers.predictive_check import WITH_ERRORS, Replicates, compared, replicate
 from bayeszoo.answers.residuals import TOO_FAR, WITHHELD, residuals
 from bayeszoo.data.inputs import Matrix
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
@@ -22,7 +22,7 @@ from bayeszoo.plots import fits as plots
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Folded, Section, Skipped, Words, picture, skipping, table
 from bayeszoo.report.series import FALSE_ALARM, P_VALUES, conclusion_of_series, misfits
-from bayeszoo.report.tables import estimate, number
+from bayeszoo.report.tables import estimate, number, written
 from bayeszoo.report.verdict import Verdict
 from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.stored import Fit
@@ -143,8 +143,7 @@ def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left
 def _predictive(checked: Checked) -> list[Any]:
     """List and draw the quantities of replicated data sets and the observed ones."""
     columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
-    keys = ["observed", "mean", "q025", "q975", "p_value", "mcse", "withheld"]
-    rows = [_quantity(cells, _total(checked.frame)) for cells in checked.frame[keys].itertuples()]
+    rows = [_quantity(row) for row in checked.frame.reset_index().to_dict("records")]
     caption = f"Quantities of {_total(checked.frame)} data sets of the fitted model; red: the observed."
     least_alike = (checked.frame["p_value"] - 0.5).abs().sort_values(ascending=False, kind="stable").index[:MOST_DRAWN]
     drawn = _known(checked.replicates, [name for name in checked.frame.index if name in least_alike])
@@ -156,12 +155,11 @@ def _predictive(checked: Checked) -> list[Any]:
     return [table(columns, rows, words=["note"]), Words(_ABOUT, "note"), Folded("Pictures of the replicates", pictures)]
 
 
-def _quantity(cells: Sequence[Any], count: int) -> list[str]:
-    """Return a row of the table of quantities, with the digits that N replicates support."""
-    name, observed, mean, low, high, p, mcse, why = cells
-    error = (high - low) / 4 / np.sqrt(count)  # as if 95% of them were two sds about their mean
-    spread = [estimate(value, times * error) for value, times in ((mean, 1), (low, 2.7), (high, 2.7))]
-    return [str(name), number(observed), *spread, estimate(p, mcse), number(mcse, 2), why]
+def _quantity(row: Mapping[Any, Any]) -> list[str]:
+    """Return a row of the table of quantities, with the digits that the Monte Carlo errors support."""
+    p, error = row["p_value"], row["mcse"]
+    numbers = [written(row, key) for key in WITH_ERRORS]
+    return [row["statistic"], *numbers, estimate(p, error), number(error, 2), row["withheld"]]
 
 
 def _known(replicates: Replicates, names: Sequence[str]) -> Replicates:

@@ -40,7 +40,7 @@ _WORDS = {
 _COMPARED = (
     "Means, squares, both tails and the log density of the draws are compared with 10,000 independent draws, in "
     "standard errors of the difference. By the gradient g of the log density, the mean of g over the draws is 0 "
-    "(column gradient), and that of x g is -1 (virial). The table has the largest over the coordinates: a right sampler "
+    "(column gradient), and that of x g is -1 (virial). The table has the largest over coordinates: a right sampler "
     "exceeds the limit on any target in one of a thousand benchmarks."
 )
 

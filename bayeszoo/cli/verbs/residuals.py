@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayeszoo.answers.predictive_check import predictive_check
+from bayeszoo.answers.predictive_check import WITH_ERRORS, predictive_check
 from bayeszoo.answers.residuals import UNKNOWN, residuals
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
@@ -18,7 +18,7 @@ from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.next_model import conclusion
 from bayeszoo.report.series import conclusion_of_series
-from bayeszoo.report.tables import number
+from bayeszoo.report.tables import number, written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def _show_residuals(
         console.print("PITs of discrete outcomes are randomized: another --seed gives others")
     if checks is None:
         return _show_series(facts, digits)
-    saved.show_rows(checks[list(_CHECKS)].rename(columns=_CHECKS), "Posterior predictive checks", digits=digits)
+    cells = {name: [written(row, name, digits) for row in saved.records(checks)] for name in WITH_ERRORS}
+    shown = checks.assign(**cells)[list(_CHECKS)].rename(columns=_CHECKS)
+    saved.show_rows(shown, "Posterior predictive checks", digits=digits)
     for name, why in checks["withheld"].items():
         if why:
             console.print(f"{name}: withheld, {why}")
