@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy
 
-from bayeszoo.answers.quantiles import over_draws
+from bayeszoo.answers.quantiles import Quantiles, over_draws
+from bayeszoo.comparison.contrast_columns import COLUMNS, by_draws
 from bayeszoo.distributions import frozen
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.families.mixtures.levels import LevelRows
@@ -90,3 +91,26 @@ def test_indicators_of_levels_have_quantiles():
         "median": [0.0, 1.0],
         "q975": [1.0, 1.0],
     }
+
+
+def test_quantiles_of_draws_have_the_errors_that_other_draws_show():
+    rng = np.random.default_rng(4)
+    own = Quantiles.of_draws(rng.normal(size=(4, 250, 300)), independent=True)
+    z = [(own.values[name] - scipy.stats.norm.ppf(level)) / own.errors[name] for name, level in QUANTILES.items()]
+    assert np.all(np.abs(np.std(z, axis=1) - 1) < 0.2)  # of 300 columns
+    odd = Quantiles.of_draws(np.stack([np.ones((4, 250)), np.full((4, 250), np.inf)], axis=-1))
+    assert np.isnan(odd.errors["q025"][1])
+    assert odd.values["q025"].tolist() == [1.0, np.inf]
+
+
+def test_each_number_of_a_contrast_has_an_error():
+    rng = np.random.default_rng(5)
+    first, second = rng.gamma(9.0, size=(4, 500, 20)), rng.gamma(12.0, size=(4, 500, 20))
+    known = by_draws(first, second)
+    numbers = [name for name in COLUMNS if not name.endswith("_mcse")]
+    assert all(np.all(known[f"{name}_mcse"] > 0) for name in numbers)
+    exact = scipy.stats.betaprime(12, 9).ppf([0.025, 0.5, 0.975])  # the ratio of two gamma variables
+    for name, value in zip(("ratio_q025", "ratio", "ratio_q975"), exact, strict=True):
+        z = (known[name] - value) / known[f"{name}_mcse"]
+        assert 0.5 < np.std(z) < 1.7, name  # of 20 columns
+        assert np.all(np.abs(z) < 5)

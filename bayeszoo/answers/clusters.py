@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeszoo.answers.assign import by_row, rows_asked
+from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.data.read import Data
-from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Params
@@ -177,8 +177,8 @@ def row_density(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.D
     -------
     pandas.DataFrame
         One row a place: ``density``, the posterior predictive density, its Monte Carlo standard error ``mcse``, and
-        ``q025``, ``median``, ``q975`` of the density as the parameters vary, all per unit of each column. Of a point
-        estimate there is the density alone.
+        ``q025``, ``median``, ``q975`` of the density as the parameters vary, with their own errors ``mcse_q025`` and so
+        on, all per unit of each column. Of a point estimate there is the density alone.
 
     Raises
     ------
@@ -194,4 +194,5 @@ def row_density(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.D
     logs = log_density(model.law(fit.draws(), fit.like, data), model.inputs.outcome(data))
     values = np.exp(np.asarray(logs))
     known = {"density": values.mean(axis=(0, 1)), "mcse": diagnostics.mcse(values)}
-    return by_row(known | {name: np.quantile(values, level, axis=(0, 1)) for name, level in QUANTILES.items()}, data)
+    quantiles = Quantiles.of_draws(values)
+    return by_row(known | quantiles.values | quantiles.columns(), data)

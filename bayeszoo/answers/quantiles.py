@@ -35,6 +35,16 @@ class Quantiles(NamedTuple):
         return cls(dict(values), {name: np.full(np.shape(value), np.nan) for name, value in values.items()})
 
     @classmethod
+    def of_draws(cls, draws: np.ndarray, *, independent: bool = False) -> Quantiles:
+        """Take the quantiles of numbers (chain, draw, ...), NaN where one is infinite or none."""
+        mcse = diagnostics.mcse_of_independent if independent else diagnostics.mcse
+        is_finite = np.isfinite(draws).all((0, 1))
+        known = np.where(is_finite, draws, 0.0)
+        values = dict(zip(QUANTILES, np.quantile(draws, [*QUANTILES.values()], axis=(0, 1)), strict=True))
+        errors = {name: mcse(known, "quantile", level) for name, level in QUANTILES.items()}
+        return cls(values, {name: np.where(is_finite, error, np.nan) for name, error in errors.items()})
+
+    @classmethod
     def joined(cls, parts: Sequence[Quantiles]) -> Quantiles:
         """Join the rows of several parts."""
         values, errors = (

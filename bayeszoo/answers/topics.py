@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import lazy_loader
 import numpy as np
 
+from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.data.inputs import Corpus
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.posterior import QUANTILES
@@ -57,9 +58,9 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     -------
     pandas.DataFrame
         Index ``topic`` and ``rank``; ``word``; its probability in the topic: ``mean``, ``sd``, ``q025``, ``median``,
-        ``q975`` and ``mcse_mean`` (all but the first NaN of a point estimate). ``attrs["shares"]`` is the mean share of
-        each topic of all documents, ``attrs["stability"]`` how far the draws agree about what the topic is, if they are
-        a sampler's, ``attrs["coherence"]`` the normalized pointwise mutual information of its words in the documents of
+        ``q975`` and their Monte Carlo errors (all but the first NaN of a point estimate). ``attrs["shares"]`` is the
+        mean share of each topic of all documents, ``attrs["stability"]`` how far the draws agree about what the topic
+        is, if they are a sampler's, ``attrs["coherence"]`` the normalized pointwise mutual information of its words in the documents of
         the fit, where these were kept together, and ``attrs["caveat"]`` says why the estimates are withheld or to be
         read with caution, if so.
 
@@ -228,12 +229,13 @@ def _variable(tree: xr.DataTree, name: str) -> xr.DataArray:
 
 def _moments(draws: np.ndarray, kind: str) -> dict[str, np.ndarray]:
     """Return summaries over chain and draw of an array of shape (chain, draw, ...)."""
-    names, mean = ("sd", *QUANTILES, "mcse_mean"), draws.mean(axis=(0, 1))
+    mean = draws.mean(axis=(0, 1))
     if kind == "point estimate" or draws.shape[1] < 4:
+        names = ("sd", *QUANTILES, "mcse_mean", *(f"mcse_{name}" for name in QUANTILES))
         return {"mean": mean, **dict.fromkeys(names, np.full(mean.shape, np.nan))}
-    quantiles = np.quantile(draws, list(QUANTILES.values()), axis=(0, 1))
-    figures = (draws.std(axis=(0, 1), ddof=1), *quantiles, diagnostics.mcse(draws))
-    return {"mean": mean, **dict(zip(names, figures, strict=True))}
+    quantiles = Quantiles.of_draws(draws)
+    known = {"mean": mean, "sd": draws.std(axis=(0, 1), ddof=1), **quantiles.values}
+    return {**known, "mcse_mean": diagnostics.mcse(draws), **quantiles.columns()}
 
 
 def _new_documents(tree: xr.DataTree, new_data: Any, options: dict[str, Any]) -> tuple[Model, Data]:

@@ -13,6 +13,7 @@ import lazy_loader
 import numpy as np
 import scipy
 
+from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.comparison.compare import unique
 from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of, quantiles_named
 from bayeszoo.comparison.hierarchy_contrasts import contrasts_within, estimates_within, is_of_groups
@@ -213,7 +214,8 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
     pandas.DataFrame
         A row for each pair and scalar. ``p_greater`` is the probability that it is greater in ``group`` than in
         ``against``; ``difference`` the mean of how much, with ``difference_q025`` and ``difference_q975``; ``ratio``
-        the median of how many times, where it is positive in both, with ``ratio_q025`` and ``ratio_q975``.
+        the median of how many times, where it is positive in both, with ``ratio_q025`` and ``ratio_q975``; the Monte
+        Carlo error of each in a column that ends in ``_mcse``, NaN where there is none.
         ``loss_group`` is the expected loss of choosing ``group`` where more is better: the mean of how much less it
         has, 0 where it has more; ``loss_against`` that of choosing ``against``. With ``rope``, ``p_above`` is the
         probability that the difference is greater than it, and ``p_below`` that it is less than minus it.
@@ -326,8 +328,8 @@ def _in_closed_form(first: Fit, second: Fit, name: str, rope: float | None) -> d
         ratios = quantiles(lambda at: points * at, bounds[1][0] / bounds[0][1], bounds[1][1] / bounds[0][0])
     return (
         known
-        | quantiles_named("difference", differences)
-        | quantiles_named("ratio", ratios)
+        | quantiles_named("difference", Quantiles.without_error(dict(zip(QUANTILES, differences, strict=True))))
+        | quantiles_named("ratio", Quantiles.without_error(dict(zip(QUANTILES, ratios, strict=True))))
         | {"difference_mcse": np.full(shape, np.nan)}
     )
 

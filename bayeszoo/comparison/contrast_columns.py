@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
@@ -15,8 +16,9 @@ from bayeszoo.foundation.tails import moments
 MOST_PAIRS = 10
 """Pairs of groups up to which all are compared; beyond, each with one of them."""
 COLUMNS = (
-    *("p_greater", "p_greater_mcse", "difference", "difference_mcse", "difference_q025", "difference_q975"),
-    *("ratio", "ratio_q025", "ratio_q975"),
+    *("p_greater", "p_greater_mcse", "difference", "difference_mcse"),
+    *("difference_q025", "difference_q025_mcse", "difference_q975", "difference_q975_mcse"),
+    *("ratio", "ratio_mcse", "ratio_q025", "ratio_q025_mcse", "ratio_q975", "ratio_q975_mcse"),
     *("loss_group", "loss_group_mcse", "loss_against", "loss_against_mcse"),
 )
 OF_ROPE = ("p_above", "p_above_mcse", "p_below", "p_below_mcse")
@@ -49,7 +51,6 @@ def by_draws(first: np.ndarray, second: np.ndarray, rope: float | None = None) -
     both = (first > 0).all((0, 1)) & (second > 0).all((0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(both, second / first, np.nan)
-    levels = list(QUANTILES.values())
     known = _probability("p_greater", difference > 0, difference)
     if rope is not None:
         known |= _probability("p_above", difference > rope, difference)
@@ -57,12 +58,10 @@ def by_draws(first: np.ndarray, second: np.ndarray, rope: float | None = None) -
     for name, loss in (("loss_group", np.maximum(-difference, 0)), ("loss_against", np.maximum(difference, 0))):
         told = moments(loss)
         known |= {name: told.mean, f"{name}_mcse": told.mcse_mean}
+    known |= quantiles_named("difference", Quantiles.of_draws(difference))
+    known |= quantiles_named("ratio", Quantiles.of_draws(ratio))
     known["difference_mcse"] = moments(difference).mcse_mean  # NaN where the tails are too heavy for an error
-    return (
-        known
-        | quantiles_named("difference", np.quantile(difference, levels, (0, 1)))
-        | quantiles_named("ratio", np.quantile(ratio, levels, (0, 1)))
-    )
+    return known
 
 
 def _probability(name: str, is_true: np.ndarray, difference: np.ndarray) -> dict[str, np.ndarray]:
@@ -80,6 +79,8 @@ def of_points(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
     return dict.fromkeys((*COLUMNS, *OF_ROPE), np.full(np.shape(first), np.nan)) | {"ratio": ratio}
 
 
-def quantiles_named(name: str, values: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
-    """Name the median by itself, and the other quantiles by their levels too."""
-    return {name if level == "median" else f"{name}_{level}": v for level, v in zip(QUANTILES, values, strict=True)}
+def quantiles_named(name: str, quantiles: Quantiles) -> dict[str, np.ndarray]:
+    """Name the median by itself, and the other quantiles by their levels too; errors have the suffix ``_mcse``."""
+    names = {level: name if level == "median" else f"{name}_{level}" for level in QUANTILES}
+    values = {own: quantiles.values[level] for level, own in names.items()}
+    return values | {f"{own}_mcse": quantiles.errors[level] for level, own in names.items()}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of
+from bayeszoo.answers.quantiles import Quantiles
+from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of, quantiles_named
 from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
@@ -86,8 +87,7 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None, rope
         known = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
         known = by_draws(draws[..., first], draws[..., second], rope)
-    medians = {"difference": mean[second] - mean[first]} if fit.kind == "point estimate" else {}
-    known |= _ratios(model, {**known, **medians})
+    known |= _ratios(model, draws[..., second] - draws[..., first], is_point=fit.kind == "point estimate")
     known["difference"] = mean[second] - mean[first]
     if fit.kind == "exact":
         known["difference_mcse"] = np.full(len(pairs), np.nan)
@@ -95,12 +95,12 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None, rope
     return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in columns_of(rope)}})
 
 
-def _ratios(model: LinearPredictor, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return exp of the quantiles of the difference where it is one of logs; of other predictors 0 means nothing."""
+def _ratios(model: LinearPredictor, difference: np.ndarray, *, is_point: bool) -> dict[str, np.ndarray]:
+    """Return the quantiles of exp of differences that are logs; of other predictors 0 means nothing."""
     with np.errstate(over="ignore"):
-        ratios = {end: np.exp(known[f"difference{end}"]) for end in ("", "_q025", "_q975")}
-    is_log = bool(model.ratio_of)
-    return {f"ratio{end}": np.where(is_log & np.isfinite(x), x, np.nan) for end, x in ratios.items()}
+        ratio = np.exp(difference) if model.ratio_of else np.full_like(difference, np.nan)
+    ratio = np.where(np.isfinite(ratio).all((0, 1)), ratio, np.nan)
+    return {"ratio": ratio[0, 0]} if is_point else quantiles_named("ratio", Quantiles.of_draws(ratio))
 
 
 def _mean(fit: Fit) -> np.ndarray:

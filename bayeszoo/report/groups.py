@@ -11,7 +11,7 @@ from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report import checks, provenance, verdict
 from bayeszoo.report.blocks import Code, Section, Words, picture, table
 from bayeszoo.report.families import Answer
-from bayeszoo.report.tables import estimate, number, statistic
+from bayeszoo.report.tables import estimate, interval, number, statistic
 from bayeszoo.results.stored import Fit, fits_of
 from bayeszoo.results.summary import document
 
@@ -51,10 +51,16 @@ def _contrast(row: dict[Any, Any]) -> list[str]:
         value, error = row[name], row[f"{name}_mcse"]
         is_exact = math.isnan(error)
         values.append(number(value, 4) if is_exact else f"{estimate(value, error)} \u00b1 {number(error, 1)}")
-    bounds = [[row[f"{name}_{level}"] for level in ("q025", "q975")] for name in ("difference", "ratio")]
-    spans = ["-" if math.isnan(low) else f"{number(low, 3)} to {number(high, 3)}" for low, high in bounds]
-    ratio = [number(row["ratio"], 3), spans[1]] if has_ratio else ["", ""]
+    spans = [_span(row, name) for name in ("difference", "ratio")]
+    error = row["ratio_mcse"] if row["ratio_mcse"] > 0 else None
+    ratio = [number(row["ratio"], 3) if error is None else estimate(row["ratio"], error), spans[1]]
+    ratio = ratio if has_ratio else ["", ""]
     return [row["quantity"], f"{row['group']} - {row['against']}", *values, spans[0], *ratio]
+
+
+def _span(row: dict[Any, Any], name: str) -> str:
+    ends = (f"{name}_{level}" for level in ("q025", "q975"))
+    return interval(*((row[end], row[f"{end}_mcse"]) for end in ends))
 
 
 def decision_rows(frame: pd.DataFrame, rope: float | None = None) -> tuple[list[str], list[list[str]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from bayeszoo.report.tables import estimate, number
+from bayeszoo.report.tables import estimate, interval, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,8 @@ def about_estimates(frame: pd.DataFrame) -> list[str]:
 def _pooling(row: pd.Series, size: str, digits: int | None) -> list[str]:
     raw, sd = (number(row[name], digits or 4) for name in ("raw", "sd"))
     mean, shrinkage = (_estimate(row[name], row[f"mcse_{name}"], digits) for name in ("mean", "shrinkage"))
-    return [number(row[size], 6), raw, mean, sd, _span(row["q025"], row["q975"]), shrinkage]
+    span = interval(*((row[name], row[f"mcse_{name}"]) for name in ("q025", "q975")))
+    return [number(row[size], 6), raw, mean, sd, span, shrinkage]
 
 
 def rank_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
@@ -47,7 +48,8 @@ def rank_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 def _ranks(row: pd.Series) -> list[str]:
     rank, highest, lowest = (_with_error(row[name], row[f"mcse_{name}"]) for name in ("rank", "p_highest", "p_lowest"))
-    return [rank, _span(row["rank_q025"], row["rank_q975"]), highest, lowest]
+    span = interval(*((row[name], 0.0) for name in ("rank_q025", "rank_q975")))
+    return [rank, span, highest, lowest]
 
 
 def _with_error(value: float, error: float) -> str:
@@ -57,7 +59,3 @@ def _with_error(value: float, error: float) -> str:
 
 def _estimate(value: float, error: float, digits: int | None = None) -> str:
     return number(value, digits or 4) if math.isnan(error) else estimate(value, error, digits)
-
-
-def _span(low: float, high: float) -> str:
-    return "-" if math.isnan(low) else f"{number(low, 3)} to {number(high, 3)}"

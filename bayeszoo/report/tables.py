@@ -202,6 +202,14 @@ def written(row: Any, name: str, digits: int | None = None) -> str:
     return estimate(row[name], error if error > 0 else None, digits)
 
 
+def interval(low: tuple[float, float], high: tuple[float, float]) -> str:
+    """Write an interval by its ends and their Monte Carlo errors; ends without an error have three digits."""
+    if math.isnan(low[0]):
+        return "-"
+    ends = [estimate(value, error) if error > 0 else number(value, 3) for value, error in (low, high)]
+    return " to ".join(ends)
+
+
 def without_error(value: float, digits: int | None = None) -> str:
     """Format a mean or an sd of draws whose tails are too heavy to say how far it is off: two digits."""
     return estimate(value, abs(value) / 20, digits)
