@@ -11,6 +11,7 @@ import bayeszoo as bz
 from bayeszoo import models
 from bayeszoo.answers import leave_out
 from bayeszoo.distributions.averaged import Averaged
+from bayeszoo.fit import usual_method
 from bayeszoo.model.integration import exact_evidence, integrate
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
@@ -212,3 +213,11 @@ def test_forecasts_hold_as_often_as_they_say():
         law = Averaged(model.rows_ahead(points, data, 3), known.mass[heavy] / known.mass[heavy].sum())
         inside.append(np.abs(law.cdf(y[32:]) - 0.5) < 0.45)
     assert 0.86 <= np.mean(inside) <= 0.94
+
+
+def test_the_usual_method_is_exact_where_the_quadrature_takes_the_rows():
+    rows = bz.read(Series, {"y": np.sin(np.arange(160.0))})
+    two, three = Series(), Series(variances="noise + level + season")
+    assert usual_method(two, rows) == ("exact", "")
+    assert usual_method(three, rows)[0] == "nuts"
+    assert usual_method(bz.find("local_level")(), bz.example(bz.find("local_level"))) == ("exact", "")

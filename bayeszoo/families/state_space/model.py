@@ -37,6 +37,7 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
     """Given a few standard deviations, of steps and of rows, hidden levels and rows are Gaussian."""
 
     inputs = RealSeries("y")
+    usual_method = "exact"  # seconds, where NUTS takes a minute or two
 
     @abstractmethod
     def levels(self, params: Params, data: Arrays) -> Any:
