@@ -29,6 +29,10 @@ WIDTH, STEPS = 1.0, 10
 """Width of a slice in a coordinate to begin with, as of a log a factor of e, and how often it is widened at most."""
 
 
+NARROWEST = 1e-12
+"""Width of a slice in which nothing can be told apart from where it began."""
+
+
 class Prior(Protocol):
     """The prior of a function at the rows, by coordinates of the numbers that it has."""
 
@@ -98,8 +102,9 @@ class FunctionChain:
             weight = np.empty(len(self.function))
             loops.polya_gamma(self._size, self.function, weight, self._rng)
             self._parabolas = Parabolas(self._outcome - self._size / 2, weight)
+            height = self._height(0, self.x[0])
             for i in range(len(self.x)):
-                self.x[i] = _sliced(partial(self._height, i), self.x[i], self._rng)
+                self.x[i], height = _sliced(partial(self._height, i), self.x[i], height, self._rng)
             self._draw_function(weight)
 
     def _height(self, i: int, value: float) -> float:
@@ -123,9 +128,9 @@ class FunctionChain:
         return float(rows.sum() - (z @ z + free + n * math.log(2 * math.pi)) / 2 + self._prior.log_density(self.x))
 
 
-def _sliced(height: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
-    """Draw a coordinate by slice sampling, stepping out (Neal 2003, figures 3 and 5)."""
-    level = height(x) - rng.exponential()
+def _sliced(height: Callable[[float], float], x: float, at_x: float, rng: np.random.Generator) -> tuple[float, float]:
+    """Draw a coordinate by slice sampling, stepping out (Neal 2003, figures 3 and 5); return it and its height."""
+    level = at_x - rng.exponential()
     low = x - WIDTH * rng.random()
     high, below = low + WIDTH, int(rng.integers(STEPS))
     above = STEPS - 1 - below
@@ -135,6 +140,9 @@ def _sliced(height: Callable[[float], float], x: float, rng: np.random.Generator
         high, above = high + WIDTH, above - 1
     while True:
         new = rng.uniform(low, high)
-        if height(new) > level or high - low < 1e-12:
-            return new
+        at_new = height(new)
+        if at_new > level:
+            return new, at_new
+        if high - low < NARROWEST:
+            return x, at_x
         low, high = (new, high) if new < x else (low, new)

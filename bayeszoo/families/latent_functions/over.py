@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ import scipy
 
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.discrete import LogitBinomial
-from bayeszoo.distributions.priors import Priors
+from bayeszoo.distributions.priors import Prior, Priors
 from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.about import MOST_ROWS, AboutFunction, WithCovariance
 from bayeszoo.families.latent_functions.chain import FunctionChain
@@ -165,11 +165,12 @@ class Elsewhere(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FieldsPrior:
-    """The prior of the function at the rows, by coordinates of the fields."""
+    """The prior of the function at the rows, by coordinates of the fields; of one chain, whose last values it keeps."""
 
     model: OverFunction
     data: Arrays
     coordinates: OuterCoordinates
+    _last: dict[str, tuple[bytes, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: OverFunction, data: Arrays) -> Self:
@@ -179,17 +180,31 @@ class FieldsPrior:
         names, scales = zip(*pairs, strict=True)
         return cls(model, data, OuterCoordinates(shapes, names, scales, np.zeros(len(names)), np.ones(len(names))))
 
+    def _once(self, name: str, at: np.ndarray, compute: Callable[[], Any]) -> Any:
+        """Compute a thing, unless it was last computed at the same place."""
+        if name not in self._last or self._last[name][0] != at.tobytes():
+            self._last[name] = at.tobytes(), compute()
+        return self._last[name][1]
+
+    def _fields(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        fields: dict[str, np.ndarray] = self._once("fields", x, lambda: self.coordinates.outer(x))
+        return fields
+
     def at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return mean and covariance of the function."""
-        fields = self.coordinates.outer(x)
-        base = self.model.base.replaced(**{name: plain(np.asarray(value)) for name, value in fields.items()})
+        base = self.model.base.replaced(**{name: plain(np.asarray(value)) for name, value in self._fields(x).items()})
         return float(base.m0), base.amplitude**2 * base.covariance(self.data, self.data)
 
     def log_density(self, x: np.ndarray) -> float:
         """Return the log prior density of the coordinates."""
-        fields = self.coordinates.outer(x)
-        each = [np.sum(prior.logpdf(fields[name])) for name, prior in self.model.priors.items()]
+        fields, each = self._fields(x), []
+        for name, prior in self.model.priors.items():
+            each.append(self._once(f"density of {name}", fields[name], partial(_log_density, prior, fields[name])))
         return float(math.fsum(each) + self.coordinates.log_slope(x))
+
+
+def _log_density(prior: Prior, values: np.ndarray) -> float:
+    return float(np.sum(prior.logpdf(values)))
 
 
 class Chain(FunctionChain):
