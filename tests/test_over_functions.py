@@ -218,6 +218,8 @@ def test_what_cannot_be_is_refused():
         bz.over(BASE, {"amplitude": "Normal(0, 1)"})
     with raises(bz.InputError, "unknown_field", "scales"):
         bz.over(BASE, {"scales": "HalfNormal(1)"})
+    with raises(bz.InputError, "no_closed_form", "bz.over"):
+        bz.full_bayes(BASE, DOSES, ["amplitude", "length"])
     with raises(bz.InputError, "no_density", "gibbs"):
         MODEL.declare(DOSES)
     with raises(bz.InputError, "too_many_rows", "2,000"):

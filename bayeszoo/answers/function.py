@@ -78,8 +78,8 @@ def function_values(
     pandas.DataFrame
         One row a place, numbered as in the table: ``mean``, ``sd``, ``q025``, ``median``, ``q975`` of the function and
         their Monte Carlo errors (``mcse_mean``, ..., NaN where there is none), as of `predict`; ``prior_share``, the
-        share of the prior's variance that is left, 1 where the rows say nothing (of a point estimate of the function
-        itself the share given its values at the rows); and columns
+        share of the prior's variance that is left, 1 where the rows say nothing (of a Gaussian process at the means of
+        its three numbers, of a point estimate of the function itself given its values at the rows); and columns
         ``draw_1``, ... of the functions drawn.
 
     Raises

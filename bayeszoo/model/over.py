@@ -372,7 +372,9 @@ def moved(model: ClosedForm[Any], name: str) -> ClosedForm[Any]:
 def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
     """Refuse a model without a closed form, and names that are not of fields of it."""
     if not isinstance(model, ClosedForm):
-        raise InputError(f"{model.name} has no closed-form evidence", "no_closed_form", hint="see `bayeszoo list`")
+        draws = "in Python bz.over(model, priors) makes fields parameters, and gibbs draws them"
+        hint = draws if isinstance(model, OverByDraws) else "see `bayeszoo list`"
+        raise InputError(f"{model.name} has no closed-form evidence", "no_closed_form", hint=hint)
     require_fields(model, names)
     return model
 
