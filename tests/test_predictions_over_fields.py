@@ -132,3 +132,9 @@ def test_a_model_without_a_closed_form_of_the_data_says_why():
 def test_a_page_says_what_was_asked(model):
     rows = _prior(model, bz.read(model, {"y": Y})).rows
     assert [row[0] for row in rows] == ["priors", "base"]
+
+
+def test_an_estimate_of_fields_is_selected_by_nothing_that_needs_a_density(model):
+    """It was refused, as the model has no density that is sampled."""
+    tree = bz.fit(model, bz.read(model, {"y": Y}), "map", seed=1)
+    assert "no density" in bz.select([tree])["evidence_from"].iloc[0]

@@ -242,10 +242,20 @@ def prior_draws(model: Model, data: Arrays, draws: int, rng: np.random.Generator
     return drawn
 
 
+def _declaration(model: Model, data: Arrays) -> Any:
+    """Return the model in PyMC; raise `NoGroup` where it has none."""
+    try:
+        return model.declare(data)
+    except InputError as error:
+        if error.code != "no_density":
+            raise
+        raise NoGroup(error.message, error.code) from error
+
+
 def _declared(model: Model, data: Arrays, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     import pymc as pm
 
-    declared = model.declare(data)
+    declared = _declaration(model, data)
     variables = [*declared.free_RVs, *declared.deterministics]
     seed = int(rng.integers(2**31 - 1))
     values = pm.draw(variables, draws=draws, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled
@@ -274,7 +284,7 @@ def _declared_log_prior(fit: Fit) -> np.ndarray:
         from pymc.model.transform.conditioning import remove_value_transforms
     except ImportError:
         return _log_prior_by_pymc(fit)
-    declared = remove_value_transforms(fit.model.declare(fit.data))
+    declared = remove_value_transforms(_declaration(fit.model, fit.data))
     values = {str(variable.name): declared.rvs_to_values[variable] for variable in declared.free_RVs}
     total = sum(term.sum() for term in declared.logp(vars=declared.free_RVs, sum=False))
     of_block = {v: pt.tensor(name, dtype=v.dtype, shape=(None, *v.type.shape)) for name, v in values.items()}

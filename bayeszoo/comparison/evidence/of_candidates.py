@@ -60,7 +60,16 @@ def _by_bridge(candidate: Candidate) -> tuple[float, float, str]:
 
 
 def _undefined(candidate: Candidate) -> str | None:
-    """Say which of the priors is flat; only models without closed forms have any, so that the others stay light."""
+    """Say which of the priors is flat, or that there is no density at all.
+
+    Only models without closed forms have flat ones, so that the others stay light.
+    """
     from bayeszoo.compile.density import no_evidence
 
-    return no_evidence(candidate.model.declare(candidate.data))
+    try:
+        declared = candidate.model.declare(candidate.data)
+    except InputError as error:
+        if error.code != "no_density":
+            raise
+        return error.message
+    return no_evidence(declared)
