@@ -104,7 +104,7 @@ def _of_half(average: Average, params: Mapping[str, np.ndarray]) -> tuple[Averag
     The quadrature has passed its checks: halving the grid changes nothing that is shown.
     """
     assert average.halved is not None
-    some = average.halved > FEW * np.max(average.halved)
+    some = average.halved > max(FEW * float(np.max(average.halved)), NOTHING)  # which are one law for all answers
     mass = average.halved[some] / average.halved[some].sum()
     return replace(average, mass=mass, halved=mass), {name: values[:, some] for name, values in params.items()}
 

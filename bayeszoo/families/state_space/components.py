@@ -61,7 +61,7 @@ class Components:
         """Return the same rows at another point."""
         return type(self).of(params, {"y": self.y, "X": self.X, "sequence": self.sequence}, self.m0, self.structure)
 
-    @property
+    @cached_property
     def opens(self) -> np.ndarray:
         """Marks of the first row of each sequence, (T,)."""
         return first_rows(self.sequence)
