@@ -12,8 +12,10 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.metrics import mean_poisson_deviance
 
 import bayeszoo as bz
+from bayeszoo.answers.averages import Average
 from bayeszoo.answers.normal_scores import pointwise_level, quantiles
-from bayeszoo.answers.tails_of_rows import tails
+from bayeszoo.answers.tails_of_rows import mixture, tails
+from bayeszoo.distributions import frozen
 from bayeszoo.distributions.discrete import BetaBinomial, NegativeBinomial, Poisson
 from tests.quick import quick_where
 from tests.refusals import raises
@@ -403,3 +405,20 @@ def test_the_command_prints_worst_rows_band_and_checks_as_tables_or_json_and_dra
     for name, why in (("newcomb.png", "exists; choose another name"), ("a.jpg", "must end in .png, .svg, .pdf")):
         code, out, err = run("residuals", newcomb, "--plot", tmp_path / name)
         assert (code, out, why in err) == (2, "", True)
+
+
+def test_errors_of_residuals_are_those_that_other_draws_show():
+    # Y_0 = 1.5 and Y_1 = -0.2 about mu ~ N(0, 1), sd 1: given both, and given the other alone, all is normal
+    y, rng, z = np.array([1.5, -0.2]), np.random.default_rng(3), []
+    after, others = (y.sum() / 3, (1 / 3) ** 0.5), (y[::-1] / 2, 0.5**0.5)
+    exact = np.array([0 * y + after[0], 0 * y + np.hypot(1, after[1]), (y - others[0]) / np.hypot(1, others[1])])
+    exact = np.vstack([exact, stats.norm.cdf(exact[2])])
+    for _ in range(60):
+        draws = {"mu": rng.normal(*after, (4, 250))}
+        average, law = Average("sampled", draws=draws), frozen.norm(np.ravel(draws["mu"])[:, None] + 0 * y, 1.0)
+        whole = mixture(law, y, average)
+        left = mixture(law, y, average, average.without(law.logpdf(y)[None]))
+        known = [whole.mean, whole.sd, (y - left.mean) / left.sd, np.exp(left.below)]
+        z.append((known - exact) / [whole.mean_error, whole.sd_error, left.standardized_error, left.pit_error])
+    sizes = np.sqrt(np.nanmean(np.square(z), axis=0))  # NaN where the tails of the weights are too heavy for a moment
+    assert np.all((sizes > 0.7) & (sizes < 1.35)), sizes  # of 60: beyond these with a chance below 1e-3

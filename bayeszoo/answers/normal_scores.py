@@ -24,7 +24,8 @@ class Predicted(NamedTuple):
     """Moments of the predictive distributions of rows, and where their outcomes lie in them; of shape (rows,).
 
     ``below``, ``at`` and ``above`` are logs of the probabilities of values less than, equal to and more than the
-    outcome; ``k_hat`` is the Pareto shape of the importance weights, NaN where there are none.
+    outcome; ``k_hat`` is the Pareto shape of the importance weights, NaN where there are none. The Monte Carlo errors
+    are of mean, sd, standardized outcome and probability below it, NaN where there are none.
     """
 
     mean: np.ndarray
@@ -33,6 +34,10 @@ class Predicted(NamedTuple):
     at: np.ndarray
     above: np.ndarray
     k_hat: np.ndarray
+    mean_error: np.ndarray
+    sd_error: np.ndarray
+    standardized_error: np.ndarray
+    pit_error: np.ndarray
 
 
 def scored(used: Predicted, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ chapter 6; Vehtari, Gelman and Gabry 2017; CS725.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -80,7 +80,9 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
         score of its rank, by Blom's plotting positions (rank - 3/8) / (n + 1/4); ``band_lower`` and ``band_upper``,
         which all normal scores lie between with probability 95%, and ``outside``; ``leverage``, of a linear model the
         derivative of the row's posterior mean by its own outcome, which is the diagonal of the hat matrix (NaN for
-        other models, and for the MLE); ``k_hat`` of the importance weights; ``basis``.
+        other models, and for the MLE); ``k_hat`` of the importance weights; ``basis``; and of draws the Monte Carlo
+        errors ``mcse_mean``, ``mcse_sd``, ``mcse_deviance``, ``mcse_standardized``, ``mcse_pit`` and
+        ``mcse_normal_score`` (NaN where there are none; ``residual`` has that of the mean).
 
         ``basis`` says what ``standardized``, ``pit`` and ``normal_score`` rest on. An exact fit: the predictive of the
         other rows, in closed form or by quadrature. Draws: Pareto-smoothed importance weights that take the row out;
@@ -208,6 +210,7 @@ def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.Dat
         "k_hat": used.k_hat,
         "basis": basis,
     }
+    columns |= _errors(columns, known, lambda mean: _deviance(model, data, y, mean))
     told = ~of_all | (basis == MISSING)
     lacking = {"mean": ~np.isnan(mean) | told, "sd": ~np.isnan(sd) | told}
     lacking |= {"standardized": ~(shown & np.isnan(used.sd))}
@@ -218,6 +221,19 @@ def _framed(fit: Fit, y: np.ndarray, known: _Rows, kept: _Kept | None) -> pd.Dat
     if isinstance(model, Sequential):
         frame.attrs |= autocorrelation(score, data["sequence"], model)
     return frame
+
+
+def _errors(
+    columns: Mapping[str, np.ndarray], known: _Rows, deviance: Callable[[np.ndarray], np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the Monte Carlo errors of columns, NaN where these are: some to first order by the mean or the PIT."""
+    whole, used, mean = known.whole, known.used, columns["mean"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = np.abs(deviance(mean + whole.mean_error) - deviance(mean - whole.mean_error)) / 2
+        of_score = used.pit_error / scipy.stats.norm.pdf(columns["normal_score"])
+    errors = {"mean": whole.mean_error, "sd": whole.sd_error, "deviance": moved}
+    errors |= {"standardized": used.standardized_error, "pit": used.pit_error, "normal_score": of_score}
+    return {f"mcse_{name}": np.where(np.isnan(columns[name]), np.nan, error) for name, error in errors.items()}
 
 
 def _reasons(texts: np.ndarray, of_all: np.ndarray, of_others: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,8 +32,31 @@ def mixture(law: Any, y: np.ndarray, average: Average, left: LeftOut | None = No
     mean, sd = np.where(moments.has_mean, moments.mean, np.nan), np.where(moments.has_sd, moments.sd, np.nan)
     if average.mass is None:
         mean, sd = _told(means, variances, moments, log_weights)
-    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in tails(law, y))
-    return Predicted(mean, sd, below, at, above, k_hat)
+    parts = tails(law, y)
+    below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in parts)
+    errors = np.full((4, len(y)), np.nan)
+    if average.draws is not None and average.kind != "point estimate":
+        spread = variances + np.square(means - moments.mean) - np.square(moments.sd)
+        middle = np.exp(np.logaddexp(parts[0], parts[1] - math.log(2)))
+        errors = _errors(y - moments.mean, moments.sd, (means - moments.mean, spread, middle), log_weights)
+        errors = errors / math.sqrt(average.efficiency) * (1.0 if left is None else left.inflation)
+    return Predicted(mean, sd, below, at, above, k_hat, *errors)
+
+
+def _errors(
+    off: np.ndarray, sd: np.ndarray, terms: tuple[np.ndarray, np.ndarray, np.ndarray], log_weights: np.ndarray
+) -> np.ndarray:
+    """Return the errors (4, rows) that as many independent draws (draws, rows) give to what is made of their means.
+
+    To first order each draw moves the mean by its own less the mean, the variance by its second term, and the
+    probability below the outcome, in whose jump the middle stands for all, by the third.
+    """
+    share = len(log_weights) * np.exp(log_weights)
+    mean, variance, below = terms
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_sd = variance / (2 * sd)
+        moved = (mean, of_sd, (mean + off / sd * of_sd) / sd, below - np.mean(share * below, axis=0))
+        return np.array([np.std(share * each, axis=0, ddof=1) for each in moved]) / math.sqrt(len(share))
 
 
 def _told(
@@ -47,7 +71,8 @@ def _told(
 
 def of_law(law: Any, y: np.ndarray) -> Predicted:
     """Return moments and tails of the distributions of rows."""
-    predicted = Predicted(law.mean(), law.std(), *tails(law, y), k_hat=np.array(np.nan))
+    unknown = np.array(np.nan)
+    predicted = Predicted(law.mean(), law.std(), *tails(law, y), unknown, unknown, unknown, unknown, unknown)
     return Predicted(*(np.broadcast_to(np.asarray(part, dtype=np.float64), y.shape) for part in predicted))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _WORST = ("observed", "mean", "sd", "deviance", "standardized", "pit", "normal_score", "leverage", "k_hat")
 _HEADS = {"pit": "PIT", "normal_score": "normal score", "k_hat": "k-hat"}
+_HEADS |= {f"mcse_{name}": f"mcse_{_HEADS.get(name, name)}" for name in _WORST}
 _CHECKS = {"observed": "observed", "mean": "replicates", "q025": "2.5%", "q975": "97.5%", "p_value": "p"}
 _CHECKS |= {"mcse": "MC error"}
 _ABOUT_CHECKS = """\
@@ -101,7 +102,8 @@ def _show_residuals(
     console, basis = terminal.out(), facts["basis"]
     said = "; ".join(f"{name} ({count} rows)" for name, count in basis.items())
     console.print(f"{facts['model']}, {facts['method']}: residuals {said}")
-    known = worst[[name for name in _WORST if worst[name].notna().any()]].rename(columns=_HEADS)
+    names = [name for column in _WORST for name in (column, f"mcse_{column}") if name in worst]
+    known = worst[[name for name in names if worst[name].notna().any()]].rename(columns=_HEADS)
     saved.show_rows(known, f"The {len(worst)} largest residuals of {facts['rows']}", digits=digits)
     for line in _about_all(facts, digits):
         console.print(line)
