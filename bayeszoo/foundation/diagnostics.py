@@ -150,6 +150,7 @@ def tail_shape(draws: np.ndarray) -> np.ndarray:
     reach = {"left": middle - draws.min(axis=(0, 1)), "right": draws.max(axis=(0, 1)) - middle}
     for tail, far in reach.items():
         for i in np.argwhere(far > _FAR * (third - first)):
-            with suppress(ValueError):  # ties
+            # ties; and weights are normalized, though not asked for, by a sum that may be 0
+            with suppress(ValueError), np.errstate(divide="ignore", invalid="ignore"):
                 shape[*i] = max(shape[*i], _arviz().pareto_khat(draws[:, :, *i], 0, 1, tail=tail))
     return shape
