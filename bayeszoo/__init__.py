@@ -79,6 +79,7 @@ from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
 from bayeszoo.plots.prequential import plot_prequential
+from bayeszoo.plots.relevance import plot_relevance
 from bayeszoo.plots.residuals import plot_predictive_check, plot_residuals
 from bayeszoo.plots.select import plot_select
 from bayeszoo.report.explore import explore
@@ -156,6 +157,7 @@ __all__ += [
     "plot_pooling",
     "plot_predictive_check",
     "plot_prequential",
+    "plot_relevance",
     "plot_residuals",
     "plot_scree",
     "plot_select",

@@ -7,6 +7,9 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 import bayeszoo as bz
+from bayeszoo.comparison.evidence.record import EmpiricalBayes
+from bayeszoo.foundation.gate import at_most
+from bayeszoo.plots.relevance import relevance
 from tests.refusals import raises
 
 PROCESS = bz.find("gaussian_process")
@@ -15,6 +18,7 @@ X = RNG.normal(size=(60, 3))
 Y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * RNG.normal(size=60)
 DATA = bz.read(PROCESS, {"wave": X[:, 0], "line": X[:, 1], "noise": X[:, 2], "y": Y})
 MODEL = PROCESS.weak(DATA)
+PASSED = [at_most("change", 0.0, 1.0)]
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "matern12", "matern52 + rbf * rational_quadratic"])
@@ -58,6 +62,22 @@ def test_a_feature_that_does_not_matter_has_a_length_that_goes_to_infinity():
     assert (chosen.status, chosen.limits) == ("in the limit", {"scale[noise]": math.inf})
     without = bz.empirical_bayes(PROCESS.weak(alone), alone, over="scale", starts=3)
     assert chosen.log_evidence == pytest.approx(without.log_evidence, abs=1e-3)
+    axes = bz.plot_relevance(chosen, data).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["noise", "wave"]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([0, X[:, 0].std() / chosen.model.scale[0]])
+
+
+def test_relevance_is_of_a_length_for_each_feature():
+    points = bz.find("gaussian_process_classification")
+    data = bz.read(points, {"wave": X[:, 0], "noise": X[:, 2], "y": (X[:, 0] > 0).astype(int)})
+    each = points.weak(data).replaced(length=(0.5, 4.0))
+    chosen = EmpiricalBayes(each, each, ("length",), {}, 1, 1, PASSED)
+    sds = data["X"].std(axis=0) / np.array(each.scale)
+    assert relevance(chosen, data) == pytest.approx({"wave": sds[0] / 0.5, "noise": sds[1] / 4})
+    with raises(bz.InputError, "no_capability", "scale"):
+        bz.plot_relevance(EmpiricalBayes(each, each, ("amplitude",), {}, 1, 1, PASSED), data)
+    with raises(bz.Untrustworthy, "withheld", "flat"):
+        bz.plot_relevance(EmpiricalBayes(each, each, ("length",), {"length": "it is flat"}, 1, 1, PASSED), data)
 
 
 def test_what_has_no_lengths_of_features_is_refused():
