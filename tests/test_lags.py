@@ -12,6 +12,7 @@ import bayeszoo as bz
 from bayeszoo.answers.lags import companion
 from bayeszoo.data.inputs.sequences.lags import of_data
 from bayeszoo.errors import InputError
+from bayeszoo.report.levels import next_of_lags
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 
@@ -265,3 +266,10 @@ def test_sequences_share_weights_and_go_on_by_themselves():
     w = scipy.linalg.lstsq(np.column_stack([np.ones(10), data["X"]]), data["y"])[0]
     assert frame["sequence"].tolist() == ["a", "a", "b", "b"]
     assert np.allclose(frame["mean"].iloc[[0, 2]], w[0] + w[1] * np.array([4.0, 12.0]))
+
+
+def test_the_page_begins_with_what_comes_next(fit):
+    words, rows = next_of_lags(fit)
+    assert f"{bz.forecast(fit, 1)['mean'].iloc[0]:.4g}" in words.text
+    assert "stationary with probability 1" in words.text
+    assert len(rows.rows) == 3

@@ -111,7 +111,7 @@ class Affine(NamedTuple):
             if np.all(error <= _ROUNDING * size) and np.all(np.ptp(sds, axis=-1) <= _ROUNDING * sds[..., 0]):
                 return cls(constant, phi, sds[..., 0])
         hint = "fit linear_regression, ridge or bayesian_lasso of degree 1"
-        raise InputError(f"rows are not Gaussian about a weighted sum of lags in {model}", "not_linear", hint=hint)
+        raise InputError(f"rows are not Gaussian about a weighted sum of lags in {model.name}", "not_linear", hint=hint)
 
     def ahead(self, last: np.ndarray, steps: int) -> frozen.Frozen:
         """Return the normal distributions of the rows to come, (..., sequences * steps), the steps of each together."""

@@ -41,7 +41,7 @@ from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, ta
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN, MOST_CLASSES, about_rows, confusion_rows, score_rows
 from bayeszoo.report.densities import hero
 from bayeszoo.report.function import about_function, function, nodes
-from bayeszoo.report.levels import levels, next_rows
+from bayeszoo.report.levels import levels, next_of_lags, next_rows
 from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.profile import profiles
 from bayeszoo.report.tables import number, topic_rows
@@ -101,9 +101,8 @@ def regression(trees: Sequence[xr.DataTree]) -> Answer:
     caption = f"What each feature adds to the {to} as it grows by one standard deviation{interval}"
     caption += f"; the {MOST_SLOPES} largest of {total}." if total > MOST_SLOPES else "."
     below = [picture(partial(plot_effects, main), "effects of the features", _effects(main, interval), wide=True)]
-    return Answer(
-        [picture(partial(plot_slopes, drawn), "slopes per standard deviation", caption)], below, _shares(drawn)
-    )
+    under = [*next_of_lags(main), *_shares(drawn)]
+    return Answer([picture(partial(plot_slopes, drawn), "slopes per standard deviation", caption)], below, under)
 
 
 def _effects(main: xr.DataTree, interval: str) -> str:

@@ -6,12 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.decode import decode, forecast
+from bayeszoo.answers.lags import has_lags
+from bayeszoo.errors import InputError
 from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.report.blocks import Words, picture, table
-from bayeszoo.report.tables import written
+from bayeszoo.report.tables import number, written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 STEPS = 3
@@ -30,10 +33,29 @@ def next_rows(tree: xr.DataTree) -> list[Any]:
     which = "the next row of the last sequence" if several else "the next row"
     line = f"What comes next: {which} is {_interval(first, 'mean')}"
     line += f"; its level is now {_interval(now, 'level')}"
-    columns = ["sequence"] * several + ["mean", "q025", "q975"]
+    return [Words(f"{line}, by {by}."), _table(ahead)]
+
+
+def next_of_lags(tree: xr.DataTree) -> list[Any]:
+    """Give the next rows of a regression on its lags, and whether the process is stationary; nothing of another."""
+    if not has_lags(Fit(tree)):
+        return []
+    try:
+        ahead = forecast(tree, STEPS)
+    except InputError:  # other features of these rows, or the last rows, are not known
+        return []
+    several, stays = "sequence" in ahead, ahead.attrs["stationary"]
+    which = "the next row of the last sequence" if several else "the next row"
+    line = f"What comes next: {which} is {_interval(ahead.iloc[-STEPS], 'mean')}, by {Fit(tree).method}"
+    line += f"; the process is stationary with probability {number(stays, 3)}."
+    return [Words(line), _table(ahead)]
+
+
+def _table(ahead: pd.DataFrame) -> Any:
+    several = "sequence" in ahead
     names = ahead["sequence"].astype(str).to_numpy()[:, None].tolist() if several else [[]] * len(ahead)
     rows = [[str(step), *name, *_cells(row)] for name, (step, row) in zip(names, ahead.iterrows(), strict=True)]
-    return [Words(f"{line}, by {by}."), table(["rows ahead", *columns], rows, sortable=False)]
+    return table(["rows ahead", *["sequence"] * several, "mean", "q025", "q975"], rows, sortable=False)
 
 
 def _cells(row: Any) -> list[str]:

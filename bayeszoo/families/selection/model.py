@@ -36,6 +36,10 @@ class SelectionModel(LinearModel, Predictive[FactoredMoments], Collapsed, PointM
         b: float = 1.0
         pi: float | None = None
 
+    def moments_below(self, data: Arrays) -> float:
+        """Return the degrees of freedom of a row: it is a mixture of Student t, alike in these."""
+        return float(2 * self.a0 + len(data["y"]))
+
     def precision(self, units: np.ndarray) -> np.ndarray:
         """Return the prior precision (T, T) of the weights, times the noise variance, by the units of the terms."""
         root = covariance_root("V0", self.V0, len(units))
