@@ -11,7 +11,7 @@ from statsmodels.tsa.ar_model import AutoReg
 import bayeszoo as bz
 from bayeszoo.answers.lags import companion
 from bayeszoo.data.inputs.sequences.lags import of_data
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.report.levels import next_of_lags
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
@@ -268,8 +268,17 @@ def test_sequences_share_weights_and_go_on_by_themselves():
     assert np.allclose(frame["mean"].iloc[[0, 2]], w[0] + w[1] * np.array([4.0, 12.0]))
 
 
+def test_a_process_that_explodes_is_refused_far_ahead():
+    y = [1.2**k + 0.1 * (k % 3) for k in range(20)]
+    data = bz.read(MODEL, {"y": y}, lags=1)
+    tree = bz.fit(MODEL.weak(data), data, "mle")
+    assert bz.forecast(tree, 3).attrs["stationary"] == 0
+    with raises(NumericalError, "too_large"):
+        bz.forecast(tree, 5000)
+
+
 def test_the_page_begins_with_what_comes_next(fit):
     words, rows = next_of_lags(fit)
     assert f"{bz.forecast(fit, 1)['mean'].iloc[0]:.4g}" in words.text
-    assert "stationary with probability 1" in words.text
+    assert "all of 4,000 draws" in words.text  # which is no probability of 1
     assert len(rows.rows) == 3

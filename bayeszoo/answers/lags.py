@@ -6,21 +6,22 @@ noise of those before. These laws are averaged over the draws. Box and Jenkins 1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.averages import Average
-from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.columns import error_of_mean, moment_columns, with_reasons
 from bayeszoo.answers.judged import judged
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.answers.time_tables import frame_of, whole_number
 from bayeszoo.data.inputs.sequences.lags import Lags, of_data
 from bayeszoo.data.inputs.sequences.times import times_after
+from bayeszoo.data.table.table import LARGEST_REAL
 from bayeszoo.distributions import frozen
-from bayeszoo.errors import InputError
+from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import Moments, existing, moments
@@ -55,7 +56,12 @@ def _ahead(paths: int, seed: int | np.random.Generator, fit: Fit, steps: int) ->
     def law(some: Params) -> frozen.Frozen:
         return Affine.of(fit, lags, some).ahead(last, steps)
 
-    known, quantiles = _averaged(fit, rows.ahead(last, steps), law, steps)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a process that explodes, which is refused
+        at = rows.ahead(last, steps)
+        is_finite = np.all(np.abs(at.mean()) < LARGEST_REAL) and np.all(at.std() < LARGEST_REAL)
+    if not is_finite:
+        raise NumericalError("rows so far ahead are too large: the process explodes; ask for fewer", "too_large")
+    known, quantiles = _averaged(fit, at, law, steps)
     columns = _labels(lags, steps) | moment_columns(known, quantiles)
     if paths:
         rng = stream_of_fit(fit.tree.attrs, seed, "paths of rows to come", str(steps))
@@ -66,9 +72,20 @@ def _ahead(paths: int, seed: int | np.random.Generator, fit: Fit, steps: int) ->
 def _stationary(fit: Fit, phi: np.ndarray) -> dict[str, float]:
     """Return the probability that the process is stationary, with its error, and of how many draws."""
     radius = np.max(np.abs(np.linalg.eigvals(companion(phi))), axis=-1)
-    is_stable, average = (radius < 1).astype(float)[..., None], Average(fit.kind, draws=fit.draws())
-    p, error = (float(values[0]) for values in (average.mean(is_stable), average.error(is_stable)))
-    return {"stationary": p, "mcse_stationary": error, "draws": radius.size}
+    is_stable = (radius < 1).astype(float)[..., None]
+    is_point = fit.kind == "point estimate"
+    error = np.full(1, np.nan) if is_point else error_of_mean(is_stable, fit.kind, radius[..., None])
+    return {"stationary": float(is_stable.mean()), "mcse_stationary": float(error[0]), "draws": radius.size}
+
+
+def about_stationary(known: Mapping[Any, Any]) -> str:
+    """Say in a sentence whether the process is stationary; where all draws agree, how many they are."""
+    p, error, draws = (known[name] for name in ("stationary", "mcse_stationary", "draws"))
+    if draws == 1:
+        return f"At the estimate the process is {'' if p == 1 else 'not '}stationary."
+    if p in (0, 1):
+        return f"The process is stationary at {'all' if p else 'none'} of {draws:,} draws."
+    return f"The process is stationary with probability {p:.4g} +- {error:.2g}."
 
 
 def refuse_other_rows(new_data: object) -> None:

@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.decode import decode, forecast
-from bayeszoo.answers.lags import has_lags
+from bayeszoo.answers.lags import about_stationary, has_lags
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.report.blocks import Words, picture, table
-from bayeszoo.report.tables import number, written
+from bayeszoo.report.tables import written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -44,11 +44,9 @@ def next_of_lags(tree: xr.DataTree) -> list[Any]:
         ahead = forecast(tree, STEPS)
     except InputError:  # other features of these rows, or the last rows, are not known
         return []
-    several, stays = "sequence" in ahead, ahead.attrs["stationary"]
-    which = "the next row of the last sequence" if several else "the next row"
-    line = f"What comes next: {which} is {_interval(ahead.iloc[-STEPS], 'mean')}, by {Fit(tree).method}"
-    line += f"; the process is stationary with probability {number(stays, 3)}."
-    return [Words(line), _table(ahead)]
+    which = "the next row of the last sequence" if "sequence" in ahead else "the next row"
+    line = f"What comes next: {which} is {_interval(ahead.iloc[-STEPS], 'mean')}, by {Fit(tree).method}."
+    return [Words(f"{line} {about_stationary(ahead.attrs)}"), _table(ahead)]
 
 
 def _table(ahead: pd.DataFrame) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from bayeszoo.answers.assign import assign
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.function import FAR, function_values
+from bayeszoo.answers.lags import about_stationary
 from bayeszoo.answers.predict import predict
 from bayeszoo.answers.topics import document_scores, proportions, topics
 from bayeszoo.cli import options as opt
@@ -124,14 +125,9 @@ def _show_ahead(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) 
     """Print the rows to come of a regression with lags, and whether they settle down."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "path"), digits=digits)
-    p, error, draws = (frame.attrs[name] for name in ("stationary", "mcse_stationary", "draws"))
-    if draws == 1:
-        console.print(f"At the estimate the process is {'' if p == 1 else 'not '}stationary.")
+    console.print(about_stationary(frame.attrs))
+    if whole["kind"] == "point estimate":
         console.print("Parameter uncertainty is ignored (point estimate).")
-    elif p in (0, 1):
-        console.print(f"The process is stationary at {'all' if p else 'none'} of {draws:,} draws.")
-    else:
-        console.print(f"Probability that the process is stationary {number(p, digits or 4)} +- {number(error, 2)}.")
 
 
 def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
