@@ -57,7 +57,7 @@ def structural(rows: int) -> None:
     y = np.cumsum(0.3 * rng.standard_normal(rows)) + np.resize(season, rows) + rng.standard_normal(rows)
     structure = Structure(("level", "slope", "season"), 12, (10.0, 1.0, 2.0))
     at, variances = {"q": 0.3, "q_slope": 0.01, "q_season": 0.05, "r": 1.0}, [1.0, 0.09, 1e-4, 2.5e-3]
-    own = Components.of(at, {"y": y, "sequence": np.zeros(rows, dtype=int)}, 0.0, structure)
+    own = Components.of(at, {"y": y, "X": np.empty((rows, 0)), "sequence": np.zeros(rows, dtype=int)}, 0.0, structure)
     peer = UnobservedComponents(y, "lltrend", seasonal=12)
     U, D = structure.factors
     peer.ssm.initialize_known(np.zeros(13), U @ np.diag(D) @ U.T)
