@@ -152,7 +152,7 @@ def test_a_row_left_out_is_no_row_taken_from_between_its_neighbours():
 @pytest.mark.quick
 def test_draws_agree_with_the_quadrature():
     sampled, whole = bz.decode(fitted("nuts")), bz.decode(fitted())
-    assert np.max(np.abs(sampled["level"] - whole["level"]) / sampled["mcse"]) < 5
+    assert np.max(np.abs(sampled["level"] - whole["level"]) / sampled["mcse_level"]) < 5
     assert np.max(np.abs(sampled["sd"] / whole["sd"] - 1)) < 0.05
     assert np.max(np.abs(sampled["q975"] - whole["q975"]) / whole["sd"]) < 0.1
 

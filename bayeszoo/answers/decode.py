@@ -164,12 +164,13 @@ def decode(
         the draws, NaN where few draws carry it, and its Monte Carlo error ``mcse_log_predictive``.
 
         Where the state is a number, the columns are ``level`` and ``sd``, ``q025``, ``median`` and ``q975`` given all
-        rows, with the Monte Carlo error ``mcse`` of the mean; ``filtered`` and ``sd_filtered`` given the rows so far;
+        rows; ``filtered`` and ``sd_filtered`` given the rows so far;
         ``log_score``, the log density of the row given those before it, NaN of a missing one, with the parameters that
         all rows of the fit gave, whose sum is in ``attrs``; where rows are missing ``filled``, ``filled_q025`` and
         ``filled_q975``, the rows with predictions and 95% intervals in the gaps; and drawn paths. Where rows are a sum
         of several components there are ``slope``, ``sd_slope``, ``slope_q025`` and ``slope_q975``, the same of
-        ``season``, and of ``signal``, the mean of the row.
+        ``season``, and of ``signal``, the mean of the row. Each has its Monte Carlo error in a column ``mcse_...``, as
+        ``mcse_level``, NaN where there is none.
 
     Raises
     ------

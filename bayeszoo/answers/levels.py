@@ -90,12 +90,12 @@ class LevelsOfFit:
         quantiles = partial(ask, independent=self.is_independent)
         return Mixed(Averaged(at), quantiles, known)
 
-    def log_scores(self) -> np.ndarray:
-        """Return the log of the averaged density of each row given those before it, NaN of a missing one."""
+    def log_scores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return logs of the averaged density of each row given those before it, and errors; NaN of a missing one."""
         log_p = np.reshape(self.model.log_rows(self.points(), self.data), (*self.shape, -1))
         inputs = self.model.inputs
         assert isinstance(inputs, Series)
-        return self.average.log_means(log_p, ~inputs.masked(self.data))[0]
+        return self.average.log_means(log_p, ~inputs.masked(self.data))
 
 
 def _of_half(average: Average, params: Mapping[str, np.ndarray]) -> tuple[Average, dict[str, np.ndarray]]:
@@ -132,19 +132,28 @@ def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -
     known, every, rows = smoothed.moments(np.inf), smoothed.quantiles(), len(data["y"])
     quantiles = {name: values[:rows] for name, values in every.values.items()}
     columns = sequences(data) | {"level": known.mean[:rows], "sd": known.sd[:rows], **quantiles}
-    columns |= {"mcse": known.mcse_mean[:rows], **{name: error[:rows] for name, error in every.columns().items()}}
-    columns |= {"filtered": filtered.mean, "sd_filtered": filtered.sd}
-    columns |= {"log_score": of.log_scores()}
+    columns |= {"mcse_level": known.mcse_mean[:rows], "mcse_sd": known.mcse_sd[:rows]}
+    columns |= {name: error[:rows] for name, error in every.columns().items()}
+    columns |= {"filtered": filtered.mean, "mcse_filtered": filtered.mcse_mean}
+    columns |= {"sd_filtered": filtered.sd, "mcse_sd_filtered": filtered.mcse_sd}
+    columns |= dict(zip(("log_score", "mcse_log_score"), of.log_scores(), strict=True))
     for i, part in enumerate(of.model.parts(data)[1:], start=1):
         own = slice(i * rows, (i + 1) * rows)
-        columns |= {part: known.mean[own], f"sd_{part}": known.sd[own]}
-        columns |= {f"{part}_{name}": values[own] for name, values in every.values.items() if name != "median"}
+        columns |= _of_part(part, known, own)
+        for name in (name for name in every.values if name != "median"):
+            columns |= {f"{part}_{name}": every.values[name][own], f"mcse_{part}_{name}": every.errors[name][own]}
     columns |= _filled(of)
     rng, p = stream(seed, of.model.name, fields_of(of.model), data.digest, "paths"), of.average.mass
     for i, at in enumerate(rng.choice(of.shape[0] * of.shape[1], paths, p=None if p is None else p / p.sum()), start=1):
         columns[f"path[{i}]"] = of.model.sampled_path(of.points(at), data, rng)
     about = {"log_score": float(np.nansum(columns["log_score"]))}
     return with_reasons(frame_of(columns, "row", about), known.withheld[:rows])
+
+
+def _of_part(part: str, known: Moments, own: slice) -> dict[str, np.ndarray]:
+    """Return mean and sd of a component, whose rows stand at ``own``, and their Monte Carlo errors."""
+    columns = {part: known.mean[own], f"sd_{part}": known.sd[own]}
+    return columns | {f"mcse_{part}": known.mcse_mean[own], f"mcse_sd_{part}": known.mcse_sd[own]}
 
 
 def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
@@ -161,11 +170,11 @@ def _filled(of: LevelsOfFit) -> dict[str, np.ndarray]:
         return model.rows_about(params, model.part(model.smoothed_parts(params, data), mean, data))
 
     rows = of.mixture(law)
-    parts = {
-        "filled": rows.moments(np.inf).mean,
-        **{f"filled_{k}": v for k, v in rows.quantiles().values.items() if k != "median"},
-    }
-    return {name: np.where(missing, values, y) for name, values in parts.items()}
+    known, quantiles = rows.moments(np.inf), rows.quantiles()
+    parts = {"filled": (known.mean, known.mcse_mean)}
+    parts |= {f"filled_{k}": (v, quantiles.errors[k]) for k, v in quantiles.values.items() if k != "median"}
+    columns = {name: np.where(missing, values, y) for name, (values, _) in parts.items()}
+    return columns | {f"mcse_{name}": np.where(missing, error, np.nan) for name, (_, error) in parts.items()}
 
 
 def coming(fit: Fit, new_data: Any, options: Mapping[str, Any]) -> Data | None:
@@ -202,7 +211,7 @@ def forecasted(fit: Fit, data: Data, steps: int, new: Data | None = None) -> pd.
     size = len(parts.mean) // len(names)
     for i, part in enumerate(name for name in names if name != "signal"):  # which is the mean of the rows
         own = slice(i * size, (i + 1) * size)
-        columns |= {part: parts.mean[own], f"sd_{part}": parts.sd[own]}
+        columns |= _of_part(part, parts, own)
     columns = {**columns, **moment_columns(known, rows.quantiles())}
     frame = frame_of(times_ahead(data, steps) | columns, "step", {}, steps)
     return with_reasons(frame, known.withheld)

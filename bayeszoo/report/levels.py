@@ -61,7 +61,7 @@ def _cells(row: Any) -> list[str]:
 
 
 def _interval(row: Any, name: str) -> str:
-    mean, low, high = (written(row.rename({"mcse": "mcse_level"}), key) for key in (name, "q025", "q975"))
+    mean, low, high = (written(row, key) for key in (name, "q025", "q975"))
     return f"{mean} (95% interval {low} to {high})"
 
 

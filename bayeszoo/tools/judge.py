@@ -41,7 +41,7 @@ MOST = 2000
 """Entries of a variable that are diagnosed one by one: each takes some milliseconds."""
 SHOWN_CHAINS, SHOWN_DRAWS = 2, 100
 """Chains, and draws of each, from which numbers are shown with a warning if all else is right."""
-SHOWN = ("mean", "sd", "mcse_mean", "q025", "median", "q975")
+SHOWN = ("mean", "sd", "q025", "median", "q975", *(f"mcse_{name}" for name in ("mean", "sd", "q025", "median", "q975")))
 OF_EACH = ("ess_bulk", "ess_tail", "r_hat")
 """Codes of the checks that each quantity has by itself."""
 ADVICE = {
@@ -76,7 +76,7 @@ class Judgement:
     checks: tuple[Check, ...]
     """Checks of the chains as a whole, of all quantities together, and of the figures that the sampler stored."""
     quantities: pd.DataFrame
-    """A row for each scalar: mean, sd, quantiles, Monte Carlo error, ``ess_bulk``, ``ess_tail``, ``r_hat``, its
+    """A row for each scalar: mean, sd, quantiles, their Monte Carlo errors, ``ess_bulk``, ``ess_tail``, ``r_hat``, its
     ``verdict``, and ``why`` where it is not ok or a number is withheld. Numbers of a quantity that failed are NaN; of
     all, where the chains as a whole have failed or are in different places."""
     advice: tuple[str, ...]

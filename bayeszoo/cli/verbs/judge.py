@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.errors import Untrustworthy
+from bayeszoo.report.tables import written
 from bayeszoo.tools.judge import Judgement, judge
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _WORST = ("failed", "caution", "ok")
+_TOLD_BY_DIGITS = ("mcse_sd", "mcse_q025", "mcse_median", "mcse_q975")
+"""Errors that are not listed, as their numbers are printed to them."""
 
 
 def judge_command(
@@ -43,13 +46,17 @@ def judge_command(
     return Untrustworthy.exit_code if answer.verdict == "failed" else 0
 
 
+def _cell(row: pd.Series, column: str, digits: int | None) -> Any:
+    return written(row, column, digits) if f"mcse_{column}" in row else row[column]
+
+
 def _show(answer: Judgement, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the verdict with what to do, the checks that did not pass, and the quantities, doubtful ones first."""
     verdicts, r_hats = frame["verdict"].tolist(), frame["r_hat"].tolist()
     order = sorted(range(len(frame)), key=lambda i: (_WORST.index(verdicts[i]), -r_hats[i]))
     listed = frame.iloc[order].head(saved.MAX_ROWS)
-    columns = [str(name) for name in frame if name != "why"]
-    rows = [[str(name), *(row[column] for column in columns)] for name, row in listed.iterrows()]
+    columns = [str(name) for name in frame if name != "why" and name not in _TOLD_BY_DIGITS]
+    rows = [[str(name), *(_cell(row, column, digits) for column in columns)] for name, row in listed.iterrows()]
     terminal.show_table(
         ["quantity", *columns], rows, words=["verdict"], spare=["ess_tail", "ess_bulk", "median"], digits=digits
     )
