@@ -152,3 +152,13 @@ def test_the_command_says_what_to_try_next(mode, tmp_path, run):
     assert code == 0
     assert "Ljung-Box" in out
     assert "The model fits" in out
+
+
+@pytest.mark.slow  # variational Bayes, and draws of NUTS by which it is measured
+def test_nothing_is_said_of_all_rows_where_an_approximation_is_off_in_some():
+    chain = bz.find("hmm_gaussian")
+    data = bz.read(chain, {"y": NILE})
+    facts = bz.residuals(bz.fit(chain.weak(data), data, "vb", seed=1)).attrs
+    if "judged" in facts and np.isnan(facts["ks_p"]):
+        assert np.isnan(facts["ljung_box_p"])
+        assert "not checked" in conclusion_of_series(facts, "hmm_gaussian")[0]

@@ -175,6 +175,8 @@ def _kept(own: _Rows, other: _Rows, fit: Fit) -> _Kept:
     of_all = limits.moments_agree((own.whole.mean, own.whole.sd), (other.whole.mean, other.whole.sd))
     of_others = limits.moments_agree((own.used.mean, own.used.sd), (other.used.mean, other.used.sd))
     of_others &= limits.scores_agree(own.scores, other.scores) & (other.basis != WITHHELD)
+    missing = own.basis == MISSING  # of which nothing is told
+    of_all, of_others = of_all | missing, of_others | missing
     with np.errstate(invalid="ignore", divide="ignore"):
         gaps = (own.whole.mean - other.whole.mean) / other.whole.sd, own.whole.sd / other.whole.sd
     return _Kept(of_all, of_others, gaps)
@@ -247,6 +249,7 @@ def _say_judged(frame: pd.DataFrame, known: _Rows, kept: _Kept, fit: Fit) -> Non
     frame.attrs["judged"] = line_of(kept.of_all & kept.of_others, *kept.gaps, limits_of(fit))
     if not kept.of_others.all():
         frame.attrs |= dict.fromkeys(("outside", "ks_p", "band_pointwise_level"), math.nan)
+        frame.attrs |= dict.fromkeys({"lag_1", "ljung_box_p", "extreme_p"} & frame.attrs.keys(), math.nan)
 
 
 def one_number_outcomes(fit: Fit, answer: str) -> tuple[Model, Data, np.ndarray]:

@@ -37,7 +37,7 @@ def misfits(facts: Mapping[Any, Any]) -> list[str]:
 def conclusion_of_series(facts: Mapping[Any, Any], model: str) -> list[str]:
     """Say in a sentence whether a series is as its model predicts it a step ahead, and what to try where it is not."""
     if all(math.isnan(facts[name]) for name in P_VALUES):
-        return ["The model was not checked: too few rows are predicted."]
+        return ["The model was not checked: not enough rows are predicted."]
     if not (names := misfits(facts)):
         return ["The model fits: rows are where it predicts them one step ahead, and what is left has no memory."]
     line = f"The model does not fit: {'; '.join(f'{P_VALUES[name]} (p {facts[name]:.2g})' for name in names)}."

@@ -126,8 +126,11 @@ def _show_residuals(
 def _show_series(facts: dict[Any, Any], digits: int | None) -> None:
     """Print whether what is left of rows of a series depends on those before, and which model to try next."""
     console = terminal.out()
+    if math.isnan(facts["ljung_box_p"]):
+        return console.print(conclusion_of_series(facts, facts["model"])[0])
     r, p, extreme = (number(facts[key], digits or 3) for key in ("lag_1", "ljung_box_p", "extreme_p"))
     console.print(f"Autocorrelation of normal scores {r}; Ljung-Box p {p} of the first {facts['ljung_box_lags']}")
     console.print(f"p of a largest score as large {extreme}")
     for line in conclusion_of_series(facts, facts["model"]):
         console.print(line)
+    return None
