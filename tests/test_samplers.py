@@ -11,9 +11,9 @@ from tests.test_benchmark import gaussian, metropolis
 @pytest.mark.slow  # compiles and samples with libraries that are not needed else
 @pytest.mark.parametrize("name", ["blackjax", "emcee", "numpyro", "nutpie", "pymc"])
 def test_each_library_draws_a_correlated_gaussian(name):
-    result = bz.benchmark(name, [gaussian()], budget=20_000)
+    result = bz.benchmark(name, [gaussian()], budget=60_000)
     assert (result.verdict, result.sampler) == ("right", name), result.table.to_string()
-    assert 1_000 < result.table["calls"].iloc[0] < 40_000
+    assert 1_000 < result.table["calls"].iloc[0] < 61_000
 
 
 def test_names_of_samplers_that_cannot_be_are_refused(monkeypatch):
