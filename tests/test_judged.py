@@ -118,23 +118,26 @@ def test_pictures_of_replicates_stay_withheld(fit):
 def approximation(name, rows, withheld="w[z]", **fields):
     """Return an exact fit as if it were an approximation, measured against its own draws: nothing is compiled."""
     model = bz.find(name)
-    tree = bz.fit(model(**fields), bz.read(model, rows, target="y"), "exact", seed=1)
+    return as_approximation(bz.fit(model(**fields), bz.read(model, rows, target="y"), "exact", seed=1), withheld)
+
+
+def as_approximation(tree, withheld):
     draws = tree["posterior"].to_dataset()
     tree["reference_draws"] = tree["posterior"].__class__(draws.isel(draw=slice(500)))
     facts = json.loads(tree.attrs["facts"]) | {"withheld": [withheld], "parameters_withheld": [withheld]}
     tree.attrs |= {"kind": "approximate", "method": "laplace", "status": "caution", "facts": json.dumps(facts)}
-    del tree["exact"]
+    if "exact" in tree:
+        del tree["exact"]
     return tree
 
 
-def moved(tree, by):
-    """Move the weight of z in the approximation, by its sd: rows without z do not see it."""
+def moved(tree, by, terms=("z",)):
+    """Move weights in the approximation, by the sd of the first: rows without them do not see it."""
     tree = tree.copy(deep=True)
     draws = tree["posterior"].to_dataset()
-    of_z = draws["w"].dims[-1], "z"
-    sd = float(draws["w"].sel({of_z[0]: of_z[1]}).std())
-    shift = np.where(draws[of_z[0]].to_numpy() == of_z[1], by * sd, 0.0)
-    tree["posterior"] = draws.assign(w=draws["w"] + shift)
+    axis = draws["w"].dims[-1]
+    sd = float(draws["w"].sel({axis: terms[0]}).std())
+    tree["posterior"] = draws.assign(w=draws["w"] + by * sd * draws[axis].isin(terms))
     return tree
 
 
@@ -161,6 +164,13 @@ def test_residuals_are_withheld_in_the_rows_that_the_wrong_weight_moves(line):
     assert np.isnan([frame.attrs["outside"], frame.attrs["ks_p"]]).all()  # of all rows, one of which is not known
     assert not frame["outside"].any()
     assert frame["theoretical"].isna().all()
+
+
+def test_how_residuals_were_judged_is_printed_once(line, run, tmp_path):
+    bz.save(moved(line, 2.0), tmp_path / "fit.nc")
+    lines = run("residuals", tmp_path / "fit.nc", "--replicates", 50)[1].splitlines()
+    said = [each for each in lines if "rows are too far from" in each]
+    assert len(said) == 1
 
 
 def test_residuals_are_withheld_where_all_rows_are_off(line):
@@ -215,6 +225,76 @@ def test_the_number_of_factors_is_judged_by_itself(fit):
     assert np.array_equal(counts, (spectrum > own["variance"][..., None]).sum(axis=-1))
     weak = reference.Reference("draws of the test", {**own, "loadings": 0.1 * own["loadings"]})
     assert list(measured._live(model, own, weak)) == ["live_withheld"]
+
+
+@pytest.fixture(scope="module")
+def arms():
+    rows = pd.DataFrame({"arm": np.repeat(["a", "b", "c"], 12), "y": np.tile([0.2, 1.1, 0.9, 0.3, 1.5, 0.4], 6)})
+    return approximation("linear_regression", rows, "w[arm[c]]", center=0.0)
+
+
+def compared(tree):
+    frame = bz.contrasts(tree)
+    return list(zip(frame["group"], frame["against"], strict=True)), frame
+
+
+def test_contrasts_are_withheld_of_the_level_that_is_off(arms):
+    pairs, right = compared(arms)
+    assert pairs == [("b", "a"), ("c", "a"), ("c", "b")]
+    assert right.attrs["withheld"] == []
+    assert np.isfinite(right[["p_greater", "difference", "difference_q025", "loss_group"]]).all(axis=None)
+    pairs, frame = compared(moved(arms, 1.0, ["arm[c]"]))
+    assert pairs == [("b", "a")]
+    assert len(frame.attrs["withheld"]) == 2
+    assert "2 of 3" in frame.attrs["judged"]
+    pd.testing.assert_frame_equal(frame, right[:1])
+
+
+def test_levels_that_are_off_alike_differ_by_as_much_as_they_should(arms):
+    assert compared(moved(arms, 1.0, ["arm[b]", "arm[c]"]))[0] == [("c", "b")]
+    with raises(Untrustworthy, "withheld"):
+        bz.contrasts(moved(moved(arms, 1.0, ["arm[c]"]), -1.0, ["arm[b]"]))
+
+
+def test_contrasts_do_not_pass_because_each_weight_is_right(arms):
+    """Weights that are taken for independent: b and c have a in common, by which their difference is too wide."""
+    tree = arms.copy(deep=True)
+    draws = tree["posterior"].to_dataset()
+    w = draws["w"].to_numpy().copy()
+    w[..., 1] = rng().permutation(w[..., 1].ravel()).reshape(w.shape[:2])
+    tree["posterior"] = draws.assign(w=(draws["w"].dims, w))
+    assert compared(tree)[0] == [("b", "a"), ("c", "a")]
+
+
+def test_ratios_of_groups_that_are_off_alike_are_withheld_and_their_difference_is_not():
+    model = bz.find("gamma_poisson_groups")
+    table = {"group": list("abc"), "y": [20, 30, 25], "exposure": [5.0, 6.0, 4.0]}
+    tree = bz.fit(model(b1=1), bz.read(model, table), "exact", seed=1)
+    tree = as_approximation(tree, "lam[a]")
+    right = bz.contrasts(tree)
+    assert right["ratio"].notna().all()
+    draws = tree["posterior"].to_dataset()
+    tree["posterior"] = draws.assign(lam=draws["lam"] + 10 * draws["lam"].std())
+    frame = bz.contrasts(tree)
+    np.testing.assert_allclose(frame["difference"], right["difference"])
+    assert frame[["ratio", "ratio_q025", "ratio_q975", "ratio_mcse"]].isna().all(axis=None)
+    assert len(frame.attrs["withheld"]) == 3
+
+
+@pytest.mark.parametrize("name", ["p_greater", "loss_group"])
+def test_a_tail_is_not_shown_because_the_difference_agrees(arms, name):
+    """The hundredth of the draws that has the other sign was cut off: neither moments nor quantiles see that."""
+    tree = arms.copy(deep=True)
+    draws = tree["posterior"].to_dataset()
+    w = draws["w"].to_numpy().copy()
+    w[..., -1] += 2.3 * w[..., -1].std() - w[..., -1].mean()
+    tree["reference_draws"] = tree["posterior"].__class__(draws.assign(w=(draws["w"].dims, w)))
+    cut = np.concatenate([w[..., :-1], np.maximum(w[..., -1:], 1e-9)], axis=-1)
+    tree["posterior"] = draws.assign(w=(draws["w"].dims, cut))
+    frame = bz.contrasts(tree).set_index(["group", "against"])
+    assert np.isnan(frame.loc[("c", "a"), name])
+    assert np.isfinite(frame.loc[("c", "a"), "difference"])
+    assert np.isfinite(frame.loc[("b", "a"), name])
 
 
 def test_without_draws_of_the_posterior_all_is_withheld(fit):

@@ -287,7 +287,12 @@ def show_rows(
     last = [name for start in ("mcse", *spare) for name in reversed(names) if name.startswith(start)]
     terminal.show_table(names, list(zip(*columns, strict=True)), title, words, last, whole="-o or --json")
     note_more(len(frame), noun)
-    for line in lines:
+    show_judged(frame)
+
+
+def show_judged(frame: pd.DataFrame) -> None:
+    """Print what is withheld of an answer, and how far off the rest is where it was judged."""
+    for line in frame.attrs.get("withheld", []):
         terminal.out().print(f"Withheld: {escaped(line)}.")
     if "judged" in frame.attrs:
         terminal.out().print(f"{frame.attrs['judged'].capitalize()}.")

@@ -222,14 +222,16 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
         ``p_greater_mcse``, ``difference_mcse`` and so on are Monte Carlo errors: NaN between exact fits, which are
         compared in closed form. Groups of one fit depend on each other, and are compared by its joint draws; only the
         mean of the difference is exact where the fit is. Of point estimates only difference and ratio are known. What
-        a fit withholds has no rows, and ``attrs["withheld"]`` says why.
+        a fit withholds has no rows, and ``attrs["withheld"]`` says why. Within an approximation some of whose
+        parameters are off, each contrast is compared with that by draws of the posterior, in its own units, as are
+        its ratio, probabilities and losses: ``attrs["judged"]`` says how far off those are that have rows.
 
     Raises
     ------
     InputError
         When there is no such group, or no group at all.
     Untrustworthy
-        When one fit of all groups failed its gate.
+        When one fit of all groups failed its gate, or none of its contrasts agrees with the posterior's.
     """
     columns = columns_of(rope)
     if is_of_groups(tree):

@@ -23,6 +23,8 @@ COLUMNS = (
 )
 OF_ROPE = ("p_above", "p_above_mcse", "p_below", "p_below_mcse")
 """Columns that there are where a threshold of the difference is named."""
+SPREAD = ("difference_mean", "difference_sd", "difference_median")
+"""Statistics of the draws of the difference by which contrasts are judged."""
 
 
 def columns_of(rope: float | None) -> tuple[str, ...]:
@@ -60,8 +62,9 @@ def by_draws(first: np.ndarray, second: np.ndarray, rope: float | None = None) -
         known |= {name: told.mean, f"{name}_mcse": told.mcse_mean}
     known |= quantiles_named("difference", Quantiles.of_draws(difference))
     known |= quantiles_named("ratio", Quantiles.of_draws(ratio))
-    known["difference_mcse"] = moments(difference).mcse_mean  # NaN where the tails are too heavy for an error
-    return known
+    told = moments(difference)
+    known["difference_mcse"] = told.mcse_mean  # NaN where the tails are too heavy for an error
+    return known | dict(zip(SPREAD, (told.mean, told.sd, known["difference"]), strict=True))
 
 
 def _probability(name: str, is_true: np.ndarray, difference: np.ndarray) -> dict[str, np.ndarray]:
@@ -76,7 +79,7 @@ def of_points(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
     """Compare point estimates: without their uncertainty there are no probabilities, no intervals and no losses."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((first > 0) & (second > 0), second / first, np.nan)
-    return dict.fromkeys((*COLUMNS, *OF_ROPE), np.full(np.shape(first), np.nan)) | {"ratio": ratio}
+    return dict.fromkeys((*COLUMNS, *OF_ROPE, *SPREAD), np.full(np.shape(first), np.nan)) | {"ratio": ratio}
 
 
 def quantiles_named(name: str, quantiles: Quantiles) -> dict[str, np.ndarray]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import lazy_loader
 import numpy as np
 
-from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of
+from bayeszoo.answers.judged import answering, is_judged
+from bayeszoo.comparison.contrast_columns import SPREAD, by_draws, columns_of, of_points, pairs_of
+from bayeszoo.comparison.judged_contrasts import ANSWER, judged_contrasts
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.regressions import WithGroups
@@ -51,7 +53,7 @@ def estimates_within(tree: xr.DataTree) -> pd.DataFrame:
 
 def contrasts_within(tree: xr.DataTree, against: str | None, rope: float | None) -> pd.DataFrame:
     """Compare the groups of a hierarchical fit, quantity by quantity."""
-    fit, labels = require_shown(tree, "contrasts"), labels_of(tree)
+    fit, labels = answering(tree, ANSWER), labels_of(tree)
     inputs, notes = fit.model.inputs, list[str]()
     known_by = inputs.raw(fit.data)[1] if isinstance(inputs, Groups) else np.bincount(fit.data[CODE])
     best = int(np.argmax(known_by))
@@ -63,23 +65,31 @@ def contrasts_within(tree: xr.DataTree, against: str | None, rope: float | None)
     places = {label: i for i, label in enumerate(labels)}
     first, second = ([places[pair[end]] for pair in pairs] for end in (1, 0))
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
-    frames = [
-        pd.DataFrame({"quantity": name, **named, **_contrasted(fit, name, first, second, rope)})
-        for name in _of_groups(fit)
-    ]
-    frame = pd.concat(frames, ignore_index=True)
-    frame.attrs |= {"withheld": [], "notes": notes}
+
+    def ask(view: Fit) -> pd.DataFrame:
+        frames = [
+            pd.DataFrame({"quantity": name, **named, **_contrasted(view, name, first, second, rope)})
+            for name in _of_groups(fit)
+        ]
+        return pd.concat(frames, ignore_index=True)
+
+    frame = judged_contrasts(fit, ask)
+    frame.attrs["notes"] = notes
     return frame
 
 
 def _contrasted(fit: Fit, name: str, first: list[int], second: list[int], rope: float | None) -> dict[str, np.ndarray]:
     """Compare the groups at some places with those at others, by the joint draws."""
-    draws, mean = fit.draws()[name], np.asarray(summarize(fit.tree, [name])[name]["mean"], dtype=np.float64)
+    draws = fit.draws()[name]
     if fit.kind == "point estimate":
         known = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
         known = by_draws(draws[..., first], draws[..., second], rope)
-    known["difference"] = mean[second] - mean[first]
+    if is_judged(fit):
+        known["difference"] = known["difference_mean"]
+    else:
+        mean = np.asarray(summarize(fit.tree, [name])[name]["mean"], dtype=np.float64)
+        known["difference"] = mean[second] - mean[first]
     without = np.isnan(known["difference"]) | (fit.kind == "exact")
     known["difference_mcse"] = np.where(without, np.nan, known["difference_mcse"])
-    return {key: known[key] for key in columns_of(rope)}
+    return {key: known[key] for key in (*columns_of(rope), *SPREAD)}

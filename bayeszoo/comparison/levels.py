@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
+from bayeszoo.answers.judged import answering, is_judged
 from bayeszoo.answers.quantiles import Quantiles
-from bayeszoo.comparison.contrast_columns import by_draws, columns_of, of_points, pairs_of, quantiles_named
+from bayeszoo.comparison.contrast_columns import SPREAD, by_draws, columns_of, of_points, pairs_of, quantiles_named
+from bayeszoo.comparison.judged_contrasts import ANSWER, judged_contrasts
 from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
@@ -62,18 +64,24 @@ def estimates_of_levels(tree: xr.DataTree) -> pd.DataFrame:
 
 def contrasts_of_levels(tree: xr.DataTree, against: str | None, rope: float | None) -> pd.DataFrame:
     """Compare the levels of each feature that has any, by joint draws of the linear predictor."""
-    fit = require_shown(tree, "contrasts")
+    fit = answering(tree, ANSWER)
     features = _with_levels(fit)
     chosen = {name: each for name, each in features.items() if against in (None, *each.levels)}
     if not chosen:
         known = "; ".join(f"{name}: {quoted(each.levels)}" for name, each in features.items())
         raise InputError(f"there is no level {against!r}", "unknown_name", hint=f"the levels are {known}")
-    frames = [_contrasted(fit, name, feature, against, rope) for name, feature in chosen.items()]
-    frame = pd.concat(frames, ignore_index=True)
+    notes = list[str]()
+
+    def ask(view: Fit) -> pd.DataFrame:
+        frames = [_contrasted(view, name, feature, against, rope) for name, feature in chosen.items()]
+        frame = pd.concat(frames, ignore_index=True)
+        notes[:] = [] if against else _notes(frame, chosen)
+        return frame
+
+    frame = judged_contrasts(fit, ask)
     assert has_slopes(fit.model)
     ratio = f"; ratios of the {fit.model.ratio_of}" if fit.model.ratio_of else ""
-    about = {"of": f"{fit.model.predicted_quantity}{ratio}", "notes": [] if against else _notes(frame, chosen)}
-    frame.attrs |= {"withheld": [], **about}
+    frame.attrs |= {"of": f"{fit.model.predicted_quantity}{ratio}", "notes": notes}
     return frame
 
 
@@ -82,17 +90,23 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None, rope
     assert has_slopes(model)
     pairs = pairs_of(feature.levels, against, feature.levels[0])
     first, second = ([feature.levels.index(pair[end]) for pair in pairs] for end in (1, 0))
-    draws, mean = _predictor(fit, feature, fit.draws()["w"]), _predictor(fit, feature, _mean(fit))
+    draws = _predictor(fit, feature, fit.draws()["w"])
     if fit.kind == "point estimate":
         known = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
         known = by_draws(draws[..., first], draws[..., second], rope)
     known |= _ratios(model, draws[..., second] - draws[..., first], is_point=fit.kind == "point estimate")
-    known["difference"] = mean[second] - mean[first]
+    known["difference"] = known["difference_mean"] if is_judged(fit) else _of_means(fit, feature, first, second)
     if fit.kind == "exact":
         known["difference_mcse"] = np.full(len(pairs), np.nan)
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
-    return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in columns_of(rope)}})
+    return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in (*columns_of(rope), *SPREAD)}})
+
+
+def _of_means(fit: Fit, feature: Feature, first: list[int], second: list[int]) -> np.ndarray:
+    """Return the differences of levels by the means of the weights, which may be exact."""
+    mean = _predictor(fit, feature, _mean(fit))
+    return mean[second] - mean[first]
 
 
 def _ratios(model: LinearPredictor, difference: np.ndarray, *, is_point: bool) -> dict[str, np.ndarray]:

@@ -152,6 +152,7 @@ def _show_within(tree: xr.DataTree, frame: pd.DataFrame) -> None:
         terminal.note(f"note: {line}; --against takes another")
     terminal.out().print(escaped(saved.title(saved.about(tree))))
     _show_contrasts(frame)
+    saved.show_judged(frame)
 
 
 def _show(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:

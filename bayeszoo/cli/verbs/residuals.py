@@ -76,14 +76,12 @@ def residuals_command(
 
 def _about_all(facts: dict[Any, Any], digits: int | None) -> list[str]:
     """Say how all normal scores compare with their band, and what the test says."""
-    lines = [f"{facts['judged'].capitalize()}."] if "judged" in facts else []
     if math.isnan(facts["outside"]):
-        return [*lines, "QQ plot and Kolmogorov-Smirnov test: withheld, as they are of all rows."]
+        return ["QQ plot and Kolmogorov-Smirnov test: withheld, as they are of all rows."]
     level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
     known = facts["rows"] - sum(facts["basis"].get(name, 0) for name in UNKNOWN)
     outside = f"{facts['outside']} of {known} normal scores outside"
     return [
-        *lines,
         f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})",
         f"Kolmogorov-Smirnov p {p} of uniform PITs (approximate: they share one fit)",
     ]
