@@ -7,14 +7,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
+from bayeszoo.answers.columns import with_reasons
+from bayeszoo.answers.judged import (
+    FAR,
+    Agreement,
+    Limits,
+    answering,
+    is_judged,
+    limits_of,
+    line_of,
+    reference_of,
+    refuse,
+)
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.inference.labels.align import flat, in_chunks
+from bayeszoo.inference.labels.symmetry import is_symmetric, numbered_as, pattern_of
+from bayeszoo.inference.labels.symmetry import labelled as aligned
 from bayeszoo.model.capabilities import Latent, exchangeable_axis
-from bayeszoo.results.caveats import next_step, require_shown
+from bayeszoo.results.caveats import next_step
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -22,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+_ANSWER = "assignments by it"
 _HELD = 2**24
 """Probabilities that are held at once for their Monte Carlo errors."""
 
@@ -71,6 +87,10 @@ class Assignments:
         others = np.arange(self.probability.shape[1]) != self.label[:, None]
         return np.sum(self.probability, axis=1, where=others)
 
+    def only(self, shown: np.ndarray) -> Assignments:
+        """Return the assignments of some rows; those of the others are NaN."""
+        return Assignments(*(np.where(shown[:, None], values, np.nan) for values in (self.probability, self.mcse)))
+
     @property
     def expected_errors(self) -> float:
         """The expected number of wrong labels, among rows that some component can give."""
@@ -88,6 +108,10 @@ class Latents:
     mean: np.ndarray
     sd_of_means: np.ndarray
     mcse: np.ndarray
+
+    def only(self, shown: np.ndarray) -> Latents:
+        """Return the means of some rows; those of the others are NaN."""
+        return Latents(*(np.where(shown, values, np.nan) for values in (self.mean, self.sd_of_means, self.mcse)))
 
 
 def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFrame:
@@ -111,7 +135,8 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
         standard error (NaN of a point estimate).
         ``attrs["expected_errors"]`` is the expected number of rows with a wrong label. All is NaN of a row that no
         component can give at some draw, such as a document with a word that an estimate gives probability 0;
-        ``attrs["impossible"]`` lists these rows. Of a latent variable that is a
+        ``attrs["impossible"]`` lists these rows. Rows of an approximation some of whose parameters are off are NaN
+        where draws of the posterior do not agree, and the column ``withheld`` says so. Of a latent variable that is a
         number instead ``mean``, ``sd_of_means`` (over draws, of its mean given the parameters) and ``mcse_mean``.
 
     Notes
@@ -131,7 +156,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     >>> tree = bz.fit(bz.find("gaussian_mixture")(), method="nuts", seed=1)  # doctest: +SKIP
     >>> bz.assign(tree)[["component", "expected_loss"]]  # doctest: +SKIP
     """
-    fit, model = require_shown(tree, "assignments by it"), Fit(tree).model
+    fit, model = answering(tree, _ANSWER), Fit(tree).model
     if why := components_withheld(tree):
         after = f"; {step}" if (step := next_step(tree)) else ""
         raise Untrustworthy(f"assignments to components are withheld: {why}{after}", "withheld")
@@ -140,7 +165,72 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
             f"{model.name} has no latent variable of each row", "no_latent_variable", hint="see `bayeszoo list`"
         )
     data = rows_asked(fit, new_data, options)
-    return _frame(model, data, assignments(model, fit.draws(), data))
+    own = assignments(model, fit.draws(), data)
+    if not is_judged(fit):
+        return _frame(model, data, own)
+    agreement = _agreement(fit, own, assignments(model, _of_posterior(fit, model), data))
+    frame = _frame(model, data, own.only(agreement.shown), agreement.shown)
+    frame = with_reasons(frame, np.where(agreement.shown, "", FAR).astype(object))
+    frame.attrs["judged"] = agreement.line
+    return frame
+
+
+def assign_all(tree: xr.DataTree) -> pd.DataFrame:
+    """Return `assign`, for what is said of all rows together; raise `Untrustworthy` where some are withheld."""
+    frame = assign(tree)
+    if "withheld" in frame:
+        raise Untrustworthy(f"some rows are {FAR}: what is said of all assignments is withheld", "withheld")
+    return frame
+
+
+def _of_posterior(fit: Fit, model: Latent) -> Params:
+    """Return draws of the posterior with components numbered as the fit's, if they agree what the components are."""
+    draws = reference_of(fit).draws()
+    if not is_symmetric(model):
+        return draws
+    ordered, pattern = aligned(model, draws, fit.observed, "sampled"), pattern_of(model, fit.draws(), fit.observed)
+    if ordered is None or ordered.withheld or pattern is None:
+        refuse(fit, _ANSWER)
+    assert ordered is not None
+    return numbered_as(model, ordered.draws, np.asarray(pattern), fit.observed)[0]
+
+
+def _agreement(fit: Fit, own: Assignments | Latents, known: Assignments | Latents) -> Agreement:
+    """Compare each row's probabilities, or mean, with those by draws of the posterior."""
+    limits = limits_of(fit)
+    if isinstance(own, Assignments) and isinstance(known, Assignments):
+        mean, ratio = _apart(own.probability, known.probability)
+        agree = _probabilities_agree(own, known, limits) | own.impossible
+    else:
+        assert isinstance(own, Latents)
+        assert isinstance(known, Latents)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean, ratio = (own.mean - known.mean) / known.sd_of_means, own.sd_of_means / known.sd_of_means
+        agree = limits.moments_agree((own.mean, own.sd_of_means), (known.mean, known.sd_of_means))
+    if not agree.any():
+        refuse(fit, _ANSWER)
+    return Agreement(agree, line_of(agree, mean, ratio, limits))
+
+
+def _apart(own: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest error of a row's probabilities, in sd of the event, and the least ratio of their sds."""
+    sds = [np.sqrt(np.maximum(p * (1 - p), 0.0)) for p in (own, known)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean, ratio = np.where(own == known, 0.0, (own - known) / sds[1]), sds[0] / sds[1]
+    return np.abs(mean).max(axis=1), np.where(own == known, 1.0, ratio).min(axis=1)
+
+
+def _probabilities_agree(own: Assignments, known: Assignments, limits: Limits) -> np.ndarray:
+    """Compare rows by their probabilities, whose tails are compared as normal scores, and by their labels."""
+    near = _apart(own.probability, known.probability)[0] <= limits.mean
+    tails = limits.scores_agree(_scores(own.probability), _scores(known.probability)).all(axis=1)
+    return np.asarray(near & tails & (own.label == known.label))
+
+
+def _scores(p: np.ndarray) -> np.ndarray:
+    """Return probabilities (rows, K) as normal scores, those near 1 by what the others have."""
+    others = np.stack([np.delete(p, k, axis=1).sum(axis=1) for k in range(p.shape[1])], axis=1)
+    return np.asarray(np.where(p < 0.5, scipy.special.ndtri(p), -scipy.special.ndtri(np.minimum(others, 1.0))))
 
 
 def assignments(
@@ -184,19 +274,19 @@ def _names_of_rows(model: Latent, data: Data) -> dict[str, np.ndarray]:
     return {} if axis is None or axis not in data else {axis: data[axis]}
 
 
-def _frame(model: Latent, data: Data, assigned: Assignments | Latents) -> pd.DataFrame:
+def _frame(model: Latent, data: Data, assigned: Assignments | Latents, shown: Any = True) -> pd.DataFrame:
     if isinstance(assigned, Latents):
         return by_row({"mean": assigned.mean, "sd_of_means": assigned.sd_of_means, "mcse_mean": assigned.mcse}, data)
     axis, numbered = exchangeable_axis(model) or model.component_axis, np.arange(1, assigned.probability.shape[1] + 1)
-    labels, impossible = np.asarray(model.coords(data).get(axis, numbered)), assigned.impossible
+    labels, hidden = np.asarray(model.coords(data).get(axis, numbered)), assigned.impossible
     component = labels[assigned.label]
     columns = _names_of_rows(model, data)
-    columns |= {"component": np.where(impossible, np.nan, component) if impossible.any() else component}
-    columns |= {"expected_loss": assigned.expected_loss}
+    columns |= {"component": np.where(hidden, np.nan, component) if hidden.any() else component}
+    columns |= {"expected_loss": np.where(hidden, np.nan, assigned.expected_loss)}
     columns |= labelled("p", labels, assigned.probability) | labelled("mcse", labels, assigned.mcse)
     frame = by_row(columns, data)
-    frame.attrs["expected_errors"] = assigned.expected_errors
-    if impossible.any():
+    frame.attrs["expected_errors"] = assigned.expected_errors if np.all(shown) else np.nan  # of all rows
+    if (impossible := hidden & shown).any():
         frame.attrs["impossible"] = data.numbers[impossible].tolist()
     return frame
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.assign import assign
+from bayeszoo.answers.assign import assign_all
 from bayeszoo.answers.classes.classify import MOST_CELLS, classifier, classify
 from bayeszoo.answers.classes.scores import confusion
 from bayeszoo.answers.group_estimates import group_estimates
@@ -244,7 +244,7 @@ def _telling(tree: xr.DataTree) -> list[Any]:
 def responsibilities(tree: xr.DataTree) -> Answer:
     """Say which component each row belongs to, and how sure that is."""
     data = Fit(tree).data
-    frame = assign(tree)
+    frame = assign_all(tree)
     if "component" not in frame:
         raise InputError("the latent variable of a row is a number, not a component", "no_components")
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "

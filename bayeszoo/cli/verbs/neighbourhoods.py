@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bayeszoo.answers.assign import assign
+from bayeszoo.answers.assign import assign_all
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions, Show
@@ -146,7 +146,7 @@ def kmeans_command(
     whole: dict[str, Any] = {"kind": "baseline", "objective": answer.objective, "seed": answer.seed}
     whole |= {"data": about_data(answer.data)}
     if against is not None:
-        whole["apart"] = answer.apart(assign(saved.load(against)))
+        whole["apart"] = answer.apart(assign_all(saved.load(against)))
     shown.answer(answer.summary, whole, _show_clusters)
 
 

@@ -59,7 +59,7 @@ def _show_components(frame: pd.DataFrame, whole: dict[str, Any], digits: int | N
     console = terminal.out()
     saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])), spare=("p[",), digits=digits)
     impossible = whole.get("impossible", [])
-    if "expected_errors" in whole:
+    if "expected_errors" in whole and "withheld" not in frame:  # it is of all rows
         errors = number(whole["expected_errors"], digits or 4)
         console.print(f"Expected number of rows with a wrong label: {errors} of {len(frame) - len(impossible)}.")
     if impossible:
@@ -150,7 +150,7 @@ def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: dict[str, 
         terminal.show_profile(*changes)
         title = "each row"
     saved.show_rows(frame, title, spare=("filtered", "smoothed"), digits=digits)
-    if "expected_errors" in whole:
+    if "expected_errors" in whole and "withheld" not in frame:  # it is of all rows
         errors = number(whole["expected_errors"], digits or 4)
         joint, rows = (nats(whole[name], digits) for name in ("viterbi_log_joint", "log_likelihood"))
         console.print(f"Expected number of rows with a wrong state: {errors} of {len(frame)}.")

@@ -1,0 +1,69 @@
+"""Assignments by an approximation whose parameters are withheld are judged by themselves, row by row."""
+
+import numpy as np
+import pytest
+
+import bayeszoo as bz
+from bayeszoo.answers import judged
+from bayeszoo.answers.assign import Assignments, _probabilities_agree
+from bayeszoo.errors import Caution, Untrustworthy
+from bayeszoo.inference import reference
+from bayeszoo.inference.methods import vb
+from bayeszoo.results.stored import Fit
+from tests.refusals import raises
+from tests.test_judged import changed, rng
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    """A fit of two clusters measured against its own draws, of which the labels are the other way round."""
+
+    def known(problem):
+        q = vb.searched(problem, 2).best.state
+        draws = problem.model.vb_posterior(q).rvs((4, 500), rng())
+        wide = {**draws, "means": draws["means"] + 1.5 * (draws["means"] - draws["means"].mean(axis=(0, 1)))}
+        return reference.Reference("draws of the test", {name: values[:, :, ::-1] for name, values in wide.items()})
+
+    model = bz.find("gaussian_mixture")
+    normal = np.random.default_rng(3).normal
+    data = bz.read(model, np.concatenate([normal(-3, 1, (40, 1)), normal(3, 1, (25, 1))]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "reference", known)
+        with pytest.warns(Caution):
+            return bz.fit(model.weak(data), data, "vb", seed=1, restarts=2, groups=())
+
+
+def test_assignments_are_withheld_in_rows_between_the_components_that_are_off(mixture):
+    assert "parameters_withheld" in Fit(mixture).facts
+    frame = bz.assign(mixture)
+    far = frame["withheld"].to_numpy() == judged.FAR
+    assert 0 < far.sum() < len(frame) / 2
+    assert frame.loc[far, ["component", "expected_loss", "p[1]", "p[2]", "mcse[1]"]].isna().all(axis=None)
+    assert frame.loc[~far, ["component", "expected_loss", "p[1]", "p[2]"]].notna().all(axis=None)
+    assert np.isnan(frame.attrs["expected_errors"])  # of all rows
+    assert f"{far.sum()} of 65 rows" in frame.attrs["judged"]
+    y = Fit(mixture).data["Y"][:, 0]
+    assert np.abs(y[far]).mean() < np.abs(y[~far]).mean()
+
+
+def test_assignments_do_not_pass_by_components_of_other_numbers(mixture):
+    """A posterior of which the components are elsewhere: no numbering mends that."""
+    with raises(Untrustworthy, "withheld"):
+        bz.assign(changed(mixture, means=lambda m: m + 6.0))
+
+
+def test_a_probability_is_compared_in_its_tail_too():
+    limits = judged.WITHIN
+    each = [Assignments(np.array([[p, 1 - p]]), np.zeros((1, 2))) for p in (1e-3, 1e-2, 0.48, 0.52, 0.9, 0.91)]
+    agree = lambda i, j: _probabilities_agree(each[i], each[j], limits).item()  # noqa: E731
+    assert agree(4, 5)
+    assert not agree(0, 1)
+    assert not agree(1, 0)
+    assert not agree(2, 3)  # near, and another label
+
+
+def test_an_assignment_is_printed_without_what_is_of_all_rows(mixture, run, tmp_path):
+    bz.save(mixture, tmp_path / "fit.nc")
+    out = run("assign", tmp_path / "fit.nc")[1]
+    assert "nan" not in out
+    assert out.count("judged by itself") == 1
