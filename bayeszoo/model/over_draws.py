@@ -1,0 +1,84 @@
+"""Fields of a model as parameters that Gibbs sampling draws, where the evidence given them has no closed form."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from bayeszoo.distributions.priors import Priors
+from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Arrays
+from bayeszoo.model.base import Axes, Model
+from bayeszoo.model.capabilities import Gibbs
+from bayeszoo.model.fields import hyperparameters
+from bayeszoo.model.over import OverFields, domain, require_fields
+from bayeszoo.model.views import View
+
+
+@dataclass(frozen=True)
+class OverDrawn(OverFields, Gibbs, family=True):
+    """A model with some fields as parameters that are drawn; made by `bz.over`.
+
+    Parameters
+    ----------
+    base : Model
+        The model; its other fields stay. Chains begin about its own values of the fields.
+    priors : mapping of str to Prior
+        Of the fields.
+    """
+
+    base: Any
+    priors: Priors = field(default=Priors(), kw_only=True)
+
+    usual_method = "gibbs"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.base, Mapping):  # as it was saved
+            object.__setattr__(self, "base", self.of(**self.base))
+        object.__setattr__(self, "priors", priors := Priors(self.priors))
+        require_fields(self.base, tuple(priors))
+        for name, prior in priors.items():
+            if not domain(self.base, name).holds(prior.scale):
+                raise InputError(f"{name} ~ {prior}: {name} is positive, and this prior is not", "out_of_range")
+        known = hyperparameters(self.base)
+        own = {name: known[name].axes for name in priors if np.ndim(getattr(self.base, name))}
+        for name, value in {"dims": {**own, **self.dims_of_others()}, "labels": self.base.labels}.items():
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+
+    @abstractmethod
+    def dims_of_others(self) -> Axes:
+        """Return the axes of the parameters that are no fields."""
+
+    def __str__(self) -> str:
+        """Name the model, its fields that stay, and the priors of the others."""
+        return f"over({self.base}, {self.priors})"
+
+    def sizes(self, data: Arrays) -> dict[str, int]:
+        """Return the lengths of the axes of the model's fields."""
+        sizes: dict[str, int] = self.base.sizes(data)
+        return sizes
+
+    def views(self) -> frozenset[View]:
+        """Show what the model shows."""
+        views: frozenset[View] = self.base.views()
+        return views
+
+    def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
+        """Say what the model says of the data."""
+        remarks: tuple[str, ...] = self.base.remarks(stats, data)
+        return remarks
+
+    def declare(self, data: Arrays) -> NoReturn:
+        """Refuse: the model is computed from fields that are numbers, and no tensors."""
+        raise InputError(f"{self} has no density that PyMC samples", "no_density", hint="gibbs fits it")
+
+
+def made_over(of: type[Model], kind: type[OverDrawn]) -> type[OverDrawn]:
+    """Return the class of models of a class with some fields as parameters."""
+    steps = {"of": of, "inputs": of.inputs, "examples": of.examples, "__module__": of.__module__}
+    return dataclass(frozen=True)(type(f"Over{of.__name__}", (kind,), steps))
