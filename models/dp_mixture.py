@@ -24,8 +24,11 @@ from bayeszoo.data.inputs import Matrix
 from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.families.mixtures.dirichlet_process import DirichletProcessMixture, require_untied, sticks_for
 from bayeszoo.families.mixtures.gaussian import weak_components
+from bayeszoo.families.mixtures.over import kind_over
 from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.model import Example, covariance, positive, real, whole
+from bayeszoo.model.base import Model
+from bayeszoo.model.over import OverByDraws
 from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
@@ -35,7 +38,7 @@ likelihoods = lazy_loader.load("bayeszoo.likelihoods.ops.gaussian_mixture", supp
 
 
 @dataclass(frozen=True)
-class DpMixture(DirichletProcessMixture):
+class DpMixture(DirichletProcessMixture, OverByDraws):
     """Rows of D numbers from Gaussian clusters, how many is not said, with conjugate priors.
 
     Parameters
@@ -43,7 +46,8 @@ class DpMixture(DirichletProcessMixture):
     K : int
         How many sticks stand for endlessly many; by weak defaults enough for an error below a thousandth.
     alpha : float
-        Concentration, > 0: a priori N rows are in about alpha log(1 + N / alpha) clusters.
+        Concentration, > 0: a priori N rows are in about alpha log(1 + N / alpha) clusters. `bz.over` makes it a
+        parameter with a prior of its own, which gibbs draws.
     m0, kappa0 : float (or D of them), float
         Mean of the prior of each mean, and how many rows it is worth, > 0.
     nu0, Psi0 : float, float or list of lists of float
@@ -86,6 +90,11 @@ class DpMixture(DirichletProcessMixture):
         chosen = cls(**given)
         weak = weak_components(Moments.of(data["Y"]), 10) | {"K": sticks_for(chosen.alpha, len(data["Y"]))}
         return replace(chosen, **{name: value for name, value in weak.items() if name not in given})
+
+    @classmethod
+    def kind_over(cls) -> type[Model]:
+        """Return the class of these mixtures with alpha as a parameter."""
+        return kind_over(cls)
 
     def simulate(self, rng: np.random.Generator, size: int = 20) -> Simulated:
         """Break the stick, and draw clusters (of two columns where numbers stand for all) and rows given them."""

@@ -9,11 +9,11 @@ from scipy.special import expit
 
 import bayeszoo as bz
 from bayeszoo.data.read import Data
-from bayeszoo.families.latent_functions import chain
 from bayeszoo.families.latent_functions.chain import Parabolas
 from bayeszoo.families.latent_functions.over import FieldsPrior
 from bayeszoo.families.processes.root import Root
 from bayeszoo.foundation import diagnostics
+from bayeszoo.foundation.slices import sliced
 from bayeszoo.model.find import Reference, find_again
 from bayeszoo.model.views import View
 from bayeszoo.report.provenance import _prior
@@ -52,7 +52,7 @@ def test_slices_have_the_density():
 
     law, x, drawn = scipy.stats.gamma(3), 1.0, []
     for _ in range(3000):
-        x, _ = chain._sliced(height, x, height(x), RNG)
+        x, _ = sliced(height, x, height(x), RNG)
         drawn.append(np.exp(x))
     assert scipy.stats.kstest(drawn[::3], law.cdf).pvalue > 1e-4
 

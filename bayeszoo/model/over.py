@@ -322,15 +322,16 @@ def over(model: Model, priors: Mapping[str, Prior | str]) -> Model:
     Parameters
     ----------
     model : Model
-        With a closed form, or of a function that rows of yes and no are about; its other fields stay.
+        With a closed form, of a function that rows of yes and no are about, or a Dirichlet process mixture, of which
+        ``alpha`` can be a parameter; its other fields stay.
     priors : mapping of str to Prior or text
         ``{"tau": LogUniform(0.1, 100)}``, or as text.
 
     Returns
     -------
     Model
-        Of a closed form one that exact, map and mle fit: full Bayes is the first, empirical Bayes the last. Of a
-        function one that gibbs fits.
+        Of a closed form one that exact, map and mle fit: full Bayes is the first, empirical Bayes the last. Of the
+        others one that gibbs fits.
 
     Raises
     ------

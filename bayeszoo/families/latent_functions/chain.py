@@ -9,7 +9,6 @@ and Windle 2013; Neal 2003; the function by the rule of Matheron, as in Wilson e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -20,17 +19,12 @@ import scipy
 
 from bayeszoo.errors import InputError
 from bayeszoo.families.processes.root import Root
+from bayeszoo.foundation.slices import sliced
 
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
 
 MOST_TRIALS = 1_000_000
 """Most trials, over all rows, with a latent variable each."""
-WIDTH, STEPS = 1.0, 10
-"""Width of a slice in a coordinate to begin with, as of a log a factor of e, and how often it is widened at most."""
-
-
-NARROWEST = 1e-12
-"""Width of a slice in which nothing can be told apart from where it began."""
 
 
 class Prior(Protocol):
@@ -104,7 +98,7 @@ class FunctionChain:
             self._parabolas = Parabolas(self._outcome - self._size / 2, weight)
             height = self._height(0, self.x[0])
             for i in range(len(self.x)):
-                self.x[i], height = _sliced(partial(self._height, i), self.x[i], height, self._rng)
+                self.x[i], height = sliced(partial(self._height, i), self.x[i], height, self._rng)
             self._draw_function(weight)
 
     def _height(self, i: int, value: float) -> float:
@@ -126,23 +120,3 @@ class FunctionChain:
         free = n - len(z)  # coordinates that no row hangs on, whose square is 1 on average
         rows = self._outcome * self.function - self._size * np.logaddexp(0.0, self.function)
         return float(rows.sum() - (z @ z + free + n * math.log(2 * math.pi)) / 2 + self._prior.log_density(self.x))
-
-
-def _sliced(height: Callable[[float], float], x: float, at_x: float, rng: np.random.Generator) -> tuple[float, float]:
-    """Draw a coordinate by slice sampling, stepping out (Neal 2003, figures 3 and 5); return it and its height."""
-    level = at_x - rng.exponential()
-    low = x - WIDTH * rng.random()
-    high, below = low + WIDTH, int(rng.integers(STEPS))
-    above = STEPS - 1 - below
-    while below > 0 and height(low) > level:
-        low, below = low - WIDTH, below - 1
-    while above > 0 and height(high) > level:
-        high, above = high + WIDTH, above - 1
-    while True:
-        new = rng.uniform(low, high)
-        at_new = height(new)
-        if at_new > level:
-            return new, at_new
-        if high - low < NARROWEST:
-            return x, at_x
-        low, high = (new, high) if new < x else (low, new)

@@ -6,28 +6,27 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, ClassVar, NamedTuple, NoReturn, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy
 
 from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.discrete import LogitBinomial
-from bayeszoo.distributions.priors import Prior, Priors
+from bayeszoo.distributions.priors import Prior
 from bayeszoo.errors import InputError
 from bayeszoo.families.latent_functions.about import MOST_ROWS, AboutFunction, WithCovariance
 from bayeszoo.families.latent_functions.chain import FunctionChain
 from bayeszoo.families.processes.root import Root, root_of
 from bayeszoo.foundation.named import Arrays, Params
-from bayeszoo.model.capabilities import Gibbs
-from bayeszoo.model.fields import hyperparameters, plain
+from bayeszoo.model.base import Axes
+from bayeszoo.model.fields import plain
 from bayeszoo.model.outer import OuterCoordinates
-from bayeszoo.model.over import OverFields, domain, require_fields
-from bayeszoo.model.views import View
+from bayeszoo.model.over_draws import OverDrawn, made_over
 
 
 @dataclass(frozen=True)
-class OverFunction(OverFields, AboutFunction, Gibbs, family=True):
+class OverFunction(OverDrawn, AboutFunction, family=True):
     """A model of a function behind yes/no outcomes with some fields as parameters; made by `bz.over`.
 
     Its parameters are these fields, and ``f`` (rows,), the log odds of the rows.
@@ -40,54 +39,20 @@ class OverFunction(OverFields, AboutFunction, Gibbs, family=True):
         Of the fields.
     """
 
-    base: WithCovariance
-    priors: Priors = field(default=Priors(), kw_only=True)
-
     of: ClassVar[type[WithCovariance]]
-    usual_method = "gibbs"
     gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 200, "thin": 1}
 
-    def __post_init__(self) -> None:
-        if isinstance(self.base, Mapping):  # as it was saved
-            object.__setattr__(self, "base", self.of(**self.base))
-        object.__setattr__(self, "priors", priors := Priors(self.priors))
-        require_fields(self.base, tuple(priors))
-        for name, prior in priors.items():
-            if not domain(self.base, name).holds(prior.scale):
-                raise InputError(f"{name} ~ {prior}: {name} is positive, and this prior is not", "out_of_range")
-        known = hyperparameters(self.base)
-        own = {name: known[name].axes for name in priors if np.ndim(getattr(self.base, name))}
-        for name, value in {"dims": {**own, "f": ("place",)}, "labels": self.base.labels}.items():
-            object.__setattr__(self, name, value)
-        super().__post_init__()
-
-    def __str__(self) -> str:
-        """Name the model, its fields that stay, and the priors of the others."""
-        return f"over({self.base}, {self.priors})"
+    def dims_of_others(self) -> Axes:
+        """Return the axis of the function at the rows."""
+        return {"f": ("place",)}
 
     def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the names of the rows, and of the features."""
         return {**{name: data[name] for name in self.base.sizes(data)}, "place": self.base.names_of_rows(data)}
 
-    def sizes(self, data: Arrays) -> dict[str, int]:
-        """Return the lengths of the axes of the model's fields."""
-        return self.base.sizes(data)
-
     def log_coefficient(self, data: Arrays) -> float:
         """Return the log of how many orders the trials of all rows may have been made in."""
-        return self.base.log_coefficient(data)
-
-    def views(self) -> frozenset[View]:
-        """Show what the model shows."""
-        return self.base.views()
-
-    def remarks(self, stats: None, data: Arrays) -> tuple[str, ...]:
-        """Say what the model says of the data."""
-        return self.base.remarks(stats, data)
-
-    def declare(self, data: Arrays) -> NoReturn:
-        """Refuse: the covariance is computed from fields that are numbers, and no tensors."""
-        raise InputError(f"{self} has no density that PyMC samples", "no_density", hint="gibbs fits it")
+        return float(self.base.log_coefficient(data))
 
     # Sampling
 
@@ -220,7 +185,6 @@ class Chain(FunctionChain):
 
 
 @cache
-def kind_over(of: type[WithCovariance]) -> type[OverFunction]:
+def kind_over(of: type[WithCovariance]) -> type[OverDrawn]:
     """Return the class of models of a class with some fields as parameters."""
-    steps = {"of": of, "inputs": of.inputs, "examples": of.examples}
-    return dataclass(frozen=True)(type(f"Over{of.__name__}", (OverFunction,), {**steps, "__module__": of.__module__}))
+    return made_over(of, OverFunction)

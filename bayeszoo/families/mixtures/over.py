@@ -31,6 +31,8 @@ from bayeszoo.model.views import View
 HIGH = 0.99
 """Level of the quantile of alpha's prior at which the error of holding the process at K sticks is said."""
 _DRAWN = 10_000
+SWEEPS = 5
+"""Sweeps over the rows, at most, for each draw of alpha, which costs as much as one of them."""
 
 
 @dataclass(frozen=True)
@@ -113,16 +115,14 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
 class ConcentrationChain(SplitMergeChain):
     """Clusters given alpha, in turn with alpha given the clusters, by slice sampling of its coordinate."""
 
-    def __init__(
-        self, base: DirichletProcessMixture, prior: Prior, data: Arrays, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, base: DirichletProcessMixture, prior: Prior, data: Arrays, rng: np.random.Generator) -> None:
         self._of_alpha, self._alpha = prior, float(base.alpha)
         super().__init__(base.prior(data), data, base.vb_start(data, rng).q, rng)
 
     def sweep(self, times: int, power: float = 1.0) -> None:
         """Draw the clusters of the rows, and alpha, in N sweeps."""
-        for _ in range(times):
-            super().sweep(1, power)
+        for at in range(0, times, SWEEPS):
+            super().sweep(min(SWEEPS, times - at), power)
             self._draw_alpha()
 
     def _draw_alpha(self) -> None:
@@ -131,11 +131,11 @@ class ConcentrationChain(SplitMergeChain):
 
         def height(x: float) -> float:
             alpha = float(scale.value(x))
-            own = float(self._of_alpha.logpdf(alpha)) + float(scale.log_slope(x))
+            own = float(self._of_alpha.logpdf(alpha)) + float(scale.log_slope(np.asarray(x)))
             total = own + float(Sticks.of(alpha, K).log_evidence(counts)) if math.isfinite(own) else -math.inf
             return total if math.isfinite(total) else -math.inf
 
-        at = float(scale.coordinate(self._alpha))
+        at = float(scale.place(self._alpha))
         self._alpha = float(scale.value(sliced(height, at, height(at), self._rng)[0]))
         self._prior = MixturePrior((Sticks.of(self._alpha, K), self._prior.law))
 
