@@ -65,6 +65,11 @@ class LocalLevel(MovingLevel):
         """Return what the rows say of their levels at q and r."""
         return Levels.of(params, data, self.m0, self.s0)
 
+    @property
+    def means_are_averages(self) -> bool:
+        """Whether means one step ahead are bounded: they are weighted averages of m0 and of the rows before."""
+        return True
+
     def derived(self, params: Params) -> dict[str, np.ndarray]:
         """Return the share of a forecast's error by which the next forecast moves, after many rows (Kalman's gain)."""
         with np.errstate(divide="ignore", over="ignore"):

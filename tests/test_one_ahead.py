@@ -8,7 +8,9 @@ from statsmodels.stats.diagnostic import acorr_ljungbox
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 import bayeszoo as bz
+from bayeszoo.answers.averages import Average
 from bayeszoo.answers.one_ahead import MISSING, ONE_AHEAD_PLUG_IN, START, autocorrelation
+from bayeszoo.answers.tails_of_rows import mixture
 from bayeszoo.report.series import conclusion_of_series, misfits
 from bayeszoo.results.stored import Fit
 
@@ -134,6 +136,31 @@ def test_a_series_with_seasons_and_a_row_far_out_are_no_local_level(mode):
     facts = facts_at(far, q=38.0, r=123.0)
     assert "extreme_p" in misfits(facts)
     assert "--features" in conclusion_of_series(facts, "structural_series")[-1]
+
+
+def test_means_of_a_local_level_are_averages_of_m0_and_the_rows_before():
+    rng = np.random.default_rng(2)
+    y = rng.normal(scale=50, size=40)
+    y[[0, 7, 8, 30]] = np.nan
+    model = LEVEL(m0=3.0, s0=2.0)
+    assert model.means_are_averages
+    assert not bz.find("structural_series")().means_are_averages
+    params = {name: np.exp(rng.normal(scale=6, size=200)) for name in "qr"}
+    data = {"y": y, "sequence": np.repeat([0, 1], 20)}
+    means = model.rows_one_ahead(params, data, np.flatnonzero(~np.isnan(y))).mean()
+    for i, t in enumerate(np.flatnonzero(~np.isnan(y))):
+        before = [3.0, *(v for v in y[20 * (t // 20) : t] if not np.isnan(v))]
+        assert means[:, i].min() >= min(before) - 1e-9
+        assert means[:, i].max() <= max(before) + 1e-9
+
+
+def test_a_mean_of_heavy_tails_is_withheld_unless_it_is_bounded():
+    means = np.random.default_rng(3).pareto(0.8, size=(4000, 1))
+    law, average = scipy.stats.norm(means, 1.0), Average("approximate")
+    assert np.isnan(mixture(law, np.zeros(1), average).mean).all()
+    known = mixture(law, np.zeros(1), average, None, True)
+    np.testing.assert_allclose(known.mean, means.mean())
+    assert np.isnan(known.sd).all()
 
 
 def test_pits_of_the_true_model_are_uniform():

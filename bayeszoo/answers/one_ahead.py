@@ -39,7 +39,8 @@ def one_ahead(fit: Fit) -> tuple[Predicted, np.ndarray]:
     size = len(next(iter(flat.values())))
     step = max(1, AT_ONCE // size)
     parts = [seen[at : at + step] for at in range(0, len(seen), step)]
-    known = joined(mixture(model.rows_one_ahead(flat, data, some), y[some], average) for some in parts)
+    bounded = model.means_are_averages
+    known = joined(mixture(model.rows_one_ahead(flat, data, some), y[some], average, None, bounded) for some in parts)
     place = np.cumsum(~missing) - 1
     predicted = Predicted(*(np.where(missing, np.nan, values[np.maximum(place, 0)]) for values in known))
     plug_in = fit.kind == "point estimate"

@@ -18,8 +18,11 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.tails import LIMITS
 
 
-def mixture(law: Any, y: np.ndarray, average: Average, left: LeftOut | None = None) -> Predicted:
-    """Return moments and tails of distributions of shape (points, rows), mixed over draws or points of a quadrature."""
+def mixture(law: Any, y: np.ndarray, average: Average, left: LeftOut | None = None, bounded: bool = False) -> Predicted:
+    """Return moments and tails of distributions of shape (points, rows), mixed over draws or points of a quadrature.
+
+    Means that are ``bounded`` whatever the parameters have a mean, however heavy the tails of the draws look.
+    """
     means, variances = np.asarray(law.mean()), np.asarray(law.var())
     if left is None:
         log_weights = np.broadcast_to(average.log_weights(len(means))[:, None], means.shape)
@@ -31,7 +34,7 @@ def mixture(law: Any, y: np.ndarray, average: Average, left: LeftOut | None = No
     moments = mixed(means, np.broadcast_to(variances, means.shape), np.exp(log_weights), halved, average.mass)
     mean, sd = np.where(moments.has_mean, moments.mean, np.nan), np.where(moments.has_sd, moments.sd, np.nan)
     if average.mass is None:
-        mean, sd = _told(means, variances, moments, log_weights)
+        mean, sd = _told(means, variances, moments, log_weights, bounded)
     parts = tails(law, y)
     below, at, above = (np.logaddexp.reduce(log_weights + part, axis=0) for part in parts)
     errors = np.full((4, len(y)), np.nan)
@@ -60,13 +63,13 @@ def _errors(
 
 
 def _told(
-    means: np.ndarray, variances: np.ndarray, moments: Known, log_weights: np.ndarray
+    means: np.ndarray, variances: np.ndarray, moments: Known, log_weights: np.ndarray, bounded: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Withhold the moments that draws (draws, rows) cannot tell: means over them of terms with heavy tails."""
     share, off = len(log_weights) * np.exp(log_weights), means - moments.mean
     terms = (share * off, share * (variances + np.square(off)))
     kept = [diagnostics.tail_shape(each[None]) < LIMITS["mean"] for each in terms]
-    return np.where(kept[0], moments.mean, np.nan), np.where(kept[1], moments.sd, np.nan)
+    return np.where(kept[0] | bounded, moments.mean, np.nan), np.where(kept[1], moments.sd, np.nan)
 
 
 def of_law(law: Any, y: np.ndarray) -> Predicted:

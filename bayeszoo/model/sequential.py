@@ -61,6 +61,14 @@ class Sequential(Model, family=True):
         return 0
 
     @property
+    def means_are_averages(self) -> bool:
+        """Whether the mean of a row, given those before it, is a weighted average of these and of known numbers.
+
+        It is bounded then, whatever the parameters are.
+        """
+        return False
+
+    @property
     def lags_checked(self) -> int:
         """Over how many rows it is checked that what is left of each does not depend on those before."""
         return LAGS_CHECKED
