@@ -26,7 +26,6 @@ from bayeszoo.model.base import Axes
 from bayeszoo.model.capabilities import Symmetric
 from bayeszoo.model.observable import Latent, Observable
 from bayeszoo.model.over_draws import OverDrawn, made_over
-from bayeszoo.model.views import View
 
 HIGH = 0.99
 """Level of the quantile of alpha's prior at which the error of holding the process at K sticks is said."""
@@ -66,11 +65,6 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
         """Return the labels along the axes of the parameters."""
         coords: dict[str, Any] = self.base.coords(data)
         return coords
-
-    def views(self) -> frozenset[View]:
-        """Show how many clusters there are and which rows are together."""
-        views: frozenset[View] = self.base.views()
-        return views
 
     def gibbs(self, data: Arrays, rng: np.random.Generator) -> ConcentrationChain:
         """Return a chain over alpha and the clusters of the rows, the other parameters integrated out."""
