@@ -1,9 +1,13 @@
 """Samplers of other libraries by name: their draws of a correlated Gaussian pass; the page about a benchmark."""
 
+import json
+
 import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.tools.samplers import SAMPLERS
+from benchmarks import samplers
 from tests.refusals import raises
 from tests.test_benchmark import gaussian, metropolis
 
@@ -68,3 +72,15 @@ def test_a_file_of_numpyro_is_judged(tmp_path):
     answer = bz.judge(tmp_path / "line.nc")
     assert (answer.verdict, answer.advice) == ("ok", ())
     assert answer.table.loc["slope", "mean"] == pytest.approx(x @ y / (x @ x), abs=0.1)
+
+
+def test_the_table_of_the_guide_is_that_of_the_results():
+    results = json.loads(samplers.RESULTS.read_text())
+    assert sorted(results) == sorted(SAMPLERS)
+    _, _, rest = samplers.PAGE.read_text().partition(samplers.MARKS[0])
+    head, _, *rows = [
+        line.strip("| ").split(" | ") for line in rest.partition(samplers.MARKS[1])[0].strip().splitlines()
+    ]
+    assert [row[0].strip("`") for row in rows] == [*samplers.TARGETS]
+    for target, _, *cells in rows:
+        assert cells == [samplers._cell(results[name][target.strip("`")]) for name in head[2:]]
