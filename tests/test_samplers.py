@@ -1,15 +1,19 @@
 """Samplers of other libraries by name: their draws of a correlated Gaussian pass; the page about a benchmark."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bayeszoo as bz
 from bayeszoo.tools.samplers import SAMPLERS
-from benchmarks import samplers
 from tests.refusals import raises
 from tests.test_benchmark import gaussian, metropolis
+
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(Path(__file__).parents[1])
+    from benchmarks import samplers
 
 
 @pytest.mark.slow  # compiles and samples with libraries that are not needed else
