@@ -227,6 +227,24 @@ def test_the_number_of_factors_is_judged_by_itself(fit):
     assert list(measured._live(model, own, weak)) == ["live_withheld"]
 
 
+def test_the_number_of_factors_of_draws_has_an_error_and_is_withheld_where_chains_do_not_agree(fit):
+    model, draws = Fit(fit).model, dict(Fit(fit).draws())
+    counts = model.live(draws)
+    facts = measured.live_of_draws(model, draws)
+    assert facts["live"] == Fit(fit).facts["live"]
+    assert facts["live_probability"] == (counts == facts["live"]).mean()
+    assert 0 < facts["live_mcse"] < 0.05
+    turned = measured.live_of_draws(model, {**draws, "loadings": turn(draws["loadings"])})
+    assert turned["live_probability"] == facts["live_probability"]
+    apart = draws["loadings"].copy()
+    apart[:2] *= 1e-3
+    assert "live" not in measured.live_of_draws(model, {**draws, "loadings": apart})
+    still = measured.live_of_draws(model, {**draws, "loadings": 1e-6 * draws["loadings"]})
+    assert still["live"] == 0
+    assert still["live_probability"] == 1
+    assert still["live_mcse"] > 1 / counts.size / 2
+
+
 @pytest.fixture(scope="module")
 def arms():
     rows = pd.DataFrame({"arm": np.repeat(["a", "b", "c"], 12), "y": np.tile([0.2, 1.1, 0.9, 0.3, 1.5, 0.4], 6)})

@@ -280,7 +280,7 @@ def figures(document: Mapping[str, Any], digits: int | None = None) -> list[str]
 def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -> list[str]:
     """Say how a climb from many starts went, and which maxima were refused; how high they are where that is shown."""
     if "restarts" not in facts:
-        return []
+        return _of_live(facts) if is_shown and "live_mcse" in facts else []
     heights = ", ".join(nats(height, digits) for height in facts["maxima"])
     best = f"the maxima {heights}" if is_shown else f"{len(facts['maxima'])} maxima"
     abandoned = facts.get("abandoned", facts.get("given_up", 0))  # the name in files of earlier versions
@@ -297,7 +297,8 @@ def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -
 def _of_live(facts: Mapping[str, Any]) -> list[str]:
     """Say how many components are in use, and how probable that is where it was measured."""
     if "live" in facts:
-        probability = f"with probability {number(facts['live_probability'], 3)} by {facts['measured_against']}"
+        how = f"\u00b1 {number(facts['live_mcse'], 1)}" if "live_mcse" in facts else f"by {facts['measured_against']}"
+        probability = f"with probability {number(facts['live_probability'], 3)} {how}"
         return [f"factors with more variance than the noise: {facts['live']}, {probability}"]
     if "live_withheld" in facts:
         return [f"the number of factors in use is withheld: {facts['live_withheld']}"]

@@ -28,7 +28,7 @@ from bayeszoo.model.find import own_file
 from bayeszoo.model.many_files.rows import FileRows
 from bayeszoo.results.files import FORMAT
 from bayeszoo.results.gaps import STATISTICS
-from bayeszoo.results.measured import measure
+from bayeszoo.results.measured import live_of_draws, measure
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.summary import MOST_LISTED, elements
 from bayeszoo.results.support import REFERENCE_DRAWS
@@ -77,6 +77,8 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     own = _of_no_label(model, marginals)
     agreement = check_agreement(outcome.draws, own) if own and how["kind"] == "sampled" else []
     checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"], _atoms_of(model)), *agreement]
+    if how["kind"] == "sampled" and not outcome.interrupted and verdict(checks) != "failed":
+        outcome = replace(outcome, facts={**outcome.facts, **live_of_draws(model, outcome.draws)})
     tree.attrs.update(_provenance(problem, replace(outcome, checks=checks), how, options))
     Fit(tree).remember(model=model, observed=problem.observed, stats=problem.stats, posterior=marginals)
     return tree

@@ -152,6 +152,7 @@ _FACTS: dict[str, Check] = {
             "sd_ratio_most",
             "quantile_gap",
             "live_probability",
+            "live_mcse",
         ],
         _is_figure,
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayeszoo.errors import NumericalError
+from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.gate import (
     MAX_MEAN_GAP,
     MAX_QUANTILE_GAP,
@@ -125,12 +126,34 @@ def _live(model: Model, draws: Mapping[str, np.ndarray], known: Reference) -> di
     others = model.live(known.draws) if isinstance(model, Variational) else None
     if counts is None or others is None:
         return {}
-    values, often = np.unique(counts, return_counts=True)
-    number = int(values[np.argmax(often)])
+    number = _commonest(counts)
     own, true = (float(np.mean(each == number)) for each in (counts, others))
     if abs(own - true) <= MAX_LIVE_GAP:
         return {"live": number, "live_probability": true}
     return {"live_withheld": f"the probability of {number} is {own:.2g}, and {true:.2g} by {known.source}"}
+
+
+def live_of_draws(model: Model, draws: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return how many components are in use by a sampler's draws, the probability of that and its Monte Carlo error.
+
+    Where all draws agree the error is that of one that does not, by how far the draws depend on each other.
+    """
+    counts = model.live(draws) if isinstance(model, Variational) else None
+    if counts is None:
+        return {}
+    number = _commonest(counts)
+    agrees = (counts == number).astype(np.float64)
+    p, error = float(agrees.mean()), float(diagnostics.mcse(agrees))
+    if np.ptp(agrees) == 0:
+        error = 1 / (diagnostics.relative_efficiency(draws.values()) * counts.size)
+    if error <= MAX_LIVE_GAP / 2:
+        return {"live": number, "live_probability": p, "live_mcse": error}
+    return {"live_withheld": f"the Monte Carlo error of the probability of {number} is {error:.2g}", "live_mcse": error}
+
+
+def _commonest(counts: np.ndarray) -> int:
+    values, often = np.unique(counts, return_counts=True)
+    return int(values[np.argmax(often)])
 
 
 def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
