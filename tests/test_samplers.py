@@ -70,12 +70,12 @@ def test_a_file_of_numpyro_is_judged(tmp_path):
 
     x = np.linspace(-1, 1, 30)
     y = 2 * x + np.random.default_rng(1).normal(size=30)
-    chains = infer.MCMC(infer.NUTS(line), num_warmup=500, num_samples=500, num_chains=4, chain_method="sequential")
+    chains = infer.MCMC(infer.NUTS(line), num_warmup=500, num_samples=500, num_chains=4, progress_bar=False)
     chains.run(jax.random.key(1), x, y)
     arviz.from_numpyro(chains).to_netcdf(tmp_path / "line.nc")
     answer = bz.judge(tmp_path / "line.nc")
     assert (answer.verdict, answer.advice) == ("ok", ())
-    assert answer.table.loc["slope", "mean"] == pytest.approx(x @ y / (x @ x), abs=0.1)
+    assert answer.quantities.loc["slope", "mean"] == pytest.approx(x @ y / (x @ x), abs=0.1)
 
 
 def test_the_table_of_the_guide_is_that_of_the_results():
