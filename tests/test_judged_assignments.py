@@ -1,4 +1,4 @@
-"""Assignments by an approximation whose parameters are withheld are judged by themselves, row by row."""
+"""Assignments, row by row, and divergences by approximations whose parameters are withheld are judged by themselves."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
-from tests.test_judged import changed, rng
+from tests.test_judged import as_approximation, changed, rng
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +67,36 @@ def test_an_assignment_is_printed_without_what_is_of_all_rows(mixture, run, tmp_
     out = run("assign", tmp_path / "fit.nc")[1]
     assert "nan" not in out
     assert out.count("judged by itself") == 1
+
+
+def rows_of(mean, seed):
+    model = bz.find("normal_gamma")
+    y = np.random.default_rng(seed).normal(mean, 1.0, 30)
+    return bz.fit(model(), {"y": y}, "exact", seed=seed)
+
+
+def shifted(tree, by):
+    """Take a fit for an approximation whose means are off by some sd."""
+    tree = as_approximation(tree, "mu")
+    draws = tree["posterior"].to_dataset()
+    name = next(name for name in draws if name.startswith("mu") or name == "mean")
+    tree["posterior"] = draws.assign({name: draws[name] + by * draws[name].std()})
+    return tree
+
+
+def test_a_divergence_is_judged_whichever_of_the_two_fits_is_off():
+    right = bz.kl(shifted(rows_of(0.0, 1), 0.0), shifted(rows_of(2.0, 2), 0.0))
+    assert "judged by itself" in right.attrs["judged"]
+    assert np.isfinite(right[["mean", "sd", "q025"]]).all(axis=None)
+    for offs in ((2.0, 0.0), (0.0, -2.0), (2.0, -2.0)):
+        with raises(Untrustworthy, "withheld"):
+            bz.kl(shifted(rows_of(0.0, 1), offs[0]), shifted(rows_of(2.0, 2), offs[1]))
+
+
+def test_a_divergence_of_means_that_are_off_alike_is_shown():
+    both = [shifted(rows_of(0.0, 1), 2.0), rows_of(2.0, 2)]
+    draws, other = both[0]["posterior"].to_dataset(), both[1]["posterior"].to_dataset()
+    name = next(name for name in draws if name.startswith("mu") or name == "mean")
+    shift = 2 * float(both[0]["reference_draws"][name].std())
+    both[1] = shifted(both[1], shift / float(other[name].std()))
+    assert np.isfinite(bz.kl(*both)["mean"]).all()

@@ -11,7 +11,7 @@ import lazy_loader
 import numpy as np
 
 from bayeszoo.answers.columns import error_of_mean, with_reasons
-from bayeszoo.answers.judged import judged
+from bayeszoo.answers.judged import answering, has_withheld, is_judged, judged, kept, reference_of
 from bayeszoo.distributions.information import entropy as entropy_of
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.streams import stream_of_fit
@@ -19,7 +19,6 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies, Observable
 from bayeszoo.model.closed import BlockModel, Sufficient
 from bayeszoo.model.sequential import StatesInTime
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.tools.information import (
     CLASS_ENTROPY,
@@ -204,7 +203,7 @@ def kl(p: object, q: object, *, bits: bool = False, **options: Any) -> pd.DataFr
         When the tables have other values, the fits are of other models or of the same rows, or the divergence of rows
         of the model is not known.
     Untrustworthy
-        When a fit failed its gate.
+        When a fit failed its gate, or the divergence by an approximation is not that by draws of the posterior.
 
     Examples
     --------
@@ -216,8 +215,19 @@ def kl(p: object, q: object, *, bits: bool = False, **options: Any) -> pd.DataFr
         return _of_table("divergence", divergence_of_counts(p, q, Prior(**options)), bits)
     if not (_is_tree(p) and _is_tree(q)):
         raise InputError("a divergence needs two tables or two fits", "not_a_fit")
-    (fit, draws), (other, others) = (_draws(cast("xr.DataTree", tree), "divergences", options) for tree in (p, q))
-    _require_alike(fit, other)
+    _no_options(options)
+    both = [answering(cast("xr.DataTree", tree), "divergences") for tree in (p, q)]
+    _require_alike(*both)
+    frame, off = _divergence(*both), sorted(filter(is_judged, both), key=has_withheld)
+    if off:  # the one whose parameters are withheld, if any, sets the limits
+        known = _divergence(*(reference_of(fit) if is_judged(fit) else fit for fit in both))
+        frame = kept(off[-1], "divergences", frame, known)
+    return in_units(frame, bits)
+
+
+def _divergence(fit: Fit, other: Fit) -> pd.DataFrame:
+    """Return the divergence of a row by one fit from that by another, at each pair of their draws."""
+    draws, others = fit.draws(), other.draws()
     chains, size = (min(sizes) for sizes in zip(_sizes(draws), _sizes(others), strict=True))
     first, second = ({name: each[:chains, :size] for name, each in some.items()} for some in (draws, others))
     model, their = fit.model, other.model
@@ -227,7 +237,7 @@ def kl(p: object, q: object, *, bits: bool = False, **options: Any) -> pd.DataFr
     if told is None:
         hint = "fit a model of one distribution, such as dirichlet_multinomial or normal_gamma"
         raise InputError(f"the divergence of rows of {model.name} is not known", "no_closed_form", hint=hint)
-    return in_units(_summarized({"divergence": told}, fit.kind, "quantity"), bits)
+    return _summarized({"divergence": told}, fit.kind, "quantity")
 
 
 def _require_alike(fit: Fit, other: Fit) -> None:
@@ -292,13 +302,6 @@ def _of_fit(fit: Fit, _: None) -> pd.DataFrame:
 
 def _highest_first(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values("mean", ascending=False, kind="stable", na_position="last")
-
-
-def _draws(tree: xr.DataTree, answer: str, options: Mapping[str, object]) -> tuple[Fit, dict[str, np.ndarray]]:
-    """Return a fit whose numbers are shown, and its draws."""
-    _no_options(options)
-    fit = require_shown(tree, answer)
-    return fit, fit.draws()
 
 
 def _no_options(options: Mapping[str, object], _: Fit | None = None) -> None:

@@ -121,8 +121,13 @@ def judged[Rows](
     fit = answering(tree, answer)
     if not is_judged(fit):
         return ask(fit, rows(fit))
-    about, limits = rows(fit), limits_of(fit)
-    own, reference = ask(fit, about), ask(reference_of(fit), about)
+    about = rows(fit)
+    return kept(fit, answer, ask(fit, about), ask(reference_of(fit), about))
+
+
+def kept(fit: Fit, answer: str, own: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of an answer that agree with those by draws of the posterior; raise where none does."""
+    limits = limits_of(fit)
     agreement = _agreement(own, reference, limits)
     if not agreement.shown.any():
         refuse(fit, answer)
