@@ -36,7 +36,7 @@ def mixture():
 def test_assignments_are_withheld_in_rows_between_the_components_that_are_off(mixture):
     assert "parameters_withheld" in Fit(mixture).facts
     frame = bz.assign(mixture)
-    far = frame["withheld"].to_numpy() == judged.FAR
+    far = frame["withheld"].str.endswith(judged.FAR).to_numpy()
     assert 0 < far.sum() < len(frame) / 2
     assert frame.loc[far, ["component", "expected_loss", "p[1]", "p[2]", "mcse[1]"]].isna().all(axis=None)
     assert frame.loc[~far, ["component", "expected_loss", "p[1]", "p[2]"]].notna().all(axis=None)

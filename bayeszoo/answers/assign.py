@@ -18,6 +18,7 @@ from bayeszoo.answers.judged import (
     is_judged,
     limits_of,
     line_of,
+    line_within,
     reference_of,
     refuse,
 )
@@ -170,7 +171,8 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
         return _frame(model, data, own)
     agreement = _agreement(fit, own, assignments(model, _of_posterior(fit, model), data))
     frame = _frame(model, data, own.only(agreement.shown), agreement.shown)
-    frame = with_reasons(frame, np.where(agreement.shown, "", FAR).astype(object))
+    what = "probabilities" if isinstance(own, Assignments) else "mean"
+    frame = with_reasons(frame, np.where(agreement.shown, "", f"{what}: {FAR}").astype(object))
     frame.attrs["judged"] = agreement.line
     return frame
 
@@ -199,30 +201,32 @@ def _agreement(fit: Fit, own: Assignments | Latents, known: Assignments | Latent
     """Compare each row's probabilities, or mean, with those by draws of the posterior."""
     limits = limits_of(fit)
     if isinstance(own, Assignments) and isinstance(known, Assignments):
-        mean, ratio = _apart(own.probability, known.probability)
         agree = _probabilities_agree(own, known, limits) | own.impossible
+        known_rows = agree & ~own.impossible
+        gap = np.abs(own.probability - known.probability)[known_rows].max(initial=0.0)
+        line = line_within(agree, f": probabilities within {gap:.2g} of the posterior's", limits)
     else:
         assert isinstance(own, Latents)
         assert isinstance(known, Latents)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, ratio = (own.mean - known.mean) / known.sd_of_means, own.sd_of_means / known.sd_of_means
         agree = limits.moments_agree((own.mean, own.sd_of_means), (known.mean, known.sd_of_means))
+        line = line_of(agree, mean, ratio, limits)
     if not agree.any():
         refuse(fit, _ANSWER)
-    return Agreement(agree, line_of(agree, mean, ratio, limits))
+    return Agreement(agree, line)
 
 
-def _apart(own: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest error of a row's probabilities, in sd of the event, and the least ratio of their sds."""
-    sds = [np.sqrt(np.maximum(p * (1 - p), 0.0)) for p in (own, known)]
+def _apart(own: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the largest error of a row's probabilities, in sd of the event."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean, ratio = np.where(own == known, 0.0, (own - known) / sds[1]), sds[0] / sds[1]
-    return np.abs(mean).max(axis=1), np.where(own == known, 1.0, ratio).min(axis=1)
+        error = np.abs(own - known) / np.sqrt(np.maximum(known * (1 - known), 0.0))
+    return np.asarray(np.where(own == known, 0.0, error).max(axis=1))
 
 
 def _probabilities_agree(own: Assignments, known: Assignments, limits: Limits) -> np.ndarray:
     """Compare rows by their probabilities, whose tails are compared as normal scores, and by their labels."""
-    near = _apart(own.probability, known.probability)[0] <= limits.mean
+    near = _apart(own.probability, known.probability) <= limits.mean
     tails = limits.scores_agree(_scores(own.probability), _scores(known.probability)).all(axis=1)
     return np.asarray(near & tails & (own.label == known.label))
 

@@ -199,13 +199,18 @@ def gaps_agree(gaps: Gaps, known: np.ndarray, limits: Limits) -> np.ndarray:
 
 def line_of(shown: np.ndarray, mean: np.ndarray, sd: np.ndarray, limits: Limits, noun: str = "rows") -> str:
     """Say how far the numbers that are shown are from the posterior's, and how many are not shown."""
-    why = "parameters are withheld" if limits.is_strict else "parameters are shown with a warning"
     known = shown & np.isfinite(mean) & np.isfinite(sd)
     within = ""
     if known.any():
         least, most = sd[known].min(), sd[known].max()
         far = np.abs(mean[known]).max()
         within = f": means within {far:.2g} sd of the posterior's, sds {least:.2g} to {most:.2g} times"
+    return line_within(shown, within, limits, noun)
+
+
+def line_within(shown: np.ndarray, within: str, limits: Limits, noun: str = "rows") -> str:
+    """Say that an answer was judged, what is within which limits, and how many numbers are not shown."""
+    why = "parameters are withheld" if limits.is_strict else "parameters are shown with a warning"
     rest = f"; {(~shown).sum()} of {len(shown)} {noun} are too far from it" if not shown.all() else ""
     return f"{why}, and this answer is judged by itself{within}{rest}"
 
