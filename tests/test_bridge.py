@@ -14,7 +14,7 @@ Y = np.random.default_rng(3).normal(2.0, 1.0, 20)
 PRIOR_SD = 3.0
 SHAPE = (4, 1000)
 WITHOUT = {("bayesian_lasso", "diabetes"), ("poisson_regression", "ships"), ("probit_regression", "vasoconstriction")}
-WITHOUT |= {("support_vector_regression", "stackloss")}
+WITHOUT |= {("support_vector_regression", "stackloss"), ("neural_network", "ethanol")}
 """Models and their data without an exact evidence, though the model has one of other data."""
 KINDS = [bz.find(name) for name in bz.names() if name != "spike_slab_regression"]
 EVERY = [(kind.name, each.name) for kind in KINDS if "exact" in methods_for(kind) for each in kind.examples]
