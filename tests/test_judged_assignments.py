@@ -9,6 +9,7 @@ from bayeszoo.answers.assign import Assignments, _probabilities_agree
 from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
+from bayeszoo.report.families import responsibilities
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.test_judged import as_approximation, changed, rng
@@ -100,3 +101,17 @@ def test_a_divergence_of_means_that_are_off_alike_is_shown():
     shift = 2 * float(both[0]["reference_draws"][name].std())
     both[1] = shifted(both[1], shift / float(other[name].std()))
     assert np.isfinite(bz.kl(*both)["mean"]).all()
+
+
+@pytest.mark.slow  # a fit that is measured against the posterior
+def test_the_page_has_the_rows_that_are_shown():
+    galaxies = bz.find("gaussian_mixture")
+    data = bz.example(galaxies, "galaxies")
+    with pytest.warns(Caution):
+        fit = bz.fit(galaxies.weak_given(data, {"K": 3}), data, "vb", seed=1)
+    frame = bz.assign(fit)
+    known = frame["component"].notna()
+    assert 0 < (~known).sum() < 10
+    words = " ".join(block.text for block in responsibilities(fit).under if hasattr(block, "text"))
+    assert f"of {known.sum()} labels" in words
+    assert f"{(~known).sum()} of the {len(frame)} rows are withheld" in words

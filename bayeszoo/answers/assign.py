@@ -284,6 +284,9 @@ def _frame(model: Latent, data: Data, assigned: Assignments | Latents, shown: An
     axis, numbered = exchangeable_axis(model) or model.component_axis, np.arange(1, assigned.probability.shape[1] + 1)
     labels, hidden = np.asarray(model.coords(data).get(axis, numbered)), assigned.impossible
     component = labels[assigned.label]
+    component = (
+        component.astype(object) if hidden.any() and component.dtype.kind == "U" else component
+    )  # NaN is no text
     columns = _names_of_rows(model, data)
     columns |= {"component": np.where(hidden, np.nan, component) if hidden.any() else component}
     columns |= {"expected_loss": np.where(hidden, np.nan, assigned.expected_loss)}

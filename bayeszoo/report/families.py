@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayeszoo.answers.assign import assign_all
+from bayeszoo.answers.assign import assign
 from bayeszoo.answers.classes.classify import MOST_CELLS, classifier, classify
 from bayeszoo.answers.classes.scores import confusion
 from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.answers.information import has_information, mutual_information
+from bayeszoo.answers.judged import FAR
 from bayeszoo.answers.leave_out import MAX_DISTINCT
 from bayeszoo.answers.topics import topics as words_of
 from bayeszoo.errors import InputError, Untrustworthy
@@ -243,12 +244,12 @@ def _telling(tree: xr.DataTree) -> list[Any]:
 
 def responsibilities(tree: xr.DataTree) -> Answer:
     """Say which component each row belongs to, and how sure that is."""
-    data = Fit(tree).data
-    frame = assign_all(tree)
-    if "component" not in frame:
+    whole = assign(tree)
+    if "component" not in whole:
         raise InputError("the latent variable of a row is a number, not a component", "no_components")
+    frame, data, said = _known_rows(Fit(tree), whole)
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
-    lead += f"{frame.attrs['expected_errors']:.3g} are expected to be wrong."
+    lead += f"{frame['expected_loss'].sum():.3g} are expected to be wrong.{said}"
     counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean"])
     rows = [[str(name), int(size), number(mean, 2)] for name, size, mean in counts.itertuples()]
     least = frame.sort_values("expected_loss", ascending=False, kind="stable").head(_ROWS_SHOWN)
@@ -262,6 +263,21 @@ def responsibilities(tree: xr.DataTree) -> Answer:
     each = table(["component", "rows", "mean probability that it is another"], rows, sortable=False)
     drawn = picture(partial(_draw, frame, data), "rows by component", caption)
     return Answer([drawn], under=[*profiled(tree), Words(lead), each, Folded("The least sure rows", [unsure])])
+
+
+def _known_rows(fit: Fit, frame: pd.DataFrame) -> tuple[pd.DataFrame, Any, str]:
+    """Leave out the rows whose component is withheld; return the others, their data, and what is said of it."""
+    known = np.flatnonzero(frame["component"].notna())
+    if len(known) == len(frame):
+        return frame, fit.data, ""
+    labels = {"component": frame["component"].iloc[known].map(_whole)}
+    said = f" {len(frame) - len(known)} of the {len(frame)} rows are withheld: {FAR}."
+    return frame.iloc[known].assign(**labels), fit.model.inputs.reordered(fit.data, known), said
+
+
+def _whole(label: Any) -> Any:
+    """Return the number of a component as a whole one, which next to NaN it was not."""
+    return int(label) if isinstance(label, float) else label
 
 
 def together(tree: xr.DataTree) -> Answer:
