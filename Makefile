@@ -84,8 +84,8 @@ test-all: $(TOOLS) $(SAMPLERS) ## The slow ones too
 
 NEWEST := .cache/newest
 UNBOUND := import re, tomllib; needs = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-  print(*(re.sub(r",?<=?[0-9.]+", "", need.split(";")[0]) for need in \
-  [*needs["dependencies"], *(n for n in needs["optional-dependencies"]["dev"] if "hmmlearn" not in n)]), sep="\n")
+  print(*(re.sub(r",?<=?[0-9.]+", "", need) + mark + where for need, mark, where in (line.partition(";") for line in \
+  [*needs["dependencies"], *needs["optional-dependencies"]["dev"]])), sep="\n")
 
 test-newest: export OPENBLAS_NUM_THREADS := 1
 test-newest: $(READY) ## The quick tests on the newest releases of all libraries, without constraints.txt and upper bounds
