@@ -10,6 +10,18 @@ import numpy as np
 import scipy
 
 from bayeszoo.answers.columns import error_of_mean
+from bayeszoo.answers.judged import (
+    Limits,
+    Part,
+    answering,
+    is_judged,
+    limits_of,
+    line_of,
+    moments_part,
+    only_agreeing,
+    reference_of,
+    scores_of,
+)
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.rows import GROUP
@@ -18,7 +30,6 @@ from bayeszoo.errors import InputError
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional
 from bayeszoo.model.views import View
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import summarize
 
@@ -32,6 +43,9 @@ Columns = dict[str, np.ndarray]
 _ESTIMATES = ("mean", "sd", *QUANTILES, "mcse_mean", *(f"mcse_{name}" for name in QUANTILES))
 _RANKS = ("rank", "mcse_rank", "rank_q025", "rank_q975", "p_highest", "mcse_p_highest", "p_lowest", "mcse_p_lowest")
 _INTERVAL = (0.025, 0.975)
+_SPREAD = "sd_shrinkage"
+"""The sd over draws of the weight, by which its mean is judged; it is left out of the answer."""
+ANSWER = "estimates of groups"
 
 
 def has_group_estimates(model: Model) -> bool:
@@ -63,14 +77,15 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
         0 leaves the raw estimate as it is, 1 says nothing but the population. ``rank`` is the mean rank, 1 the highest,
         with ``rank_q025`` and ``rank_q975``, and ``p_highest`` and ``p_lowest`` the probabilities of the first and the
         last. Their Monte Carlo errors are in ``mcse_rank`` and so on. The name of the parameter is in
-        ``attrs["quantity"]``.
+        ``attrs["quantity"]``. Of an approximation some of whose parameters are off, numbers are NaN where draws of the
+        posterior do not agree; the column ``withheld`` says which, ``attrs["judged"]`` how far off the others are.
 
     Raises
     ------
     InputError
         When the model has not one parameter for each group.
     Untrustworthy
-        When the fit failed its gate.
+        When the fit failed its gate, or no number of an approximation that is off agrees with the posterior's.
 
     Notes
     -----
@@ -87,14 +102,21 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     >>> frame[["raw", "mean", "pooled"]].round(2).head(1).values.tolist()
     [[28.0, 8.69, 7.69]]
     """
-    fit = require_shown(tree, "estimates of groups")
+    fit = answering(tree, ANSWER)
     if not has_group_estimates(fit.model):
         has = "no model of groups with one parameter each"
         raise InputError(
             f"{fit.model.name} is {has}", "no_groups", hint="fit one such as normal_means or beta_binomial"
         )
+    frame = _estimated(fit)
+    if is_judged(fit):
+        frame = _judged(fit, frame)
+    return frame.drop(columns=_SPREAD)
+
+
+def _estimated(fit: Fit) -> pd.DataFrame:
     (name,), (size, sizes) = _of_groups(fit.model), sizes_of_groups(fit)
-    summary, theta = summarize(tree, [name])[name], fit.draws()[name]
+    summary, theta = summarize(fit.tree, [name])[name], fit.draws()[name]
     nothing = np.full(theta.shape[2], np.nan)
     columns = {size: sizes, **_unpooled(fit)}
     columns |= {key: nothing if summary[key] is None else summary[key] for key in _ESTIMATES}
@@ -102,6 +124,40 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     frame = pd.DataFrame(columns, index=pd.Index(fit.data[GROUP].tolist(), name=GROUP))
     frame.attrs["quantity"] = name
     return frame
+
+
+def _judged(fit: Fit, own: pd.DataFrame) -> pd.DataFrame:
+    """Withhold what draws of the posterior do not agree on: estimates, weights, ranks and chances each by themselves.
+
+    Weights and ranks depend on what groups have in common and on their joint distribution: right estimates do not tell.
+    """
+    limits, reference = limits_of(fit), reference_of(fit)
+    other = _estimated(reference)
+    theta = reference.draws()[str(own.attrs["quantity"])]
+    estimates, gaps = moments_part(own, other, limits)
+    weights = [frame["shrinkage"].to_numpy() for frame in (own, other)]
+    parts = [
+        estimates,
+        Part(("shrinkage",), limits.means_agree(*weights, other[_SPREAD].to_numpy())),
+        Part(("rank", "rank_q025", "rank_q975"), _ranks_agree(own, _ranked(theta), limits), "rank"),
+    ]
+    for name in ("p_highest", "p_lowest"):
+        scores = (scores_of(frame[name].to_numpy(), frame[f"mcse_{name}"].to_numpy()) for frame in (own, other))
+        parts.append(Part((name,), limits.scores_agree(*scores)))
+    frame = only_agreeing(own, parts, fit, ANSWER)
+    frame.attrs["judged"] = line_of(estimates.agree, gaps.mean, gaps.sd, limits, "groups")
+    return frame
+
+
+def _ranks_agree(own: pd.DataFrame, ranks: np.ndarray, limits: Limits) -> np.ndarray:
+    """Compare mean ranks, and the ends of their intervals by how many of the posterior's ranks lie beyond them."""
+    agree = limits.means_agree(own["rank"].to_numpy(), ranks.mean((0, 1)), ranks.std((0, 1), ddof=1))
+    for name, level in zip(("rank_q025", "rank_q975"), scipy.special.ndtri(_INTERVAL), strict=True):
+        end = own[name].to_numpy()
+        below, up_to = (scipy.special.ndtri(np.mean(is_it, axis=(0, 1))) for is_it in (ranks < end, ranks <= end))
+        slack = limits.mean + (limits.most - 1) * abs(level)
+        agree &= (below <= level + slack) & (up_to >= level - slack)
+    return np.asarray(agree)
 
 
 def sizes_of_groups(fit: Fit) -> tuple[str, np.ndarray]:
@@ -134,14 +190,19 @@ def _shrunk(fit: Fit) -> Columns:
     outer = {name: fit.draws()[name] for name in model.outer}
     weight = model.shrinkage(outer, fit.data)
     if weight is None:
-        return dict.fromkeys(("shrinkage", "mcse_shrinkage"), np.full(len(fit.data[GROUP]), np.nan))
+        names = ("shrinkage", "mcse_shrinkage", _SPREAD)
+        return dict.fromkeys(names, np.full(len(fit.data[GROUP]), np.nan))
     error = np.full(weight.shape[2], np.nan) if fit.kind == "point estimate" else error_of_mean(weight, fit.kind)
-    return {"shrinkage": weight.mean((0, 1)), "mcse_shrinkage": error}
+    return {"shrinkage": weight.mean((0, 1)), "mcse_shrinkage": error, _SPREAD: weight.std((0, 1))}
+
+
+def _ranked(theta: np.ndarray) -> np.ndarray:
+    return np.asarray(scipy.stats.rankdata(-theta, axis=-1))
 
 
 def _ranks(theta: np.ndarray, fit: Fit) -> Columns:
     """Rank the groups in each joint draw, shape (chain, draw, group), from the highest; equal ones share ranks."""
-    ranks = scipy.stats.rankdata(-theta, axis=-1)
+    ranks = _ranked(theta)
     columns = {"rank": ranks.mean((0, 1)), "mcse_rank": error_of_mean(ranks, fit.kind)}
     bounds = np.quantile(ranks, _INTERVAL, axis=(0, 1), method="inverted_cdf")
     columns |= dict(zip(("rank_q025", "rank_q975"), bounds, strict=True))

@@ -9,17 +9,17 @@ answer, up to the limits beyond which a parameter is withheld.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lazy_loader
 import numpy as np
+import scipy
 
 from bayeszoo.answers.columns import with_reasons
-from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation.gate import MAX_MEAN_GAP, MAX_QUANTILE_GAP, MAX_SD_GAP, SHOWN_MEAN_GAP, SHOWN_SD_RATIO
-from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.caveats import next_step, require_shown
 from bayeszoo.results.gaps import STATISTICS, Gaps, gaps_of
 from bayeszoo.results.stored import Fit, dumps
 from bayeszoo.results.support import REFERENCE_DRAWS
@@ -33,7 +33,8 @@ else:
 MAX_SCORE_GAP = 0.1
 """Error of a log score, in nats, up to which it is shown."""
 FAR = "too far from the posterior's"
-_FAR = f"mean, sd, quantiles: {FAR}"
+_MOMENTS = "mean, sd, quantiles"
+_FAR = f"{_MOMENTS}: {FAR}"
 _KEPT = ("observed", "what", "withheld", "plug_in", "bias")
 """Columns that do not come from the parameters."""
 
@@ -48,6 +49,8 @@ class Limits(NamedTuple):
     score: float
     is_strict: bool
     """Whether parameters are withheld, so that nothing passes that is not known to agree."""
+    then: str = ""
+    """What to try where an answer is further off."""
 
     def agree(self, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
         """Say where an error of a mean, in sd, and a ratio of sds are within the limits."""
@@ -69,6 +72,13 @@ class Limits(NamedTuple):
         unknown = np.isnan(own) | np.isnan(other)
         return (own == other) | (~far & (~unknown | (not self.is_strict)))
 
+    def means_agree(self, own: np.ndarray, other: np.ndarray, sd: np.ndarray) -> np.ndarray:
+        """Compare means alone, in the posterior's ``sd``."""
+        with np.errstate(invalid="ignore"):
+            far = np.abs(own - other) > self.mean * sd
+        unknown = np.isnan(own) | np.isnan(other) | np.isnan(sd)
+        return (own == other) | (~far & (~unknown | (not self.is_strict)))
+
     def logs_agree(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Compare log probabilities or densities."""
         with np.errstate(invalid="ignore"):
@@ -86,6 +96,16 @@ class Agreement(NamedTuple):
 
     shown: np.ndarray
     line: str
+
+
+class Part(NamedTuple):
+    """Columns of an answer that are shown together, in which rows they agree with the posterior's, and why not else."""
+
+    columns: tuple[str, ...]
+    agree: np.ndarray
+    name: str = ""
+    """What a reason calls the columns, where not by their names."""
+    why: str = FAR
 
 
 def judged[Rows](
@@ -140,6 +160,47 @@ def kept(fit: Fit, answer: str, own: pd.DataFrame, reference: pd.DataFrame) -> p
     return own
 
 
+def only_agreeing(frame: pd.DataFrame, parts: Sequence[Part], fit: Fit, answer: str) -> pd.DataFrame:
+    """Return an answer without the numbers that disagree, which its column ``withheld`` names; raise where none agrees.
+
+    A number is judged by its own part alone: it does not pass because others of its row do.
+    """
+    texts = [""] * len(frame) if "withheld" not in frame else frame["withheld"].tolist()
+    is_any_shown = False
+    for part in parts:
+        numbers = [name for key in part.columns for name in (key, f"mcse_{key}") if name in frame]
+        is_known = frame[numbers].notna().any(axis=1).to_numpy()
+        is_any_shown |= bool((part.agree & is_known).any())
+        reason = f"{part.name or ', '.join(part.columns)}: {part.why}"
+        texts = [_joined(reason, text) if far else text for far, text in zip(~part.agree, texts, strict=True)]
+        for name in numbers:
+            frame[name] = frame[name].where(part.agree)
+    if not is_any_shown:
+        refuse(fit, answer)
+    return with_reasons(frame, np.array(texts, dtype=object))
+
+
+def _joined(reason: str, text: str) -> str:
+    """Add a reason to those of a row; names with one reason stand together."""
+    (names, why), (other, of_other) = (each.partition(": ")[::2] for each in (reason, text))
+    return f"{other}, {names}: {why}" if why == of_other else "; ".join(filter(None, (text, reason)))
+
+
+def moments_part(
+    own: pd.DataFrame, reference: pd.DataFrame, limits: Limits, names: Sequence[str] = STATISTICS, name: str = ""
+) -> tuple[Part, Gaps]:
+    """Compare mean, sd and quantiles, which the columns ``names`` have, and return the gaps too."""
+    known = _statistics(reference, names)
+    measured = gaps_of(_statistics(own, names), known)
+    return Part(tuple(names), gaps_agree(measured, known, limits), name or _MOMENTS), measured
+
+
+def scores_of(p: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Return probabilities as normal scores; where all draws agree, as if half of one did not."""
+    half = np.minimum(np.asarray(error) / 2, 0.5)
+    return np.asarray(scipy.special.ndtri(np.where(p == 0, half, np.where(p == 1, 1 - half, p))))
+
+
 def _reasons(own: pd.DataFrame, shown: np.ndarray, scores: Any) -> np.ndarray:
     """Return what is withheld of each row, and why; a score may be off where the distribution is not."""
     texts = own["withheld"].to_numpy() if "withheld" in own else np.full(len(own), "", dtype=object)
@@ -173,7 +234,7 @@ def has_withheld(fit: Fit) -> bool:
 
 def limits_of(fit: Fit) -> Limits:
     """Return how far an answer of a fit may be from the posterior's."""
-    return WITHIN if has_withheld(fit) else SHOWN
+    return (WITHIN if has_withheld(fit) else SHOWN)._replace(then=next_step(fit.tree))
 
 
 def reference_of(fit: Fit) -> Fit:
@@ -211,21 +272,18 @@ def line_of(shown: np.ndarray, mean: np.ndarray, sd: np.ndarray, limits: Limits,
 def line_within(shown: np.ndarray, within: str, limits: Limits, noun: str = "rows") -> str:
     """Say that an answer was judged, what is within which limits, and how many numbers are not shown."""
     why = "parameters are withheld" if limits.is_strict else "parameters are shown with a warning"
-    rest = f"; {(~shown).sum()} of {len(shown)} {noun} are too far from it" if not shown.all() else ""
+    rest = f"; {(~shown).sum()} of {len(shown)} {noun} are too far from it{f'; {limits.then}' * bool(limits.then)}" if not shown.all() else ""
     return f"{why}, and this answer is judged by itself{within}{rest}"
 
 
 def _agreement(own: pd.DataFrame, reference: pd.DataFrame, limits: Limits = WITHIN) -> Agreement:
     """Compare each row with that of the reference."""
-    known = _statistics(reference)
-    gaps = gaps_of(_statistics(own), known)
-    ok = gaps_agree(gaps, known, limits)
+    (_, ok, *_), gaps = moments_part(own, reference, limits)
     return Agreement(ok, line_of(ok, gaps.mean, gaps.sd, limits) if ok.any() else _FAR)
 
 
-def _statistics(frame: pd.DataFrame) -> np.ndarray:
-    assert ("mean", "sd", *QUANTILES) == STATISTICS
-    return np.stack([frame[name].to_numpy(dtype=np.float64) for name in STATISTICS])
+def _statistics(frame: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
+    return np.stack([frame[name].to_numpy(dtype=np.float64) for name in names])
 
 
 def _agrees(name: str, own: pd.DataFrame, reference: pd.DataFrame, limits: Limits) -> Any:

@@ -22,6 +22,7 @@ from bayeszoo.data.table.table import Column, escaped, quoted, to_numbers
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
+from bayeszoo.report.judged import about_judged
 from bayeszoo.report.tables import MOST_DIGITS, number, statistic, without_error
 from bayeszoo.results import files
 from bayeszoo.results.caveats import failures_of
@@ -292,10 +293,8 @@ def show_rows(
 
 def show_judged(frame: pd.DataFrame) -> None:
     """Print what is withheld of an answer, and how far off the rest is where it was judged."""
-    for line in frame.attrs.get("withheld", []):
-        terminal.out().print(f"Withheld: {escaped(line)}.")
-    if "judged" in frame.attrs:
-        terminal.out().print(f"{frame.attrs['judged'].capitalize()}.")
+    for line in about_judged(frame):
+        terminal.out().print(escaped(line))
 
 
 def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:

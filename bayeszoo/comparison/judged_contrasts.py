@@ -10,9 +10,18 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
-from bayeszoo.answers.judged import FAR, Limits, gaps_agree, is_judged, limits_of, line_of, reference_of, refuse
+from bayeszoo.answers.judged import (
+    FAR,
+    Limits,
+    gaps_agree,
+    is_judged,
+    limits_of,
+    line_of,
+    reference_of,
+    refuse,
+    scores_of,
+)
 from bayeszoo.comparison.contrast_columns import SPREAD
 from bayeszoo.results.gaps import gaps_of
 from bayeszoo.results.stored import Fit
@@ -79,7 +88,8 @@ def _kept(fit: Fit, own: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFram
 def _by_columns(own: pd.DataFrame, other: pd.DataFrame, limits: Limits) -> list[tuple[tuple[str, ...], np.ndarray]]:
     """Say where columns agree that the difference alone does not tell: tails, and ratios, where both move alike."""
     names = [name for name in _PROBABILITIES if name in own]
-    agree = {name: limits.scores_agree(_scores(own, name), _scores(other, name)) for name in names}
+    scores = {name: [scores_of(*_columns(frame, (name, f"{name}_mcse"))) for frame in (own, other)] for name in names}
+    agree = {name: limits.scores_agree(*both) for name, both in scores.items()}
     near = limits.mean * other["difference_sd"].to_numpy()
     losses = [np.abs(own[name].to_numpy() - other[name].to_numpy()) <= near for name in _LOSSES]
     return [
@@ -87,12 +97,6 @@ def _by_columns(own: pd.DataFrame, other: pd.DataFrame, limits: Limits) -> list[
         *(((name,), each) for name, each in agree.items()),
         (_LOSSES, agree["p_greater"] & np.all(losses, axis=0)),
     ]
-
-
-def _scores(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """Return probabilities as normal scores; where all draws agree, as if half of one did not."""
-    p, half = frame[name].to_numpy(), np.minimum(frame[f"{name}_mcse"].to_numpy() / 2, 0.5)
-    return np.asarray(scipy.special.ndtri(np.where(p == 0, half, np.where(p == 1, 1 - half, p))))
 
 
 def _ratios_agree(own: pd.DataFrame, other: pd.DataFrame, limits: Limits) -> np.ndarray:

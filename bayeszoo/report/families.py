@@ -42,6 +42,7 @@ from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, ta
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN, MOST_CLASSES, about_rows, confusion_rows, score_rows
 from bayeszoo.report.densities import hero
 from bayeszoo.report.function import about_function, function, nodes
+from bayeszoo.report.judged import about_judged
 from bayeszoo.report.levels import levels, next_of_lags, next_rows
 from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.profile import profiles
@@ -176,6 +177,7 @@ def groups(tree: xr.DataTree) -> Answer:
     listed = [table(*pooling_rows(shown), count), *(Words(line, "note") for line in about_estimates(shown))]
     if tree.attrs["kind"] != "point estimate":
         listed += [table(*rank_rows(shown), f"Ranks among {len(frame)} groups"), Words(ABOUT_RANKS, "note")]
+    listed += [Words(line, "note") for line in about_judged(frame)]
     return Answer(below=[drawn, *listed])
 
 
@@ -218,7 +220,7 @@ def classes(tree: xr.DataTree) -> Section:
     of_rows = "left out one by one" if frame.attrs["rows_are"] == "left out" else "of the fit"
     attributes = {str(name): value for name, value in frame.attrs.items()}
     said += [Words(line, "note") for line in about_rows(attributes, len(frame))]
-    said += [Words(f"{attributes['judged'].capitalize()}.", "note")] if "judged" in attributes else []
+    said += [Words(line, "note") for line in about_judged(frame)]
     said += [Words(ABOUT_PLUGGED_IN, "note")] * (fit.kind == "point estimate")
     plane = [picture(partial(plot_discriminants, tree), "coordinates", _PLANE)] * can_be_drawn(fit)
     drawn, decided = _of_each_class(frame, of_rows) if count <= MOST_CLASSES else ([], [])

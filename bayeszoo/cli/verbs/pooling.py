@@ -61,5 +61,6 @@ def _show(shown: pd.DataFrame, total: int, whole: dict[str, Any], digits: int | 
     lines = [*about_estimates(shown), *[ABOUT_RANKS] * (not is_point)]
     if lines:
         terminal.show_lines("\n".join(lines))
+    saved.show_judged(shown)
     if len(shown) < total:
         console.print(f"The {len(shown)} highest of {total} groups; all of them: --json or -o.")

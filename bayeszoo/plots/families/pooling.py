@@ -36,7 +36,7 @@ def plot_pooling(tree: xr.DataTree) -> Figure:
         Made without pyplot: the groups in order from the least to the most precise, with
         their sizes (standard error, trials or exposure) under the axis; circles are raw estimates, points with 95%
         intervals the partially pooled ones, and the line is the fully pooled one. The numbers are those of
-        `group_estimates`. Of many groups it has the `MOST_GROUPS` most precise ones.
+        `group_estimates`; what is withheld has no mark. Of many groups it has the `MOST_GROUPS` most precise ones.
 
     Raises
     ------
