@@ -274,6 +274,29 @@ def test_levels_that_are_off_alike_differ_by_as_much_as_they_should(arms):
         bz.contrasts(moved(moved(arms, 1.0, ["arm[c]"]), -1.0, ["arm[b]"]))
 
 
+def estimates_drawn(tree):
+    """Return the labels of the levels with a mark, and of the contrasts."""
+    left, right = bz.plot_groups(tree).axes
+    marks = left.lines[0].get_xdata()
+    names = [label.get_text() for label in left.get_yticklabels()]
+    contrasts = [label.get_text().partition("   ")[0] for label in right.get_yticklabels()]
+    return [name for name, at in zip(names, marks, strict=True) if np.isfinite(at)], contrasts
+
+
+def test_a_picture_of_levels_has_those_that_are_not_withheld(arms):
+    pairs = ["b - a", "c - a", "c - b"]
+    assert estimates_drawn(arms) == (["a", "b", "c"], pairs)
+    off = moved(arms, 1.0, ["arm[c]"])
+    assert estimates_drawn(off) == (["a", "b"], pairs[:1])
+    assert "no mark where withheld" in bz.plot_groups(off).get_suptitle()
+    assert estimates_drawn(moved(arms, 1.0, ["arm[b]", "arm[c]"])) == (["a"], pairs[2:])
+
+
+def test_a_level_has_no_mark_because_its_contrasts_are_right(arms):
+    """All levels are off alike, as the intercept is: their differences are right, and none of them is."""
+    assert estimates_drawn(moved(arms, 3.0, ["(intercept)"])) == ([], ["b - a", "c - a", "c - b"])
+
+
 def test_contrasts_do_not_pass_because_each_weight_is_right(arms):
     """Weights that are taken for independent: b and c have a in common, by which their difference is too wide."""
     tree = arms.copy(deep=True)

@@ -1,7 +1,9 @@
 """Assignments, row by row, and divergences by approximations whose parameters are withheld are judged by themselves."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.metrics.cluster import contingency_matrix
 
 import bayeszoo as bz
 from bayeszoo.answers import judged
@@ -68,6 +70,25 @@ def test_an_assignment_is_printed_without_what_is_of_all_rows(mixture, run, tmp_
     out = run("assign", tmp_path / "fit.nc")[1]
     assert "nan" not in out
     assert out.count("judged by itself") == 1
+
+
+def test_k_means_is_compared_in_the_rows_whose_assignment_is_shown(mixture, run, tmp_path):
+    """The rows elsewhere are counted by scikit-learn's table of labels: none that is withheld counts."""
+    rows = pd.DataFrame(Fit(mixture).data["Y"], columns=["x"])
+    frame = bz.assign(mixture)
+    known = frame["component"].notna().to_numpy()
+    answer = bz.kmeans(rows, 2, seed=1)
+    table = contingency_matrix(answer.labels[known], frame["component"][known].astype(int))
+    apart = known.sum() - max(np.trace(table), np.trace(table[::-1]))
+    assert answer.apart(frame) == apart
+    off = frame.copy()
+    off.loc[known, "component"] = 3 - off.loc[known, "component"]  # other numbers
+    assert answer.apart(off) == apart
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    bz.save(mixture, tmp_path / "fit.nc")
+    out = run("kmeans", tmp_path / "rows.csv", "-K", 2, "--seed", 1, "--against", tmp_path / "fit.nc")[1]
+    assert f"{apart} of {known.sum()} rows are elsewhere by the fit" in out
+    assert "Withheld: probabilities of rows" in out
 
 
 def rows_of(mean, seed):

@@ -106,3 +106,11 @@ def test_what_is_withheld_of_groups_is_printed_and_drawn_without(hierarchy, run,
     figure = bz.plot_pooling(tree)
     marks = next(line for line in figure.axes[0].lines if line.get_label() == "partially pooled")
     assert np.isnan(marks.get_ydata()).sum() == 1
+
+
+def test_a_picture_of_groups_has_those_that_are_not_withheld(hierarchy):
+    left, right = bz.plot_groups(changed(hierarchy, theta=lambda t: moved(t, 2, 3.0))).axes
+    assert np.isfinite(left.lines[0].get_xdata()).tolist() == [True, True, False, True, True]
+    names = [label.get_text() for label in right.get_yticklabels()]
+    assert len(names) == 6
+    assert not [name for name in names if "c -" in name or "- c" in name]

@@ -177,14 +177,6 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     return frame
 
 
-def assign_all(tree: xr.DataTree) -> pd.DataFrame:
-    """Return `assign`, for what is said of all rows together; raise `Untrustworthy` where some are withheld."""
-    frame = assign(tree)
-    if "withheld" in frame:
-        raise Untrustworthy(f"some rows are {FAR}: what is said of all assignments is withheld", "withheld")
-    return frame
-
-
 def _of_posterior(fit: Fit, model: Latent) -> Params:
     """Return draws of the posterior with components numbered as the fit's, if they agree what the components are."""
     draws = reference_of(fit).draws()

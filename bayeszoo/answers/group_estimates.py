@@ -20,6 +20,7 @@ from bayeszoo.answers.judged import (
     moments_part,
     only_agreeing,
     reference_of,
+    refuse_if_none,
     scores_of,
 )
 from bayeszoo.data.inputs import Groups
@@ -45,7 +46,7 @@ _RANKS = ("rank", "mcse_rank", "rank_q025", "rank_q975", "p_highest", "mcse_p_hi
 _INTERVAL = (0.025, 0.975)
 _SPREAD = "sd_shrinkage"
 """The sd over draws of the weight, by which its mean is judged; it is left out of the answer."""
-ANSWER = "estimates of groups"
+_ANSWER = "estimates of groups"
 
 
 def has_group_estimates(model: Model) -> bool:
@@ -102,7 +103,7 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
     >>> frame[["raw", "mean", "pooled"]].round(2).head(1).values.tolist()
     [[28.0, 8.69, 7.69]]
     """
-    fit = answering(tree, ANSWER)
+    fit = answering(tree, _ANSWER)
     if not has_group_estimates(fit.model):
         has = "no model of groups with one parameter each"
         raise InputError(
@@ -144,7 +145,8 @@ def _judged(fit: Fit, own: pd.DataFrame) -> pd.DataFrame:
     for name in ("p_highest", "p_lowest"):
         scores = (scores_of(frame[name].to_numpy(), frame[f"mcse_{name}"].to_numpy()) for frame in (own, other))
         parts.append(Part((name,), limits.scores_agree(*scores)))
-    frame = only_agreeing(own, parts, fit, ANSWER)
+    refuse_if_none(own, parts, fit, _ANSWER)
+    frame = only_agreeing(own, parts)
     frame.attrs["judged"] = line_of(estimates.agree, gaps.mean, gaps.sd, limits, "groups")
     return frame
 

@@ -160,24 +160,28 @@ def kept(fit: Fit, answer: str, own: pd.DataFrame, reference: pd.DataFrame) -> p
     return own
 
 
-def only_agreeing(frame: pd.DataFrame, parts: Sequence[Part], fit: Fit, answer: str) -> pd.DataFrame:
-    """Return an answer without the numbers that disagree, which its column ``withheld`` names; raise where none agrees.
+def only_agreeing(frame: pd.DataFrame, parts: Sequence[Part]) -> pd.DataFrame:
+    """Return an answer without the numbers that disagree, which its column ``withheld`` names.
 
     A number is judged by its own part alone: it does not pass because others of its row do.
     """
     texts = [""] * len(frame) if "withheld" not in frame else frame["withheld"].tolist()
-    is_any_shown = False
     for part in parts:
-        numbers = [name for key in part.columns for name in (key, f"mcse_{key}") if name in frame]
-        is_known = frame[numbers].notna().any(axis=1).to_numpy()
-        is_any_shown |= bool((part.agree & is_known).any())
         reason = f"{part.name or ', '.join(part.columns)}: {part.why}"
         texts = [_joined(reason, text) if far else text for far, text in zip(~part.agree, texts, strict=True)]
-        for name in numbers:
+        for name in _numbers(frame, part):
             frame[name] = frame[name].where(part.agree)
-    if not is_any_shown:
-        refuse(fit, answer)
     return with_reasons(frame, np.array(texts, dtype=object))
+
+
+def refuse_if_none(frame: pd.DataFrame, parts: Sequence[Part], fit: Fit, answer: str) -> None:
+    """Raise `Untrustworthy` where no number of an answer agrees with the posterior's."""
+    if not any((part.agree & frame[_numbers(frame, part)].notna().any(axis=1)).any() for part in parts):
+        refuse(fit, answer)
+
+
+def _numbers(frame: pd.DataFrame, part: Part) -> list[str]:
+    return [name for key in part.columns for name in (key, f"mcse_{key}") if name in frame]
 
 
 def _joined(reason: str, text: str) -> str:

@@ -9,12 +9,11 @@ import numpy as np
 
 from bayeszoo.answers.judged import answering, is_judged
 from bayeszoo.comparison.contrast_columns import SPREAD, by_draws, columns_of, of_points, pairs_of
-from bayeszoo.comparison.judged_contrasts import ANSWER, judged_contrasts
+from bayeszoo.comparison.judged_contrasts import ANSWER, judged_contrasts, judged_estimates
 from bayeszoo.data.inputs import Groups
 from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import summarize
 
@@ -43,12 +42,18 @@ def labels_of(tree: xr.DataTree) -> list[str]:
 
 def estimates_within(tree: xr.DataTree) -> pd.DataFrame:
     """Return a row for each quantity of groups and each group: mean, sd and quantiles."""
-    rows, fit = [], require_shown(tree, "estimates of groups")
-    for name, summary in summarize(tree, _of_groups(fit)).items():
-        known = {key: values for key, values in summary.items() if key != "withheld" and values is not None}
-        for i, label in enumerate(labels_of(tree)):
-            rows.append({"quantity": name, "group": label, **{key: float(values[i]) for key, values in known.items()}})
-    return pd.DataFrame(rows)
+    fit = answering(tree, "estimates of groups")
+
+    def ask(view: Fit) -> pd.DataFrame:
+        rows = []
+        for name, summary in summarize(view.tree, _of_groups(view)).items():
+            known = {key: values for key, values in summary.items() if key != "withheld" and values is not None}
+            for i, label in enumerate(labels_of(tree)):
+                of_group = {key: float(values[i]) for key, values in known.items()}
+                rows.append({"quantity": name, "group": label, **of_group})
+        return pd.DataFrame(rows)
+
+    return judged_estimates(fit, ask)
 
 
 def contrasts_within(tree: xr.DataTree, against: str | None, rope: float | None) -> pd.DataFrame:

@@ -18,6 +18,8 @@ from bayeszoo.answers.judged import (
     is_judged,
     limits_of,
     line_of,
+    moments_part,
+    only_agreeing,
     reference_of,
     refuse,
     scores_of,
@@ -64,6 +66,29 @@ def judged_contrasts(fit: Fit, ask: Callable[[Fit], pd.DataFrame]) -> pd.DataFra
     own = own.drop(columns=[*SPREAD]).reset_index(drop=True)
     own.attrs = {**attrs, "withheld": reasons}
     return own
+
+
+def judged_estimates(fit: Fit, ask: Callable[[Fit], pd.DataFrame]) -> pd.DataFrame:
+    """Return what contrasts are between; where parameters are off, NaN in rows that draws of the posterior contradict.
+
+    No row need agree: levels that are off alike have contrasts that are right.
+
+    Parameters
+    ----------
+    fit : Fit
+        One whose numbers are shown, or that is judged.
+    ask : callable
+        A view of a fit to a table with mean, sd and quantiles.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The column ``withheld`` says which rows are too far off.
+    """
+    own = ask(fit).rename_axis("row")
+    if not is_judged(fit):
+        return own
+    return only_agreeing(own, [moments_part(own, ask(reference_of(fit)), limits_of(fit))[0]])
 
 
 def _kept(fit: Fit, own: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -11,13 +11,12 @@ import numpy as np
 from bayeszoo.answers.judged import answering, is_judged
 from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.comparison.contrast_columns import SPREAD, by_draws, columns_of, of_points, pairs_of, quantiles_named
-from bayeszoo.comparison.judged_contrasts import ANSWER, judged_contrasts
+from bayeszoo.comparison.judged_contrasts import ANSWER, judged_contrasts, judged_estimates
 from bayeszoo.data.table.table import quoted
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.tails import moments
 from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
-from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit, is_by_group
 from bayeszoo.results.summary import summarize
 
@@ -49,10 +48,14 @@ def _predictor(fit: Fit, feature: Feature, w: np.ndarray) -> np.ndarray:
 
 def estimates_of_levels(tree: xr.DataTree) -> pd.DataFrame:
     """Return a row for each feature and level: the linear predictor there, the other features at their centres."""
-    rows, fit = list[dict[str, Any]](), require_shown(tree, "estimates of levels")
+    return judged_estimates(answering(tree, "estimates of levels"), _estimated)
+
+
+def _estimated(fit: Fit) -> pd.DataFrame:
+    rows = list[dict[str, Any]]()
     for name, feature in _with_levels(fit).items():
         draws = _predictor(fit, feature, fit.draws()["w"])
-        known = {"mean": _predictor(fit, feature, _mean(fit))}
+        known = {"mean": draws.mean((0, 1)) if is_judged(fit) else _predictor(fit, feature, _mean(fit))}
         if fit.kind != "point estimate":
             levels = np.quantile(draws, [*QUANTILES.values()], axis=(0, 1))
             sd = moments(draws, independent=fit.has_independent_draws).sd

@@ -75,7 +75,8 @@ def plot_groups(tree: xr.DataTree, quantities: Sequence[str] | None = None, *, a
         right.axvline(0, color="0.6", lw=0.8, zorder=0)
     about = "" if tree.attrs["kind"] == "point estimate" else ": means and 95% intervals"
     by = tree.attrs.get("by", "level" if is_of_levels(tree) else "group")
-    title = f"{tree.attrs['model']}, {tree.attrs['method']}, by {by}{about}"
+    without = "; no mark where withheld" * bool(known.attrs.get("withheld"))
+    title = f"{tree.attrs['model']}, {tree.attrs['method']}, by {by}{about}{without}"
     figure.suptitle(title, fontsize="medium", parse_math=False)
     return figure
 

@@ -65,13 +65,15 @@ class Clusters:
     def apart(self, assigned: pd.DataFrame) -> int:
         """Return how many rows other labels put elsewhere, in the numbering that agrees best.
 
-        ``assigned`` is what `assign` returned for a fit of the same rows.
+        ``assigned`` is what `assign` returned for a fit of the same rows. Rows whose assignment is withheld do not
+        count: they are where ``component`` is NaN.
         """
-        others = assigned["component"].to_numpy(dtype=np.int64) - 1
-        if len(others) != len(self.labels):
+        if len(assigned) != len(self.labels):
             raise InputError("the fit is of other rows", "not_comparable", hint="fit the table that was clustered")
-        table = np.zeros((max(len(self.centres), others.max() + 1),) * 2, dtype=np.int64)
-        np.add.at(table, (self.labels, others), 1)
+        known = assigned["component"].notna().to_numpy()
+        others = assigned["component"].to_numpy()[known].astype(np.int64) - 1
+        table = np.zeros((max(len(self.centres), others.max(initial=0) + 1),) * 2, dtype=np.int64)
+        np.add.at(table, (self.labels[known], others), 1)
         return len(others) - int(table[scipy.optimize.linear_sum_assignment(table, maximize=True)].sum())
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bayeszoo.answers.assign import assign_all
+from bayeszoo.answers.assign import assign
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions, Show
@@ -145,9 +145,12 @@ def kmeans_command(
         terminal.note(f"note: {line}")
     whole: dict[str, Any] = {"kind": "baseline", "objective": answer.objective, "seed": answer.seed}
     whole |= {"data": about_data(answer.data)}
+    frame = answer.summary
     if against is not None:
-        whole["apart"] = answer.apart(assign_all(saved.load(against)))
-    shown.answer(answer.summary, whole, _show_clusters)
+        assigned = assign(saved.load(against))
+        whole |= {"apart": answer.apart(assigned), "compared": int(assigned["component"].notna().sum())}
+        frame.attrs |= {name: assigned.attrs[name] for name in ("withheld", "judged") if name in assigned.attrs}
+    shown.answer(frame, whole, _show_clusters)
 
 
 def _show_clusters(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -156,7 +159,7 @@ def _show_clusters(frame: pd.DataFrame, whole: dict[str, Any], digits: int | Non
     console = terminal.out()
     console.print(f"sum of squared distances {number(whole['objective'], digits or 6)}; no density, and no evidence")
     if "apart" in whole:
-        console.print(f"{whole['apart']} of {whole['data']['rows']} rows are elsewhere by the fit")
+        console.print(f"{whole['apart']} of {whole['compared']} rows are elsewhere by the fit")
 
 
 def pagerank_command(
