@@ -218,7 +218,12 @@ def test_k_means_next_to_a_mixture(tmp_path, capsys):
     table.write_text("x\n" + "\n".join(map(str, [0, 1, 2, 3, 20, 21, 22.5, 23])) + "\n", encoding="utf-8")
     words = ("compare", "gaussian_mixture", table, "--methods", "map", "--baselines", "kmeans", "--seed", 1)
     told = json.loads(said(capsys, *words, "--json"))
-    assert told["kmeans"] == {"objective": pytest.approx(10.6875), "rows": 8, "apart": {"map": 0}}
+    assert told["kmeans"] == {
+        "objective": pytest.approx(10.6875),
+        "rows": 8,
+        "apart": {"map": 0},
+        "compared": {"map": 8},
+    }
     assert "map: 0 of 8 rows elsewhere" in said(capsys, *words)
     with pytest.raises(SystemExit) as ended:
         main(["compare", "beta_bernoulli", "--methods", "map", "--baselines", "kmeans"])

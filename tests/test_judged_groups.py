@@ -26,7 +26,9 @@ def hierarchy():
 def changed(tree, **change):
     tree = tree.copy(deep=True)
     draws = tree["posterior"].to_dataset()
-    tree["posterior"] = draws.assign({name: (draws[name].dims, f(draws[name].to_numpy())) for name, f in change.items()})
+    tree["posterior"] = draws.assign(
+        {name: (draws[name].dims, f(draws[name].to_numpy())) for name, f in change.items()}
+    )
     return tree
 
 
@@ -84,14 +86,22 @@ def test_a_weight_does_not_pass_because_the_estimates_are_right(hierarchy):
 
 def test_groups_that_are_all_off_are_refused(hierarchy):
     with raises(Untrustworthy, "withheld"):
-        bz.group_estimates(changed(hierarchy, theta=lambda t: 1e-3 * t + [40, 90, 70, 60, 80], tau=lambda tau: 50 * tau))
+        bz.group_estimates(
+            changed(hierarchy, theta=lambda t: 1e-3 * t + [40, 90, 70, 60, 80], tau=lambda tau: 50 * tau)
+        )
 
 
 def test_the_end_of_an_interval_of_ranks_is_compared_by_what_lies_beyond_it():
     """A rank is whole: its quantile jumps where a share of the draws passes 0.025, and a jump alone is no error."""
     limits, ranks = judged.WITHIN, np.ones((1, 10_000, 1))
     frame = pd.DataFrame
-    for share, first, agrees in ((0.026, 1, True), (0.024, 1, True), (0.024, 2, True), (0.2, 2, False), (0.001, 1, False)):
+    for share, first, agrees in (
+        (0.026, 1, True),
+        (0.024, 1, True),
+        (0.024, 2, True),
+        (0.2, 2, False),
+        (0.001, 1, False),
+    ):
         ranks[0, :, 0] = np.where(np.arange(10_000) < share * 10_000, 1, 2)
         own = frame({"rank": [ranks.mean()], "rank_q025": [first], "rank_q975": [2]})
         assert _ranks_agree(own, ranks, limits).tolist() == [agrees], share

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from bayeszoo.answers.assign import by_row, rows_asked
+from bayeszoo.answers.judged import (
+    Part,
+    answering,
+    is_judged,
+    limits_of,
+    line_of,
+    line_within,
+    moments_part,
+    only_agreeing,
+    reference_of,
+    refuse,
+    refuse_if_none,
+)
 from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.data.read import Data
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.named import Params
@@ -20,7 +35,7 @@ from bayeszoo.inference.labels.align import flat, in_chunks
 from bayeszoo.model.capabilities import Latent
 from bayeszoo.model.density import log_density
 from bayeszoo.model.observable import Observable
-from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,13 +43,30 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 3000
 """Rows whose pairs are counted."""
+_CLUSTERS, _DENSITIES = "its clusters", "densities by it"
+_SPREAD = "sd_density"
+"""The sd of the density over draws, by which its mean is judged; it is left out of the answer."""
 CANDIDATES = 200
 """Draws of a partition among which that of least expected loss is looked for."""
+
+
+class Agreeing(NamedTuple):
+    """Which numbers of `Clusters` agree with those by draws of the posterior, and a line about all of them."""
+
+    counts: np.ndarray
+    """By number of clusters, from the least drawn."""
+    together: np.ndarray
+    group: np.ndarray
+    alike: np.ndarray
+    alone: np.ndarray
+    line: str
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
     """Which rows of a fit are together, by draws of the cluster of each row.
+
+    Of an approximation some of whose parameters are off, numbers are NaN where draws of the posterior do not agree.
 
     Attributes
     ----------
@@ -42,10 +74,13 @@ class Clusters:
         The rows.
     drawn : numpy.ndarray
         The cluster of each row, (chain, draw, rows); numbers of one draw mean nothing in another.
+    agreeing : Agreeing, optional
+        What agrees with draws of the posterior, where parameters are off.
     """
 
     data: Data
     drawn: np.ndarray
+    agreeing: Agreeing | None = None
 
     @cached_property
     def _sizes(self) -> np.ndarray:
@@ -67,11 +102,28 @@ class Clusters:
         values = np.arange(self.counts.min(), self.counts.max() + 1)
         is_so = self.counts[..., None] == values
         columns = {"probability": is_so.mean(axis=(0, 1)), "mcse": diagnostics.mcse(is_so.astype(np.float64))}
-        return pd.DataFrame(columns, index=pd.Index(values, name="clusters"))
+        frame = pd.DataFrame(columns, index=pd.Index(values, name="clusters"))
+        if self.agreeing is None:
+            return frame
+        return only_agreeing(frame, [Part(("probability", "mcse"), self.agreeing.counts, "probability")])
 
-    @cached_property
+    @property
     def together(self) -> np.ndarray:
         """The probability that two rows are in one cluster, (rows, rows)."""
+        return self.pairs if self.agreeing is None else np.where(self.agreeing.together, self.pairs, np.nan)
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The partition drawn of which the fewest pairs are expected to be wrong (Binder 1978), numbered from 1.
+
+        Of some draws; it is one summary of many partitions, and `together` says how sure it is. A row whose group is
+        withheld has 0.
+        """
+        return self.partition if self.agreeing is None else np.where(self.agreeing.group, self.partition, 0)
+
+    @cached_property
+    def pairs(self) -> np.ndarray:
+        """As `together`, by the draws alone."""
         draws = self.drawn.reshape(-1, self.drawn.shape[2])
         pairs = np.zeros((draws.shape[1], draws.shape[1]))
         for own in draws:
@@ -79,14 +131,11 @@ class Clusters:
         return pairs / len(draws)
 
     @cached_property
-    def groups(self) -> np.ndarray:
-        """The partition drawn of which the fewest pairs are expected to be wrong (Binder 1978), numbered from 1.
-
-        Of some draws; it is one summary of many partitions, and `together` says how sure it is.
-        """
+    def partition(self) -> np.ndarray:
+        """As `groups`, by the draws alone."""
         draws = self.drawn.reshape(-1, self.drawn.shape[2])
         some = draws[np.linspace(0, len(draws) - 1, min(CANDIDATES, len(draws))).astype(int)]
-        excess = self.together - 0.5
+        excess = self.pairs - 0.5
         best = some[np.argmax([np.sum((own[:, None] == own) * excess) for own in some])]
         _, first, which = np.unique(best, return_index=True, return_inverse=True)
         return np.asarray(np.argsort(np.argsort(first))[which] + 1)
@@ -97,12 +146,28 @@ class Clusters:
 
         ``alike`` is the mean probability to be with the other rows of its group, NaN of one by itself.
         """
-        is_alone = (self._sizes == 1).astype(np.float64)
-        same = (self.groups[:, None] == self.groups) & ~np.eye(len(self.groups), dtype=bool)
-        others = same.sum(axis=1)
-        alike = np.where(others, np.sum(self.together * same, axis=1) / np.maximum(others, 1), np.nan)
-        columns = {"group": self.groups, "alike": alike, "alone": is_alone.mean(axis=(0, 1))}
-        return by_row(columns | {"mcse_alone": diagnostics.mcse(is_alone)}, self.data)
+        is_alone = self.is_alone.astype(np.float64)
+        others = self.with_groups(self.partition)[np.arange(len(self.partition)), self.partition - 1]
+        columns = {"group": self.partition, "alike": others, "alone": is_alone.mean(axis=(0, 1))}
+        frame = by_row(columns | {"mcse_alone": diagnostics.mcse(is_alone)}, self.data)
+        if self.agreeing is None:
+            return frame
+        parts = [Part((name,), getattr(self.agreeing, name)) for name in ("group", "alike", "alone")]
+        frame = only_agreeing(frame, parts)
+        frame.attrs["judged"] = self.agreeing.line
+        return frame
+
+    @cached_property
+    def is_alone(self) -> np.ndarray:
+        """Whether no other row is with a row, (chain, draw, rows)."""
+        return self._sizes == 1
+
+    def with_groups(self, partition: np.ndarray) -> np.ndarray:
+        """Return the mean probability of each row to be with the other rows of each group; NaN where there are none."""
+        member = np.eye(partition.max())[partition - 1]
+        pairs = self.pairs - np.eye(len(partition))
+        others = member.sum(axis=0) - member
+        return np.where(others > 0, pairs @ member / np.maximum(others, 1), np.nan)
 
 
 def clusters(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> Clusters:
@@ -139,7 +204,7 @@ def clusters(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> Clust
     >>> bz.clusters(tree).groups.tolist()
     [1, 1, 1, 2, 2]
     """
-    fit = require_shown(tree, "its clusters")
+    fit = answering(tree, _CLUSTERS)
     model, data = fit.model, fit.data
     if not isinstance(model, Latent) or model.inputs.row_names is not None or not isinstance(model, Observable):
         raise InputError(f"{model.name} does not put rows into clusters", "no_capability", hint="see `bayeszoo list`")
@@ -147,11 +212,59 @@ def clusters(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> Clust
         raise InputError("a point estimate has no draws of clusters", "not_sampled", hint="use --method gibbs")
     if (rows := model.inputs.size(data)) > MOST_ROWS:
         raise InputError(f"{rows} rows have too many pairs", "too_large", hint=f"fit at most {MOST_ROWS} rows")
-    params = fit.draws()
+    own = _clusters(fit, seed)
+    return _judged(fit, own, _clusters(reference_of(fit), seed)) if is_judged(fit) else own
+
+
+def _clusters(fit: Fit, seed: int | np.random.Generator) -> Clusters:
+    """Draw the cluster of each row."""
+    model, data, params = fit.model, fit.data, fit.draws()
+    assert isinstance(model, Latent)
     leading = np.shape(next(iter(params.values())))[:2]
     rng = stream_of_fit(fit.tree.attrs, seed, "clusters")
     drawn = np.concatenate(list(_drawn(model, flat(params), data, rng)))
-    return Clusters(data, drawn.reshape(*leading, rows))
+    return Clusters(data, drawn.reshape(*leading, -1))
+
+
+def _judged(fit: Fit, own: Clusters, known: Clusters) -> Clusters:
+    """Compare probabilities of numbers of clusters, of pairs and of rows alone; and the group that each row prefers.
+
+    No label enters, so that there is nothing to be numbered. The group of a row is shown if its probabilities to be
+    with the rows of each group agree, and the group in which the fewest of its pairs are expected to be wrong is one.
+    """
+    limits, partition = limits_of(fit), own.partition
+    sizes = [np.prod(each.drawn.shape[:2]) for each in (own, known)]
+
+    def agree(*p: np.ndarray) -> np.ndarray:
+        scores = (scipy.special.ndtri((size * each + 0.5) / (size + 1)) for size, each in zip(sizes, p, strict=True))
+        return limits.scores_agree(*scores)
+
+    counts = np.arange(own.counts.min(), own.counts.max() + 1)
+    with_groups = [each.with_groups(partition) for each in (own, known)]
+    of_groups = agree(*with_groups) | np.isnan(with_groups[0])
+    prefer = [_preferred(each.pairs, partition) for each in (own, known)]
+    pairs = agree(own.pairs, known.pairs)
+    rows = np.arange(len(partition))
+    shown = Agreeing(
+        agree(*(np.mean(each.counts[..., None] == counts, axis=(0, 1)) for each in (own, known))),
+        pairs,
+        of_groups.all(axis=1) & (prefer[0] == prefer[1]),
+        of_groups[rows, partition - 1],
+        agree(*(each.is_alone.mean(axis=(0, 1)) for each in (own, known))),
+        "",
+    )
+    if not any(np.any(each) for each in (shown.counts, shown.group, shown.alone)):
+        refuse(fit, _CLUSTERS)
+    gap = np.abs(own.pairs - known.pairs)[pairs].max(initial=0.0)
+    within = f": probabilities of pairs within {gap:.2g} of the posterior's"
+    return replace(own, agreeing=shown._replace(line=line_within(shown.group, within, limits)))
+
+
+def _preferred(pairs: np.ndarray, partition: np.ndarray) -> np.ndarray:
+    """Return the group, or 0 of a row by itself, in which the fewest pairs of each row are expected to be wrong."""
+    excess = (pairs - 0.5) * ~np.eye(len(partition), dtype=bool)
+    gains = excess @ np.eye(partition.max())[partition - 1]
+    return np.asarray(np.argmax(np.column_stack([np.zeros(len(partition)), gains]), axis=1))
 
 
 def _drawn(model: Latent, params: Params, data: Data, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -178,7 +291,8 @@ def row_density(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.D
     pandas.DataFrame
         One row a place: ``density``, the posterior predictive density, its Monte Carlo standard error ``mcse``, and
         ``q025``, ``median``, ``q975`` of the density as the parameters vary, with their own errors ``mcse_q025`` and so
-        on, all per unit of each column. Of a point estimate there is the density alone.
+        on, all per unit of each column. Of a point estimate there is the density alone. Rows of an approximation some
+        of whose parameters are off are NaN where draws of the posterior do not agree; the column ``withheld`` says so.
 
     Raises
     ------
@@ -187,12 +301,38 @@ def row_density(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.D
     InputError
         When the model has no distribution of a row, or the new rows do not suit it or have no outcome.
     """
-    fit = require_shown(tree, "densities by it")
-    model, data = fit.model, rows_asked(fit, new_data, options, "density")
-    if not isinstance(model, Observable):
-        raise InputError(f"{model.name} has no distribution of a row", "no_capability", hint="see `bayeszoo list`")
+    fit = answering(tree, _DENSITIES)
+    data = rows_asked(fit, new_data, options, "density")
+    if not isinstance(fit.model, Observable):
+        raise InputError(f"{fit.model.name} has no distribution of a row", "no_capability", hint="see `bayeszoo list`")
+    own = _densities(fit, data)
+    if is_judged(fit):
+        own = _judged_densities(fit, own, _densities(reference_of(fit), data))
+    return own.drop(columns=_SPREAD)
+
+
+def _densities(fit: Fit, data: Data) -> pd.DataFrame:
+    model = fit.model
+    assert isinstance(model, Observable)
     logs = log_density(model.law(fit.draws(), fit.like, data), model.inputs.outcome(data))
     values = np.exp(np.asarray(logs))
-    known = {"density": values.mean(axis=(0, 1)), "mcse": diagnostics.mcse(values)}
+    known = {"density": values.mean(axis=(0, 1)), "mcse": diagnostics.mcse(values), _SPREAD: values.std(axis=(0, 1))}
     quantiles = Quantiles.of_draws(values)
     return by_row(known | quantiles.values | quantiles.columns(), data)
+
+
+def _judged_densities(fit: Fit, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Compare densities in units of how they vary with the parameters and, as scores are, as logs too.
+
+    Where a density varies by more than its mean, as far from the rows, wrong ones are near in its own sd.
+    """
+    limits, names = limits_of(fit), ("density", _SPREAD, *QUANTILES)
+    part, gaps = moments_part(own, known, limits, names)
+    with np.errstate(divide="ignore"):
+        logs = (np.log(frame["density"].to_numpy()) for frame in (own, known))
+    agree = part.agree & limits.logs_agree(*logs)
+    parts = [Part(("density", "mcse", *QUANTILES), agree, "density, quantiles")]
+    refuse_if_none(own, parts, fit, _DENSITIES)
+    frame = only_agreeing(own, parts)
+    frame.attrs["judged"] = line_of(agree, gaps.mean, gaps.sd, limits)
+    return frame

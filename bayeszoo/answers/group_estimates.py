@@ -136,7 +136,7 @@ def _judged(fit: Fit, own: pd.DataFrame) -> pd.DataFrame:
     other = _estimated(reference)
     theta = reference.draws()[str(own.attrs["quantity"])]
     estimates, gaps = moments_part(own, other, limits)
-    weights = [frame["shrinkage"].to_numpy() for frame in (own, other)]
+    weights = (own["shrinkage"].to_numpy(), other["shrinkage"].to_numpy())
     parts = [
         estimates,
         Part(("shrinkage",), limits.means_agree(*weights, other[_SPREAD].to_numpy())),

@@ -276,7 +276,11 @@ def line_of(shown: np.ndarray, mean: np.ndarray, sd: np.ndarray, limits: Limits,
 def line_within(shown: np.ndarray, within: str, limits: Limits, noun: str = "rows") -> str:
     """Say that an answer was judged, what is within which limits, and how many numbers are not shown."""
     why = "parameters are withheld" if limits.is_strict else "parameters are shown with a warning"
-    rest = f"; {(~shown).sum()} of {len(shown)} {noun} are too far from it{f'; {limits.then}' * bool(limits.then)}" if not shown.all() else ""
+    rest = (
+        f"; {(~shown).sum()} of {len(shown)} {noun} are too far from it{f'; {limits.then}' * bool(limits.then)}"
+        if not shown.all()
+        else ""
+    )
     return f"{why}, and this answer is judged by itself{within}{rest}"
 
 

@@ -91,12 +91,14 @@ def beside_clusters(model: Model, rows: Data, trees: Sequence[xr.DataTree], seed
     """Return the objective of k-means with K clusters, and how many rows each fit puts elsewhere."""
     answer = kmeans(rows["Y"], int(fields_of(model)["K"]), seed=seed)
     apart: dict[str, int | None] = {}
+    compared = dict[str, int]()
     for name, tree in zip(names_of(trees), trees, strict=True):
         try:
-            apart[name] = answer.apart(assign(tree))
+            assigned = assign(tree)
+            apart[name], compared[name] = answer.apart(assigned), int(assigned["component"].notna().sum())
         except (InputError, Untrustworthy):  # whose components are withheld
-            apart[name] = None
-    return {"objective": answer.objective, "rows": len(answer.labels), "apart": apart}
+            apart[name], compared[name] = None, 0
+    return {"objective": answer.objective, "rows": len(answer.labels), "apart": apart, "compared": compared}
 
 
 def show_clusters(clusters: dict[str, Any], digits: int | None) -> None:
@@ -104,10 +106,10 @@ def show_clusters(clusters: dict[str, Any], digits: int | None) -> None:
     console = terminal.out()
     console.print(f"k-means: sum of squared distances {number(clusters['objective'], digits or 6)}")
     for name, count in clusters["apart"].items():
-        told = (
-            "its single components are withheld" if count is None else f"{count} of {clusters['rows']} rows elsewhere"
-        )
-        console.print(f"{escaped(name)}: {told}")
+        compared = clusters["compared"][name]
+        told = f"{count} of {compared} rows elsewhere" if compared else "its single components are withheld"
+        held = clusters["rows"] - compared if compared else 0
+        console.print(f"{escaped(name)}: {told}{f', and {held} withheld' * bool(held)}")
 
 
 def compare_held_out(

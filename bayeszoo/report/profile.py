@@ -22,6 +22,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.model.capabilities import Classifies, rows_have_parameters
 from bayeszoo.model.views import View
+from bayeszoo.report.judged import about_judged
 from bayeszoo.report.tables import estimate, number, written
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -187,10 +188,12 @@ def of_clusters(answer: Clusters, digits: int | None = None) -> Iterator[Profile
     digits : int, optional
         Significant digits; by default as many as the Monte Carlo errors support.
     """
-    number_of, some = answer.number, answer.number["probability"] >= LEAST_PROBABILITY
-    counts = [[str(n), estimate(p, mcse, digits)] for n, p, mcse in number_of[some].itertuples()]
+    number_of = answer.number
+    known = number_of[number_of["probability"].notna()]
+    some = known["probability"] >= LEAST_PROBABILITY
+    counts = [[str(n), estimate(p, mcse, digits)] for n, p, mcse in known[["probability", "mcse"]][some].itertuples()]
     if not some.all():
-        counts.append(["another", number(float(number_of["probability"][~some].sum()), 1)])
+        counts.append(["another", number(float(known["probability"][~some].sum()), 1)])
     yield Profile("clusters that hold rows", ["clusters", "probability"], counts, ("clusters",))
     columns = [str(column) for column in answer.data["column"]] if _has_reals(answer.data) else []
     groups = answer.rows.groupby("group")["alike"].agg(["size", "mean"])
@@ -205,6 +208,8 @@ def of_clusters(answer: Clusters, digits: int | None = None) -> Iterator[Profile
         yield Profile(
             f"{len(groups) - MOST_GROUPS} further groups hold {left} rows: `bayeszoo clusters FIT -o FILE` lists all"
         )
+    for frame in (number_of, answer.rows):
+        yield from (Profile(line.removesuffix(".")) for line in about_judged(frame))
     yield Profile("alike: probability that two rows of the group are in one cluster, averaged over its pairs")
 
 

@@ -72,7 +72,8 @@ class Clusters:
             raise InputError("the fit is of other rows", "not_comparable", hint="fit the table that was clustered")
         known = assigned["component"].notna().to_numpy()
         others = assigned["component"].to_numpy()[known].astype(np.int64) - 1
-        table = np.zeros((max(len(self.centres), others.max(initial=0) + 1),) * 2, dtype=np.int64)
+        size = max(len(self.centres), int(others.max(initial=0)) + 1)
+        table = np.zeros((size, size), dtype=np.int64)
         np.add.at(table, (self.labels[known], others), 1)
         return len(others) - int(table[scipy.optimize.linear_sum_assignment(table, maximize=True)].sum())
 

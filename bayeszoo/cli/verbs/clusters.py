@@ -60,7 +60,9 @@ def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: dict[str, Any],
     for profile in of_clusters(answer, digits):
         terminal.show_profile(*profile)
     alone = frame.sort_values("alone", ascending=False, kind="stable").head(SHOWN)
-    saved.show_rows(alone.drop(columns="alike"), "the rows most probably alone", digits=digits)
+    alone.attrs = {}  # what is withheld is said above
+    alone = alone.drop(columns=["alike", "withheld"], errors="ignore")
+    saved.show_rows(alone, "the rows most probably alone", digits=digits)
     console.print("a number of clusters estimates no number of groups in nature")
     console.print("alone: probability that no other row is in the row's cluster: an outlier")
 
