@@ -28,7 +28,7 @@ from bayeszoo.families.mixtures.over import kind_over
 from bayeszoo.families.mixtures.sticks import Sticks
 from bayeszoo.model import Example, covariance, positive, real, whole
 from bayeszoo.model.base import Model
-from bayeszoo.model.over import OverByDraws
+from bayeszoo.model.over_fields import OverByDraws
 from bayeszoo.model.types import Arrays, DeclaredModel, Simulated
 
 pm = lazy_loader.load("pymc")
@@ -44,7 +44,7 @@ class DpMixture(DirichletProcessMixture, OverByDraws):
     Parameters
     ----------
     K : int
-        How many sticks stand for endlessly many; by weak defaults enough for an error below a thousandth.
+        How many sticks stand for infinitely many; by weak defaults enough for an error below a thousandth.
     alpha : float
         Concentration, > 0: a priori N rows are in about alpha log(1 + N / alpha) clusters. `bz.over` makes it a
         parameter with a prior of its own, which gibbs draws.

@@ -274,7 +274,9 @@ def test_steps_of_a_fit_are_those_of_the_sum_over_trees():
     answer = bz.steps(tree)
     assert answer.leaves["probability"].sum() == pytest.approx(1, abs=1e-9)
     assert answer.first_cuts["probability"].sum() == pytest.approx(1, abs=1e-9)
-    assert answer.trees.tree_probability <= answer.trees.most_probable * (1 + 1e-12) <= 1
+    assert answer.tree_probability[0] <= answer.most_probable * (1 + 1e-12) <= 1
+    assert answer.tree_probability[1] == 0
+    assert (answer.jumps["mcse_probability"] == 0).all()
     leaves = list(answer.trees.tree.leaves())
     assert sum(part.rows for part in leaves) == answer.at_steps["rows"].sum() == 9
     assert answer.drawing.count("row") == len(leaves) + 1
@@ -294,6 +296,25 @@ def test_steps_of_a_fit_are_those_of_the_sum_over_trees():
     assert len(lower.collections[0].get_segments()) == 8
 
 
+@pytest.mark.slow
+def test_probabilities_of_steps_by_draws_are_within_their_errors():
+    """It samples: only chains have these errors, and the exact answer is known."""
+    data = bz.read(RegressionTree, {"x": np.arange(9.0), "y": Y})
+    model = RegressionTree.weak_given(data, {"depth": 3})
+    exact, drawn = (bz.steps(bz.fit(model, data, method, seed=2)) for method in ("exact", "nuts"))
+    for name in ("jumps", "first_cuts", "leaves"):
+        known, own = (getattr(answer, name) for answer in (exact, drawn))
+        if name == "first_cuts":
+            known, own = (frame.set_index(["feature", "cut"]).sort_index() for frame in (known, own))
+        errors = own["mcse_probability"]
+        assert (errors > 0).all()
+        assert (errors < 0.02).all()
+        z = (own["probability"] - known["probability"]) / errors
+        assert np.abs(z).max() < 5, (name, z)
+    probability, error = drawn.tree_probability
+    assert abs(probability - exact.tree_probability[0]) < 5 * error
+
+
 def test_the_exact_answer_is_the_usual_one():
     assert default_method(RegressionTree) == "exact"
 
@@ -311,4 +332,4 @@ def test_the_command_prints_steps_tree_cuts_and_numbers_of_leaves(tmp_path, run)
     code, printed, _ = run("steps", fit, "-o", out)
     assert code == 0
     assert "└─ soil[wet] > 0.5" in printed
-    assert out.read_text(encoding="utf-8").splitlines()[0].endswith("feature,cut,probability")
+    assert out.read_text(encoding="utf-8").splitlines()[0].endswith("feature,cut,probability,mcse_probability")

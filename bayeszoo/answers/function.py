@@ -140,7 +140,7 @@ def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
     """
     fit = require_shown(tree, "values of its function")
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
-    draws = None if _is_summed(fit) and _is_quick(fit) else _few_draws(fit)
+    draws = None if is_summed(fit) and _is_quick(fit) else few_draws(fit)
     (_, band), (known, of_rows) = (_averaged(fit, law, data, draws) for law in (model.function, model.law))
     columns = {"mean": known.mean, "mcse_mean": known.mcse_mean}
     for name in ("q025", "q975"):
@@ -158,7 +158,7 @@ def has_interval(fit: Fit) -> bool:
     return fit.kind != "point estimate" or not _of_function(fit.model).function_is_estimated
 
 
-def _is_summed(fit: Fit) -> bool:
+def is_summed(fit: Fit) -> bool:
     """Say whether answers are sums over points, and not averages over draws."""
     return fit.method == "exact" or fit.kind == "point estimate"
 
@@ -168,7 +168,7 @@ def _is_quick(fit: Fit) -> bool:
     return len(points_of(fit)[1]) * fit.data.rows**2 <= MOST_SUMMED
 
 
-def _few_draws(fit: Fit) -> dict[str, np.ndarray]:
+def few_draws(fit: Fit) -> dict[str, np.ndarray]:
     """Return evenly spaced draws of each chain, some `FEW` in all."""
     draws = fit.draws()
     step = max(1, math.prod(next(iter(draws.values())).shape[:2]) // FEW)
@@ -237,14 +237,6 @@ def evenly(draws: Params, count: int) -> dict[str, np.ndarray]:
     return {name: values[np.arange(count) * size // count] for name, values in draws.items()}
 
 
-def few_points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
-    """Return the points of a quadrature and their weights, or evenly spaced draws, all alike."""
-    points, weights = points_of(fit)
-    if fit.method == "exact" or len(weights) <= FEW:
-        return points, weights
-    return evenly(fit.pooled(), FEW), np.full(FEW, 1 / FEW)
-
-
 def points_of(fit: Fit) -> tuple[Arrays, np.ndarray]:
     """Return draws of the parameters, or of an exact fit every other point of its grid, and their weights."""
     if fit.method != "exact":
@@ -260,7 +252,7 @@ def function_moments(fit: Fit, model: OfFunction, data: Data, **along: Any) -> d
 
     Their errors are among them, and ``withheld``, which of them are withheld and why.
     """
-    known, quantiles = _averaged(fit, partial(model.function, **along), data, None if _is_summed(fit) else fit.draws())
+    known, quantiles = _averaged(fit, partial(model.function, **along), data, None if is_summed(fit) else fit.draws())
     columns = {**moment_columns(known, quantiles), "withheld": known.withheld}
     if not has_interval(fit):
         unknown = np.full(known.mean.shape, math.nan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayeszoo.answers.function import few_points_of, function_moments
+from bayeszoo.answers.function import few_draws, function_moments, is_summed, points_of
 from bayeszoo.answers.law import new_rows
 from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError
+from bayeszoo.foundation import diagnostics
 from bayeszoo.model.cuts import CutTrees, OfCuts, Part
 from bayeszoo.results.caveats import require_shown
 from bayeszoo.results.stored import Fit
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-NO_CUT, DIGITS = "no cut", 4
-"""What stands for no first cut, and digits of numbers in the drawing of a tree."""
+NO_CUT, DIGITS = "no cut", 6
+"""What stands for no first cut, and digits of a cut in the drawing of a tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,20 +37,37 @@ class Steps:
     data : Data
         The rows.
     trees : CutTrees
-        Cuts, numbers of leaves, and the most probable tree, as arrays.
+        Cuts, numbers of leaves, and the most probable tree, at each point of a quadrature or draw of the noise.
+    weights : numpy.ndarray
+        Of these points or draws; they sum to 1.
     """
 
     data: Data
     trees: CutTrees
+    weights: np.ndarray
     _fit: Fit
     _model: OfCuts
+    _draws: tuple[int, int] | None
+    """How many chains, and draws of each, the points are; None of a quadrature."""
+
+    def average(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the average of values (P, ...) at the points, and its Monte Carlo error; 0 of a quadrature."""
+        mean = self.weights @ values
+        if self._draws is None:
+            return mean, np.zeros_like(mean)
+        mcse = diagnostics.mcse_of_independent if self._fit.has_independent_draws else diagnostics.mcse
+        return mean, mcse(values.reshape(*self._draws, *values.shape[1:]))
+
+    def _probabilities(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        return dict(zip(("probability", "mcse_probability"), self.average(values), strict=True))
 
     @cached_property
     def function(self) -> pd.DataFrame:
         """The function between neighbouring cuts of one feature, over all trees.
 
         ``from`` and ``to`` of each cell, its ``rows``, ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of the
-        function there, and ``jump``, the probability that it jumps at ``to``. With several features it is empty.
+        function there, and ``jump``, the probability that it jumps at ``to``, with its Monte Carlo error
+        ``mcse_jump``. With several features it is empty.
         """
         import pandas as pd
 
@@ -59,7 +78,8 @@ class Steps:
         rows = np.bincount(np.searchsorted(cuts, self.data["X"][:, 0]), minlength=len(cuts) + 1)
         frame = pd.DataFrame({"from": ends[:-1], "to": ends[1:], "rows": rows})
         inside = np.append(cuts, np.nextafter(cuts[-1], np.inf))  # rows at a cut are left of it
-        return frame.assign(**self._function_at(inside), jump=[*self.trees.anywhere, np.nan])
+        jump, error = self.average(self.trees.anywhere)
+        return frame.assign(**self._function_at(inside), jump=[*jump, np.nan], mcse_jump=[*error, np.nan])
 
     def _function_at(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return moments and quantiles of the function at places (n,) of the one feature."""
@@ -88,15 +108,16 @@ class Steps:
 
     @property
     def jumps(self) -> pd.DataFrame:
-        """The probability that the function is cut at each place, whatever else is cut: ``feature``, ``cut``.
+        """The probability that the function is cut at each place, whatever else is cut.
 
+        ``feature``, ``cut``, ``probability`` and its Monte Carlo error ``mcse_probability``, 0 of an exact fit.
         Places are ascending, feature by feature. With one feature it is the probability of a jump between the two
         values of the rows that the cut lies between, and the sum is the expected number of jumps.
         """
         import pandas as pd
 
         names = np.array(self.data["feature"], dtype=object)
-        columns = {"cut": self.trees.cut, "probability": self.trees.anywhere}
+        columns = {"cut": self.trees.cut, **self._probabilities(self.trees.anywhere)}
         return pd.DataFrame({"feature": names[self.trees.feature], **columns})
 
     @property
@@ -105,11 +126,11 @@ class Steps:
         import pandas as pd
 
         names = np.array(self.data["feature"], dtype=object)
-        none = max(0.0, 1 - float(self.trees.first.sum()))
+        first = self.trees.first
         columns = {
             "feature": [*names[self.trees.feature], NO_CUT],
             "cut": [*self.trees.cut, np.nan],
-            "probability": [*self.trees.first, none],
+            **self._probabilities(np.c_[first, np.maximum(0.0, 1 - first.sum(axis=1))]),
         }
         frame = pd.DataFrame(columns).sort_values("probability", ascending=False, kind="stable")
         return frame.reset_index(drop=True)
@@ -119,8 +140,19 @@ class Steps:
         """The probability of each number of leaves."""
         import pandas as pd
 
-        index = pd.Index(np.arange(1, len(self.trees.leaves)), name="leaves")
-        return pd.DataFrame({"probability": self.trees.leaves[1:]}, index=index)
+        index = pd.Index(np.arange(1, self.trees.leaves.shape[1]), name="leaves")
+        return pd.DataFrame(self._probabilities(self.trees.leaves[:, 1:]), index=index)
+
+    @property
+    def tree_probability(self) -> tuple[float, float]:
+        """The probability of the most probable tree, and its Monte Carlo error."""
+        probability, error = self.average(self.trees.tree_probability)
+        return float(probability), float(error)
+
+    @property
+    def most_probable(self) -> float:
+        """What the probability of no tree exceeds: the average of the highest at each point of the noise."""
+        return float(self.average(self.trees.most_probable)[0])
 
     @property
     def drawing(self) -> str:
@@ -164,8 +196,19 @@ def steps(tree: xr.DataTree) -> Steps:
     if not isinstance(model, OfCuts):
         hint = "bz.function_values gives the values of any function"
         raise InputError(f"{model.name} has no function with steps", "no_capability", hint=hint)
-    points, weights = few_points_of(fit)
-    return Steps(fit.data, model.cut_trees(points, weights, data), fit, model)
+    points, weights, shape = _points(fit)
+    return Steps(fit.data, model.cut_trees(points, weights, data), weights, fit, model, shape)
+
+
+def _points(fit: Fit) -> tuple[dict[str, np.ndarray], np.ndarray, tuple[int, int] | None]:
+    """Return points of a quadrature with their weights, or a few draws with the number of chains and draws."""
+    if is_summed(fit):
+        points, weights = points_of(fit)
+        return {**points}, weights, None
+    draws = few_draws(fit)
+    chains, length = next(iter(draws.values())).shape[:2]
+    pooled = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
+    return pooled, np.full(chains * length, 1 / (chains * length)), (chains, length)
 
 
 def _cuts_of(part: Part) -> Iterator[float]:
@@ -176,12 +219,18 @@ def _cuts_of(part: Part) -> Iterator[float]:
         yield from _cuts_of(part.sides[1])
 
 
+def _with_sd(mean: float, sd: float) -> str:
+    """Write a mean to the place of the second digit of its sd."""
+    decimals = max(0, 1 - math.floor(math.log10(sd))) if sd > 0 else DIGITS
+    return f"{mean:.{decimals}f} (sd {sd:.2g})"
+
+
 def _drawn(part: Part, names: list[str], head: str, before: str = "") -> Iterator[str]:
     """Yield a line a part of a tree, the sides of a part below it."""
     noun = "row" if part.rows == 1 else "rows"
-    value = "" if part.sides else f": {part.mean:.{DIGITS}g} (sd {part.sd:.2g}), {part.rows} {noun}"
+    value = "" if part.sides else f": {_with_sd(part.mean, part.sd)}, {part.rows} {noun}"
     yield f"{head}{value}"
     for k, (side, sign) in enumerate(zip(part.sides, ("<=", ">"), strict=False)):
         is_last = k == 1
-        line = f"{before}{'└─ ' if is_last else '├─ '}{names[part.feature]} {sign} {part.cut:.{DIGITS + 2}g}"
+        line = f"{before}{'└─ ' if is_last else '├─ '}{names[part.feature]} {sign} {part.cut:.{DIGITS}g}"
         yield from _drawn(side, names, line, before + ("   " if is_last else "│  "))

@@ -45,20 +45,20 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class CutTrees:
-    """What the posterior says of the trees.
+    """What the posterior says of the trees at points (P,) of the noise.
 
     Attributes
     ----------
     feature, cut : numpy.ndarray
         Of each place that may be cut (C,): the feature's number, and where it is.
     first, anywhere : numpy.ndarray
-        The posterior probability that the first cut is there (C,), and that any cut is.
+        The posterior probability that the first cut is there (P, C), and that any cut is.
     leaves : numpy.ndarray
-        Posterior probability of each number of leaves, from 0.
+        Posterior probability of each number of leaves (P, L), from 0.
     tree : Part
-        The most probable tree found.
-    tree_probability, most_probable : float
-        Its posterior probability, and what no tree exceeds.
+        The most probable tree found, by the average over the points.
+    tree_probability, most_probable : numpy.ndarray
+        Its posterior probability (P,), and that of the most probable tree at each point among those found.
     """
 
     feature: np.ndarray
@@ -67,8 +67,8 @@ class CutTrees:
     anywhere: np.ndarray
     leaves: np.ndarray
     tree: Part
-    tree_probability: float
-    most_probable: float
+    tree_probability: np.ndarray
+    most_probable: np.ndarray
 
 
 class OfCuts(OfFunction, family=True):

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple, Protocol, cast
 from bayeszoo.errors import Caution, InputError, NumericalError
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.other_names import called
-from bayeszoo.model.over import OVER, OverFields, kind_over
+from bayeszoo.model.over import OVER, kind_over
+from bayeszoo.model.over_fields import OverFields
 
 GROUP = "bayeszoo.models"  # the package that holds our models, and the entry-point group of other people's
 _IN_FILE = re.compile(r"(.+\.py)(?::(\w*))?")

@@ -6,7 +6,6 @@ maximum of the likelihood, and a table of the evidence is its `log_marginal`.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +17,6 @@ from bayeszoo.distributions.averaged import RowLaw
 from bayeszoo.distributions.bases import RowByRow, stacked
 from bayeszoo.distributions.posterior import Posterior, sum_over
 from bayeszoo.distributions.priors import Flat, Prior, Priors
-from bayeszoo.distributions.scale import Scale
 from bayeszoo.errors import InputError, NoRowLaw
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.model.base import Model
@@ -26,6 +24,7 @@ from bayeszoo.model.capabilities import ClosedForm, Predictive
 from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.fields import LARGEST, hyperparameters, plain
 from bayeszoo.model.others import all_but_one, statistics_of
+from bayeszoo.model.over_fields import OverByDraws, OverFields, domain, require_fields
 
 OVER = "over_"
 """What the name of a model's class with fields as parameters begins with."""
@@ -33,22 +32,6 @@ MOST_KEPT = 20_000
 """Posteriors at points that are kept, as integrals ask for the same again."""
 MOST_LAWS = 20_000
 """Rows times points of which each has a predictive distribution of its own given the other rows: half a minute."""
-
-
-class OverFields(Model, family=True):
-    """A model with some fields of another as parameters."""
-
-    of: ClassVar[type[Model]]
-    """The class of the other model."""
-
-
-class OverByDraws(Model, family=True):
-    """Some fields may be parameters that are drawn, as the evidence given them has no closed form."""
-
-    @classmethod
-    @abstractmethod
-    def kind_over(cls) -> type[Model]:
-        """Return the class of models of this class with some fields as parameters, made of a model and ``priors``."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +54,11 @@ class Over(Conditional, OverFields, family=True):
         if isinstance(self.base, Mapping):  # as it was saved
             object.__setattr__(self, "base", self.of(**self.base))
         require_fields(self.base, names := tuple(Priors(self.priors)))
-        known, scales = hyperparameters(self.base), {name: domain(self.base, name) for name in names}
-        own = {name: known[name].axes for name in names if np.ndim(getattr(self.base, name))}
-        dims = {**self.base.dims, **own}
+        scales = {name: domain(self.base, name) for name in names}
+        dims = {**self.base.dims, **self.axes_of_fields()}
         for name, value in {"outer": scales, "dims": dims, "labels": self.base.labels, "_kept": {}}.items():
             object.__setattr__(self, name, value)
         super().__post_init__()
-
-    def __str__(self) -> str:
-        """Name the model, its fields that stay, and the priors of the others."""
-        return f"over({self.base}, {self.priors})"
 
     @property
     def textbook_priors(self) -> Mapping[str, Prior]:
@@ -103,10 +81,6 @@ class Over(Conditional, OverFields, family=True):
     def coords(self, data: Arrays) -> dict[str, Any]:
         """Return the labels along the axes of the model's parameters."""
         return self.base.coords(data)
-
-    def sizes(self, data: Arrays) -> dict[str, int]:
-        """Return the lengths of the axes of the model's fields."""
-        return self.base.sizes(data)
 
     @property
     def has_origin(self) -> bool:
@@ -358,12 +332,6 @@ def over_flat(model: ClosedForm[Any], names: Sequence[str]) -> Over:
     return over(model, {name: Flat(domain(model, name).low) for name in names})
 
 
-def domain(model: Model, name: str) -> Scale:
-    """Say where a field may lie: above 0, or a larger number that the model says, where it must be positive."""
-    is_positive = hyperparameters(model)[name].positive
-    return Scale(float(model.lower_bounds.get(name, 0.0))) if is_positive else Scale()
-
-
 def moved(model: ClosedForm[Any], name: str) -> ClosedForm[Any]:
     """Return the model with a field elsewhere, by which it is seen what depends on it."""
     is_positive, value = hyperparameters(model)[name].positive, np.asarray(getattr(model, name))
@@ -378,18 +346,3 @@ def require_closed_form(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
         raise InputError(f"{model.name} has no closed-form evidence", "no_closed_form", hint=hint)
     require_fields(model, names)
     return model
-
-
-def require_fields(model: Model, names: Sequence[str]) -> None:
-    """Refuse names that are not of fields of numbers, each once."""
-    known = [name for name, field in hyperparameters(model).items() if not (field.matrix or field.whole)]
-    has = f"{model.name} has {', '.join(known)}"
-    if not names:
-        raise InputError(
-            f"over which fields? {has}", "unknown_field", hint="name a few, as over all of them the prior may collapse"
-        )
-    for name in names:
-        if name not in known:
-            raise InputError(f"over {name}: {model.name} has no such field of numbers", "unknown_field", hint=has)
-    if len(set(names)) < len(names):
-        raise InputError(f"over {', '.join(names)}: a field is named twice", "duplicate_name")

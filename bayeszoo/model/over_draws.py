@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import numpy as np
-
 from bayeszoo.distributions.priors import Priors
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.capabilities import Gibbs
-from bayeszoo.model.fields import hyperparameters
-from bayeszoo.model.over import OverFields, domain, require_fields
+from bayeszoo.model.over_fields import OverFields, domain, require_fields
 from bayeszoo.model.views import View
 
 
@@ -44,24 +41,14 @@ class OverDrawn(OverFields, Gibbs, family=True):
         for name, prior in priors.items():
             if not domain(self.base, name).holds(prior.scale):
                 raise InputError(f"{name} ~ {prior}: {name} is positive, and this prior is not", "out_of_range")
-        known = hyperparameters(self.base)
-        own = {name: known[name].axes for name in priors if np.ndim(getattr(self.base, name))}
-        for name, value in {"dims": {**own, **self.dims_of_others()}, "labels": self.base.labels}.items():
+        dims = {**self.axes_of_fields(), **self.dims_of_others()}
+        for name, value in {"dims": dims, "labels": self.base.labels}.items():
             object.__setattr__(self, name, value)
         super().__post_init__()
 
     @abstractmethod
     def dims_of_others(self) -> Axes:
         """Return the axes of the parameters that are no fields."""
-
-    def __str__(self) -> str:
-        """Name the model, its fields that stay, and the priors of the others."""
-        return f"over({self.base}, {self.priors})"
-
-    def sizes(self, data: Arrays) -> dict[str, int]:
-        """Return the lengths of the axes of the model's fields."""
-        sizes: dict[str, int] = self.base.sizes(data)
-        return sizes
 
     def views(self) -> frozenset[View]:
         """Show what the model shows."""

@@ -14,7 +14,7 @@ from bayeszoo.model.function import OfFunction
 from bayeszoo.plots.families.function import plot_function
 from bayeszoo.plots.families.nodes import plot_nodes
 from bayeszoo.report.blocks import Block, Code, Words, picture
-from bayeszoo.report.tables import number, written
+from bayeszoo.report.tables import estimate, number, written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
@@ -38,9 +38,10 @@ def _about_trees(tree: xr.DataTree) -> list[Block]:
     if not isinstance(Fit(tree).model, OfCuts):
         return []
     answer = steps(tree)
-    leaves, probability = answer.leaves["probability"].idxmax(), number(answer.trees.tree_probability, 3)
+    leaves, (probability, error) = answer.leaves["probability"].idxmax(), answer.tree_probability
+    known = estimate(probability, error) if error else number(probability, 3)
     said = f"Most probably it has {leaves} steps ({answer.leaves['probability'].max():.0%}). The most probable tree is "
-    return [Words(f"{said}one of many: its probability is {probability}."), Code(answer.drawing)]
+    return [Words(f"{said}one of many: its probability is {known}."), Code(answer.drawing)]
 
 
 def _place(tree: xr.DataTree, frame: pd.DataFrame, i: int) -> str:

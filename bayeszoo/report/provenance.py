@@ -19,7 +19,7 @@ from bayeszoo.model.accumulated import Accumulated, arrays_of
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.model.find import names_a_file, own_file
-from bayeszoo.model.over import OverFields
+from bayeszoo.model.over_fields import OverFields
 from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
 from bayeszoo.report.tables import seconds

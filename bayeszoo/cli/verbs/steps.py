@@ -14,6 +14,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.data.table.table import escaped
 from bayeszoo.plots.families.steps import plot_steps
+from bayeszoo.report.tables import estimate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,7 @@ def steps_command(fit_file: opt.FitFile, /, *, plot: _Plot = None, shown: Answer
         "first_cuts": saved.records(answer.first_cuts),
         "number_of_leaves": saved.records(answer.leaves.reset_index()),
         "tree": answer.drawing.split("\n"),
-        "tree_probability": answer.trees.tree_probability,
+        **dict(zip(("tree_probability", "mcse_tree_probability"), answer.tree_probability, strict=True)),
     }
     draw = shown.drawn(lambda: plot_steps(tree), plot)
     shown.answer(frame, whole, partial(_show, answer), plot=draw)
@@ -47,35 +48,37 @@ def steps_command(fit_file: opt.FitFile, /, *, plot: _Plot = None, shown: Answer
 
 def _show(answer: Steps, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the function at the steps of the most probable tree, jumps, this tree, first cuts, numbers of leaves."""
-    console, trees = terminal.out(), answer.trees
+    console = terminal.out()
     if len(answer.data["feature"]) == 1:
         feature = escaped(str(answer.data["feature"][0]))
         console.print(f"{saved.title(whole)}: steps of the function of {feature}")
-        saved.show_rows(answer.at_steps, None, "steps", digits=digits or 4)
+        saved.show_rows(answer.at_steps, None, "steps", digits=digits)
         console.print("at: the middle row of a step; mean and 95% interval there are averages over all trees")
     else:
         console.print(f"{saved.title(whole)}: a function of several features, cut at most twice on the way to a leaf")
     console.print()
     _show_jumps(answer.jumps, digits)
-    is_best = trees.most_probable <= trees.tree_probability * (1 + 1e-6)
-    sure = "no tree is more probable" if is_best else f"no tree has more than {trees.most_probable:.3g}"
-    console.print(f"the most probable tree; its probability is {trees.tree_probability:.3g}, {sure}")
+    most, (probability, error) = answer.most_probable, answer.tree_probability
+    is_best = most <= probability * (1 + 1e-6)
+    sure = "no tree is more probable" if is_best else f"no tree has more than {most:.2g}"
+    known = estimate(probability, error, digits)
+    console.print(f"the most probable tree; its probability is {known}, {sure}")
     terminal.show_lines("\n".join(map(escaped, answer.drawing.split("\n"))))
     console.print()
     cuts = answer.first_cuts
     likely = cuts[cuts["probability"] >= LIKELY]
-    saved.show_rows(likely.set_index("feature"), "first cuts", "first cuts", digits=digits or 3)
+    saved.show_rows(likely.set_index("feature"), "first cuts", "first cuts", digits=digits)
     if (rest := 1 - float(likely["probability"].sum())) > 1e-6:
         console.print(f"{len(cuts) - len(likely)} others, each below {LIKELY:g}: {rest:.3g} together")
     console.print()
     number = answer.leaves[answer.leaves["probability"] >= LIKELY]
-    saved.show_rows(number, "number of leaves", "numbers", digits=digits or 3)
+    saved.show_rows(number, "number of leaves", "numbers", digits=digits)
 
 
 def _show_jumps(jumps: pd.DataFrame, digits: int | None) -> None:
     """Print where the function probably jumps, in order of the places, and how many jumps are expected elsewhere."""
     likely = jumps["probability"] >= LIKELY
-    saved.show_rows(jumps[likely].set_index("feature"), "jumps", "jumps", digits=digits or 3)
+    saved.show_rows(jumps[likely].set_index("feature"), "jumps", "jumps", digits=digits)
     console = terminal.out()
     console.print("probability: that the function jumps there, over all trees, whatever else is cut")
     if not likely.all():

@@ -27,7 +27,8 @@ from bayeszoo.inference.methods.modes.surface import boundary_check, without_max
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm, Observable, Variational, is_log_concave
 from bayeszoo.model.function import HasLengths
-from bayeszoo.model.over import over_flat, require_fields
+from bayeszoo.model.over import over_flat
+from bayeszoo.model.over_fields import require_fields
 from bayeszoo.model.steps import Expectation
 
 ONLY_A_BOUND = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"

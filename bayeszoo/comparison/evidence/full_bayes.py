@@ -26,8 +26,9 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.integration import Integrated, integrate
 from bayeszoo.model.outer import OuterCoordinates
-from bayeszoo.model.over import Over, domain
+from bayeszoo.model.over import Over
 from bayeszoo.model.over import over as make_over
+from bayeszoo.model.over_fields import domain
 
 FACTOR = 100.0
 """A positive field is integrated from its empirical-Bayes maximum divided by this to that times this."""

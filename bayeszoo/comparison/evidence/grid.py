@@ -15,8 +15,9 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.threads import one_thread
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import ClosedForm
-from bayeszoo.model.over import domain, require_closed_form
 from bayeszoo.model.over import over as make_over
+from bayeszoo.model.over import require_closed_form
+from bayeszoo.model.over_fields import domain
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -45,7 +45,7 @@ def sticks_for(alpha: float, rows: int) -> int:
 
 
 class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
-    """Gaussian clusters whose weights are broken off a stick; K holds the first of endlessly many.
+    """Gaussian clusters whose weights are broken off a stick; K holds the first of infinitely many.
 
     Which cluster is on which stick says nothing: densities, the number of clusters and which rows are together do.
     """
@@ -71,7 +71,7 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
     def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Refuse to climb: the likelihood of a Dirichlet process has no maximum."""
         raise NumericalError(
-            "the likelihood of endlessly many clusters has no maximum, as each row may be one: use gaussian_mixture "
+            "the likelihood of infinitely many clusters has no maximum, as each row may be one: use gaussian_mixture "
             "with some K, or --method gibbs",
             "no_maximum",
         )
@@ -126,7 +126,7 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say what holding the process at K sticks costs, and what the number of clusters is not."""
         error, enough = truncation_error(self.alpha, self.K, rows := len(data["Y"])), sticks_for(self.alpha, rows)
-        held = f"{self.K} sticks stand for endlessly many: the law of the rows is off by at most {error:.1g}"
+        held = f"{self.K} sticks stand for infinitely many: the law of the rows is off by at most {error:.1g}"
         if error > MAX_ERROR:
             held += f"; --set K={enough} takes it below {MAX_ERROR:g}"
         return (held, "the number of clusters grows with the rows: it estimates no true number of groups")

@@ -75,8 +75,8 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
         drawn = np.random.default_rng(0)
         alpha = float(np.quantile([self.priors["alpha"].rvs(drawn) for _ in range(_DRAWN)], HIGH))
         error = truncation_error(alpha, self.K, len(data["Y"]))
-        held = f"{self.K} sticks stand for endlessly many: at alpha {alpha:.3g}, of which {1 - HIGH:.0%} of the prior "
-        held += f"is beyond, the law of the rows is off by at most {error:.1g}"
+        held = f"{self.K} sticks stand for infinitely many: at alpha {alpha:.3g}, the {HIGH:.0%} quantile of its "
+        held += f"prior, the distribution of the rows is off by at most {error:.1g}"
         return (held, *self.base.remarks(stats, data)[1:])
 
     # Rows, given the parameters

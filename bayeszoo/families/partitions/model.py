@@ -186,7 +186,7 @@ class PartitionModel(Conditional, OfCuts, family=True):
         return tuple(lines)
 
     def cut_trees(self, params: Params, weights: np.ndarray, seen: Arrays) -> CutTrees:
-        """Return what the rows say of the trees, averaged over points of the noise (P,) by their weights."""
+        """Return what the rows say of the trees at points of the noise (P,), of the weights (P,)."""
         return summarized(self.sums(seen), self.cut_places(seen), np.asarray(params["sigma2"]), weights)
 
     def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:

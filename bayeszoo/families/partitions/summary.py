@@ -9,10 +9,9 @@ from bayeszoo.model.cuts import CutTrees, Part
 
 
 def summarized(sums: TreeSums, cuts: tuple[np.ndarray, ...], variance: np.ndarray, weights: np.ndarray) -> CutTrees:
-    """Return what the trees say at variances (P,) of the noise, averaged by weights (P,).
+    """Return what the trees say at variances (P,) of the noise, and the most probable tree by their weights (P,).
 
-    The most probable tree is looked for among those that are it at one of the variances; the average of their own
-    probabilities there is what no tree exceeds.
+    This tree is the best of those that are the most probable at one of the variances.
     """
     passes = sums.passes(variance)
     best = [(tree, sums.log_probability(tree, variance, passes.log_density)) for tree in set(sums.highest(variance))]
@@ -24,12 +23,12 @@ def summarized(sums: TreeSums, cuts: tuple[np.ndarray, ...], variance: np.ndarra
     return CutTrees(
         feature=feature,
         cut=np.array([cuts[j][k - 1] for j, k in zip(feature, cell, strict=True)]),
-        first=weights @ passes.first_cuts,
-        anywhere=weights @ passes.places,
-        leaves=weights @ sums.number_of_leaves(variance),
+        first=passes.first_cuts,
+        anywhere=passes.places,
+        leaves=sums.number_of_leaves(variance),
         tree=_part(sums, cuts, tree, variance, weights * probability),
-        tree_probability=float(probability @ weights),
-        most_probable=float(at_each.max(axis=0) @ weights),
+        tree_probability=probability,
+        most_probable=at_each.max(axis=0),
     )
 
 
