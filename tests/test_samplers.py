@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bayeszoo as bz
+from bayeszoo.tools.benchmark import target_of
 from bayeszoo.tools.samplers import SAMPLERS
 from tests.refusals import raises
 from tests.test_benchmark import gaussian, metropolis
@@ -41,13 +42,31 @@ def test_quantities_and_the_error_of_the_evidence_are_those_of_the_draws():
     target = bz.Target(*[getattr(gaussian(), name) for name in ("name", "log_density", "draws")], 1.50124)
     result = bz.benchmark(independent, [target], budget=8_000, seed=3)
     draws, log_evidence = independent(None, 2, None, 3, 8_000)
-    first = result.quantities.loc[("gaussian", "x1")]
+    first = result.quantities.loc[("gaussian", "x[1]")]
     own, known = draws[..., 0].ravel(), target.draws[:, 0]
     assert first["bias"] == pytest.approx((own.mean() - known.mean()) / known.std())
     assert first["sd_ratio"] == pytest.approx(own.std() / known.std())
     assert first["above_q975"] == pytest.approx(np.mean(own > np.quantile(known, 0.975)))
     assert abs(first["bias_z"]) == pytest.approx(abs(first["bias"]) / np.hypot(1 / 8_000**0.5, 0.01), rel=0.1)
     assert result.table["evidence_error"].iloc[0] == pytest.approx(log_evidence - 1.50124)
+
+
+def test_quantities_are_named_parameters_where_the_target_has_them():
+    def parameters(points):
+        return {"scale": np.exp(points[..., 0]), "shift": points + 5}
+
+    plain = gaussian()
+    target = bz.Target(plain.name, plain.log_density, plain.draws, parameters=parameters)
+    table = bz.benchmark(independent, [target], budget=8_000, seed=3).quantities.loc["gaussian"]
+    assert table.index.tolist() == ["scale", "shift[1]", "shift[2]"]
+    own, known = np.exp(independent(None, 2, None, 3, 8_000)[0][..., 0]), np.exp(plain.draws[:, 0])
+    assert table.loc["scale", "bias"] == pytest.approx((own.mean() - known.mean()) / known.std())
+
+
+def test_targets_by_name_have_the_parameters_of_the_model():  # compiles: its density maps coordinates to parameters
+    target = target_of("placenta_previa-beta_bernoulli")
+    theta = target.parameters(target.draws)["theta"]
+    np.testing.assert_allclose(theta, 1 / (1 + np.exp(-target.draws[:, 0])), rtol=1e-12)
 
 
 def test_the_page_names_targets_whose_draws_are_wrong(tmp_path):

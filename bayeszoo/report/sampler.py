@@ -1,4 +1,4 @@
-"""The page about a benchmark of a sampler: a verdict, its targets, and every coordinate."""
+"""The page about a benchmark of a sampler: a verdict, its targets, and every quantity."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _COMPARED = (
 def parts(result: Benchmark) -> dict[str, Any]:
     """Return what the page about a benchmark is made of."""
     calls = int(result.table["calls"].sum())
-    frames = {"targets": result.table, "coordinates": result.quantities}
+    frames = {"targets": result.table, "quantities": result.quantities}
     return {
         "title": f"Is {result.sampler} right?",
         "about": ["A sampler on targets whose answer is known"],
@@ -58,7 +58,7 @@ def parts(result: Benchmark) -> dict[str, Any]:
         "winner": [],
         "answer": Answer(),
         "estimates": Section("estimates", "Targets", [_table(result.table), Words(_COMPARED, "note")]),
-        "sections": [Section("coordinates", "Coordinates", [_table(result.quantities)])],
+        "sections": [Section("quantities", "Quantities", [_table(result.quantities)])],
         "numbers": {"verdict": result.verdict, **{name: _records(frame) for name, frame in frames.items()}},
     }
 
@@ -71,7 +71,7 @@ def _verdict(result: Benchmark) -> Verdict:
 
 
 def _table(frame: pd.DataFrame) -> Any:
-    """List a row for each target or coordinate."""
+    """List a row for each target or quantity."""
     names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.index]
     heads = [" of ".join(map(str, frame.index.names[::-1])), *(_HEADS.get(str(name), str(name)) for name in frame)]
     rows = [[name, *row] for name, row in zip(names, frame.round(4).to_numpy().tolist(), strict=True)]

@@ -13,7 +13,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.optimize import Gradient
 from bayeszoo.inference.problem import Problem
-from bayeszoo.tools.references import Reference, references
+from bayeszoo.tools.references import Reference, entries_of, references
 from bayeszoo.tools.samplers import Sampler, sampler_named
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class Target:
     """Independent draws of it, shape (n, D)."""
     log_evidence: float = np.nan
     """The log of its integral, in nats, where it is known."""
+    parameters: Callable[[np.ndarray], Mapping[str, np.ndarray]] | None = None
+    """A function of points (..., D) that returns the named parameters there, each (..., own shape); None where the
+    coordinates have no other names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +63,9 @@ class Benchmark:
     from 1, effective draws (of the coordinate with fewest), calls of the density, effective draws per call, the error
     of the log evidence in nats where the sampler gives one, and the verdict."""
     quantities: pd.DataFrame
-    """A row for each coordinate of each target: bias of the mean in sds of the target and in standard errors, ratio of
-    the sds, shares of draws beyond the 2.5% and the 97.5% point, and effective draws."""
+    """A row for each number of each parameter, or each coordinate of a target without named parameters: bias of the
+    mean in sds of the target and in standard errors, ratio of the sds, shares of draws beyond the 2.5% and the 97.5%
+    point, and effective draws."""
     sampler: str
     """The name of the sampler."""
 
@@ -112,7 +116,7 @@ def benchmark(
     names = [target.name for target in chosen]
     table = pd.DataFrame(rows, index=pd.Index(names, name="target"))
     worst = next(v for v in ("wrong", "not mixed", "right") if v in set(table["verdict"]))
-    return Benchmark(worst, table, pd.concat(parts, keys=names, names=["target", "coordinate"]), name)
+    return Benchmark(worst, table, pd.concat(parts, keys=names, names=["target", "quantity"]), name)
 
 
 def _name(sampler: object) -> str:
@@ -124,7 +128,7 @@ def target_of(name: str) -> Target:
     (reference,) = references([name])
     density = Problem(reference.model, reference.data, np.random.default_rng(0)).density
     points = _points(density.unconstrain, reference, [v.name for v in density.model.free_RVs])
-    return Target(name, density.joint, points, reference.log_evidence)
+    return Target(name, density.joint, points, reference.log_evidence, density.constrain)
 
 
 def _points(
@@ -137,7 +141,7 @@ def _points(
 def _run(
     sampler: Sampler, target: Target, budget: int, seed: int, alarms: float
 ) -> tuple[dict[str, object], pd.DataFrame]:
-    """Run a sampler on a target; return its row of the table, and a row for each coordinate."""
+    """Run a sampler on a target; return its row of the table, and a row for each quantity."""
     calls = 0
 
     def counted(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -158,14 +162,15 @@ def _run(
         )
     row = _judged(target, draws, alarms)
     per_call = {"calls": calls, "ess_per_call": row["ess"] / calls if calls else np.nan}
-    return {**row, **per_call, "evidence_error": log_evidence - target.log_evidence}, _of_coordinates(target, draws)
+    return {**row, **per_call, "evidence_error": log_evidence - target.log_evidence}, _of_each(target, draws)
 
 
-def _of_coordinates(target: Target, draws: np.ndarray) -> pd.DataFrame:
-    """Return for each coordinate what its draws are off by, and how many are effective."""
+def _of_each(target: Target, draws: np.ndarray) -> pd.DataFrame:
+    """Return for each quantity what its draws are off by, and how many are effective."""
     import pandas as pd
 
-    known = target.draws
+    entries = [_entries(target, points) for points in (draws, target.draws[None])]
+    draws, (known,) = (np.stack(list(values.values()), axis=-1) for values in entries)
     bias, sd, own = draws.mean(axis=(0, 1)) - known.mean(axis=0), known.std(axis=0), draws.std(axis=(0, 1))
     low, high = np.quantile(known, TAILS, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -177,7 +182,12 @@ def _of_coordinates(target: Target, draws: np.ndarray) -> pd.DataFrame:
             "above_q975": (draws > high).mean(axis=(0, 1)),
         }
     columns["ess"] = np.minimum(*(diagnostics.ess(draws, kind) for kind in ("bulk", "tail")))
-    return pd.DataFrame(columns, index=[f"x{i + 1}" for i in range(known.shape[1])])
+    return pd.DataFrame(columns, index=list(entries[0]))
+
+
+def _entries(target: Target, points: np.ndarray) -> dict[str, np.ndarray]:
+    """Return each number of the parameters, or of the coordinates x, at points (chain, draw, D)."""
+    return entries_of({"x": points} if target.parameters is None else target.parameters(points))
 
 
 def _parts(chain: np.ndarray) -> np.ndarray:

@@ -218,7 +218,7 @@ def _files(reference: Reference) -> dict[str, bytes]:
         f"{draws}/info/{name}.info.json": {
             **{"name": name, "inference": {"method": "analytical", "method_arguments": {"how": reference.derivation}}},
             **{"checks_made": reference.checks(), "added_by": "bayeszoo", "versions": _versions()},
-            "diagnostics": {"diagnostic_information": {"names": list(_entries(reference))}},
+            "diagnostics": {"diagnostic_information": {"names": list(entries_of(reference.draws))}},
         },
         f"reference_posteriors/exact/{name}.json": {
             **{"name": name, "derivation": reference.derivation, "log_evidence": reference.log_evidence},
@@ -226,7 +226,7 @@ def _files(reference: Reference) -> dict[str, bytes]:
         },
     }
     files = {place: (dumps(value) + "\n").encode() for place, value in described.items()}
-    chains = [{entry: v[chain].tolist() for entry, v in _entries(reference).items()} for chain in range(CHAINS)]
+    chains = [{entry: v[chain].tolist() for entry, v in entries_of(reference.draws).items()} for chain in range(CHAINS)]
     return {
         **files,
         **{place: text.encode() for place, text in codes.items()},
@@ -235,10 +235,10 @@ def _files(reference: Reference) -> dict[str, bytes]:
     }
 
 
-def _entries(reference: Reference) -> dict[str, np.ndarray]:
-    """Return the draws of each number under its name in Stan, ``w[1]``: (10, 1000)."""
+def entries_of(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the draws (chain, draw) of each number of the parameters, by its name in Stan: ``w[1]``."""
     entries = {}
-    for name, values in reference.draws.items():
+    for name, values in draws.items():
         for place in np.ndindex(values.shape[2:]):
             label = f"{name}[{','.join(str(i + 1) for i in place)}]" if place else name
             entries[label] = values[(slice(None), slice(None), *place)]
