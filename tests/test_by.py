@@ -224,7 +224,7 @@ def test_the_command_line_fits_groups_and_saves_one_file(run, written, tmp_path,
     arguments = ("fit", "beta_bernoulli", table, *options)
     code, out, err = run(*arguments, "-o", saved)
     assert code == 0
-    assert "beta_bernoulli(a=1, b=1), exact, each variant by itself, seed 1" in out
+    assert "beta_bernoulli(a=1, b=1), exact, each variant separately, seed 1" in out
     assert "B/2 - A" in out
     assert err.count("wrote") == 1
     assert bz.load(saved)["fits"]["B_2"]["observed_data"]["y"].to_numpy().tolist() == [1, 0]

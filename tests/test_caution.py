@@ -220,7 +220,7 @@ def test_the_command_shows_how_an_approximation_lies(run, written, monkeypatch):
     assert code == 3
     assert "laplace (failed)" in out
     assert "laplace FAILED its gate, and is off from exact by at most: theta mean 0." in out
-    assert "warning: laplace: the gate did not pass, and means and sds are shown for what they miss\n" in err
+    assert "warning: laplace: the gate did not pass; means and sds are shown with their measured gaps\n" in err
     assert "next: laplace: try --method exact" in err
     err = run("fit", "beta_bernoulli", data, "--method", "laplace", "--seed", 1)[2]
     assert err.endswith(

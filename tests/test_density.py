@@ -224,7 +224,7 @@ def test_k_means_next_to_a_mixture(tmp_path, capsys):
         "apart": {"map": 0},
         "compared": {"map": 8},
     }
-    assert "map: 0 of 8 rows elsewhere" in said(capsys, *words)
+    assert "map: 0 of 8 rows in another cluster" in said(capsys, *words)
     with pytest.raises(SystemExit) as ended:
         main(["compare", "beta_bernoulli", "--methods", "map", "--baselines", "kmeans"])
     assert ended.value.code == InputError.exit_code

@@ -285,7 +285,7 @@ def test_a_flat_prior_is_fitted_and_has_no_evidence(least, run, written, tmp_pat
     rows, fit = written("y\n" + "3\n1\n4\n1\n5\n" * 4), tmp_path / "fit.nc"
     code, out, _ = run("check", least, rows)
     assert code == 0
-    assert "not checked: the density of a row by SciPy, for want of the base Observable (likelihood)" in out
+    assert "not checked: the density of a row by SciPy, as the model lacks the base Observable (likelihood)" in out
     found = json.loads(run("fit", least, rows, "--method", "laplace", "--seed", "1", "--json", "-o", fit)[1])
     assert (found["status"], found["log_evidence"]) == ("ok", None)
     assert found["facts"]["evidence_withheld"] == "log evidence is undefined under a flat prior (rate)"

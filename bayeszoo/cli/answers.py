@@ -15,7 +15,10 @@ from bayeszoo.cli import saved
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
     from matplotlib.figure import Figure
+
+    from bayeszoo.data.read import Data
 
 type Show = Callable[[pd.DataFrame, dict[str, Any], int | None], None]
 """Prints a table, with facts about the answer as a whole, to N digits."""
@@ -63,6 +66,19 @@ class AnswerOptions:
         self.deliver(
             partial(show, frame, whole, self.digits), document, frame if in_full is None else in_full, **writers
         )
+
+    def answer_rows(
+        self,
+        ask: Callable[[xr.DataTree, Data | None], pd.DataFrame],
+        fit_file: Path,
+        data: str | None,
+        table: opt.TableOptions,
+        show: Show,
+    ) -> None:
+        """Answer for the rows of a fit, or for new rows: load the fit, read the rows, ask, print and write."""
+        self.probe()
+        tree = saved.load(fit_file)
+        self.answer(ask(tree, saved.new_rows(tree, data, table)), saved.about(tree), show)
 
     def drawn(self, draw: Callable[[], Figure], plot: Path | None) -> saved.Writer:
         """Return what draws a picture, where one was asked for."""

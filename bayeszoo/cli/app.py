@@ -56,7 +56,7 @@ from bayeszoo.model import find as zoo
 PANIC = "PanicException"
 """What nutpie's Rust raises past `except Exception`."""
 OUT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "os error 11", "os error 12", "start new thread")
-"""What errors of libraries say that find no room for code, data or threads."""
+"""Parts of the messages of libraries that could not get memory for code, data or threads."""
 ELSEWHERE = {
     **dict.fromkeys(("--outcome", "--response", "--dependent", "--y"), "--target COLUMN"),
     **dict.fromkeys(("--predictors", "--covariates", "--x"), "--features COLUMN,COLUMN"),
@@ -69,7 +69,7 @@ ELSEWHERE = {
     **dict.fromkeys(("plot", "summary", "diagnose"), "bayeszoo report FIT -o PAGE.html"),
     **dict.fromkeys(("loo", "waic", "evidence"), "bayeszoo select FIT FIT"),
 }
-"""What options and commands of other tools are called here."""
+"""Options and commands of other tools, with their names in bayeszoo."""
 EPILOGUE = (
     "Exit codes: 0 ok, or shown with a warning; 2 input; 3 not trustworthy, with --strict also what has a "
     "caveat; 4 numerical failure; 130/143 interrupted; 1 a bug. A fit of a model of your own, if it is asked for: "
@@ -146,13 +146,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _collect_seldom() -> None:
-    """Look for garbage seldom, and not at the end: that takes a third of a command, and finds only its libraries."""
+    """Collect garbage seldom, and not at exit, where it takes a third of a command's time and frees only libraries."""
     gc.set_threshold(100_000, 20, 20)
     atexit.register(gc.freeze)
 
 
 def _mend_streams() -> None:
-    """Replace closed streams, and write what an encoding lacks as escapes: neither is the user's mistake."""
+    """Replace closed streams, and escape characters that the encoding lacks: neither is the user's mistake."""
     sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -200,7 +200,7 @@ def _run(arguments: list[str], debug: bool) -> int:
 
 
 def _wrong_use(error: CycloptsError) -> str:
-    """Say what a command line lacks, or what an option or a command of other tools is called here."""
+    """Say what is wrong with a command line; an option or command of another tool is answered by its name here."""
     said, word = str(error).strip(), ""
     if isinstance(error, UnknownOptionError):
         word = error.token.keyword or error.token.value
@@ -212,7 +212,7 @@ def _wrong_use(error: CycloptsError) -> str:
 
 
 def _without_model_file(arguments: list[str]) -> list[str]:
-    """Take ``--model-file FILE.py:CLASS`` from the words of a command: the class that its fits mean by their own."""
+    """Take ``--model-file FILE.py:CLASS`` out of a command; fits of a user's own model are read with this class."""
     words = list[str]()
     rest = iter(arguments)
     for word in rest:

@@ -19,15 +19,15 @@ from bayeszoo.model import find as zoo
 from bayeszoo.results.stored import fits_of, is_by_group
 
 Changes = dict[str, Any]
-"""Arguments of a command that are other ones for a group."""
+"""Arguments of a command that differ between groups."""
 
 
 def by_group(command: Callable[..., int | None], reads: HasInputs | None = None) -> Callable[..., int | None]:
     """Run a command once per group if it has ``by`` or a fit by groups, else once.
 
-    What it prints stands under the name of the group; JSON documents and tables are put together. A group without an
-    answer does not stop the others, and the exit code is the largest. Tables are read as the model takes them, which is
-    named or the first candidate, or as ``reads`` does.
+    The answer of a group is printed under its name; JSON documents and tables are joined. A group without an answer
+    does not stop the others, and the exit code is the largest of all groups. The table is read by ``reads``, by default
+    by the model that the command names, or by its first candidate.
     """
 
     @wraps(command)
@@ -88,7 +88,7 @@ def _of_table(arguments: Changes, reads: HasInputs | None) -> tuple[str, dict[st
 
 
 def _rows(part: Data, whole: Data, is_first: bool) -> opt.RowsOfGroup:
-    """Return the rows of a group, whose notes have been said, and which share a prior with all others."""
+    """Return the rows of a group without their notes, which were printed, and with the whole table, for the prior."""
     about = {field.name: getattr(part, field.name) for field in fields(part)}
     return opt.RowsOfGroup(**{**about, "notes": ()}, whole=whole, is_first=is_first)
 
@@ -109,7 +109,7 @@ def _each(
                 code = max(code, run(changes))
         except (InputError, NumericalError, Untrustworthy) as error:
             errors[label], code = str(error), max(code, error.exit_code)
-            if len(errors) == len(groups) and len({*errors.values()}) == 1:  # it is not about the groups
+            if len(errors) == len(groups) and len({*errors.values()}) == 1:  # the same error in all groups
                 raise
     for label, why in errors.items():
         terminal.note(f"error: group {shown(label)}: {why}")

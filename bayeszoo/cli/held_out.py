@@ -33,8 +33,8 @@ KMEANS = "kmeans"
 _ERROR = {True: "share of trials decided wrongly", False: "root mean squared error of the predictive mean"}
 _ABOUT = """\
 error: {}; se: its standard error.
-log score: mean log predictive density of a trial, in nats. baseline: scikit-learn's, as it
-comes; it has no density, and is judged by the error alone."""
+log score: mean log predictive density of a trial, in nats. baseline: scikit-learn's, with
+its defaults; it has no density, and is judged by the error alone."""
 
 
 @Parameter(name="*")
@@ -88,7 +88,7 @@ def require_components(model: Model, rows: Data) -> None:
 
 
 def beside_clusters(model: Model, rows: Data, trees: Sequence[xr.DataTree], seed: int | None) -> dict[str, Any]:
-    """Return the objective of k-means with K clusters, and how many rows each fit puts elsewhere."""
+    """Return the objective of k-means with K clusters, and how many rows each fit puts into another cluster."""
     answer = kmeans(rows["Y"], int(fields_of(model)["K"]), seed=seed)
     apart: dict[str, int | None] = {}
     compared = dict[str, int]()
@@ -96,18 +96,18 @@ def beside_clusters(model: Model, rows: Data, trees: Sequence[xr.DataTree], seed
         try:
             assigned = assign(tree)
             apart[name], compared[name] = answer.apart(assigned), int(assigned["component"].notna().sum())
-        except (InputError, Untrustworthy):  # whose components are withheld
+        except (InputError, Untrustworthy):  # its components are withheld
             apart[name], compared[name] = None, 0
     return {"objective": answer.objective, "rows": len(answer.labels), "apart": apart, "compared": compared}
 
 
 def show_clusters(clusters: dict[str, Any], digits: int | None) -> None:
-    """Print them."""
+    """Print the objective of k-means, and how many rows each fit puts into another cluster."""
     console = terminal.out()
     console.print(f"k-means: sum of squared distances {number(clusters['objective'], digits or 6)}")
     for name, count in clusters["apart"].items():
         compared = clusters["compared"][name]
-        told = f"{count} of {compared} rows elsewhere" if compared else "its single components are withheld"
+        told = f"{count} of {compared} rows in another cluster" if compared else "its components are withheld"
         held = clusters["rows"] - compared if compared else 0
         console.print(f"{escaped(name)}: {told}{f', and {held} withheld' * bool(held)}")
 
@@ -121,7 +121,7 @@ def compare_held_out(
     seed: int | None,
     shown: AnswerOptions,
 ) -> int:
-    """Print errors on rows held out; the code is 4 where a fit has no answer."""
+    """Print errors on rows held out; return the exit code, 4 where a fit has no answer."""
     fields = prior.fields(kind)
     model: Model | type[Model] = kind if prior.prior == "weak" else kind(**fields)
     chosen = fields if prior.prior == "weak" else None
@@ -143,13 +143,13 @@ def compare_held_out(
         terminal.note("priors are scaled to the rows that are seen")
     whole = {"model": kind.name, "seed": seed, "is_class": issubclass(kind, Classifies)}
     if drawn and not shown.as_json:
-        terminal.note(f"seed {seed}, which was drawn: --seed gives the same again")
+        terminal.note(f"seed {seed}, drawn at random: --seed gives the same answer")
     shown.answer(frame, whole, _show)
     return NumericalError.exit_code if (frame["status"] != "ok").any() else 0
 
 
 def refuse_pictures(report: Path | None, plot: Path | None) -> None:
-    """Refuse what shows fits of all rows."""
+    """Refuse a report and a picture, which show fits of all rows."""
     if report is not None or plot is not None:
         raise InputError(
             "rows held out go to neither --report nor --plot", "conflicting_options", hint="-o writes the table"
@@ -157,7 +157,7 @@ def refuse_pictures(report: Path | None, plot: Path | None) -> None:
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the table, and what its numbers are."""
+    """Print the table, and the meaning of its columns."""
     count, rows, parts = (whole[name] for name in ("held_out", "rows", "parts"))
     how = f"{count} of {rows} rows held out" if parts == 1 else f"{rows} rows held out in {parts} folds"
     numbers, records = ("error", "error_se", "log_score"), frame.to_dict("records")

@@ -22,9 +22,9 @@ _OF_ANY_TABLE = {"example", "missing", *opt.FORM}
 
 
 def help_about(words: Sequence[str]) -> tuple[Callable[..., None], str] | None:
-    """Return what prints help without the options that a model does not take, and a line on it.
+    """Return a formatter of help that leaves out options the model does not take, and the line under the help.
 
-    ``words`` are those of the command. None where they name no model.
+    ``words`` are the words of the command; None where they name no model.
     """
     if (model := _model_of(words)) is None:
         return None

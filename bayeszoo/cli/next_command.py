@@ -31,10 +31,10 @@ def instead(
     Returns
     -------
     str
-        Empty where the step is no command, but something to decide.
+        Empty where the step is not a command.
     """
     first = shlex.split(step.partition("try ")[2].partition(", or ")[0])
-    if first[:1] == ["bayeszoo"]:  # it names the data, but not how they are read
+    if first[:1] == ["bayeszoo"]:  # the step names the data, but not the options of reading
         named = [data if data is not None and word == PurePath(data).name else word for word in first]
         return shlex.join([*named, *_options_of(replace(table, example=None))])
     if not first or not first[0].startswith("--"):
@@ -48,7 +48,7 @@ def instead(
 
 
 def _options_of(table: TableOptions) -> list[str]:
-    """Write the options of a table that were given, as they are typed."""
+    """Return the options of a table that differ from the defaults, as words of a command."""
     usual, words = asdict(TABLE), list[str]()
     for name, value in asdict(table).items():
         option = name.replace("_", "-")

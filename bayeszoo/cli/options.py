@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     type _Model = str
     type _Method = str
     type _File = str
-else:  # what completion by tab offers; others are taken as well
+else:  # tab completion offers these; other values are accepted too
     _Model, _Method, _File = Literal[*zoo.builtin_names()] | str, Literal[*METHODS] | str, str | Path
 
 ModelName = Annotated[_Model, Parameter(help="The model; see `bayeszoo list`.", show_choices=False)]
 Method = Annotated[_Method, Parameter(show_choices=False, metavar="METHOD")]
-DataFile = Annotated[_File | None, _help("CSV, TSV or Parquet file; the model's own data without it.")]
+DataFile = Annotated[_File | None, _help("CSV, TSV or Parquet file; by default the model's example data.")]
 TableFile = Annotated[_File, _help("CSV, TSV or Parquet file.")]
 NewFile = Annotated[_File | None, Parameter()]
-FitFile = Annotated[Path, _help("A fit saved with -o. Of a file of fits by group: all, or FILE.nc:GROUP for one.")]
+FitFile = Annotated[Path, _help("A fit saved with -o; FILE.nc:GROUP is one group of a file of fits by group.")]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="One JSON document on stdout, and nothing else.")]
 Output = Annotated[Path | None, Parameter(name=("--output", "-o"))]
 RowsFile = Annotated[
@@ -62,7 +62,7 @@ Digits = Annotated[
         "Significant digits of estimates, decimals of evidences; by default as many as the Monte Carlo errors support."
     ),
 ]
-By = Annotated[str | None, _help("Column that names groups of rows: each is taken separately, under one prior.")]
+By = Annotated[str | None, _help("Column of groups: each group of rows is treated separately, under one prior.")]
 Overwrite = Annotated[bool, Parameter(negative=(), help="Replace existing files.")]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
 DrawnSeed = Annotated[Seed | None, _help("Seed of all random numbers; by default one is drawn and printed.")]
@@ -77,10 +77,10 @@ Candidates = Annotated[
 class TableOptions:
     """How to read the user's table."""
 
-    example: Annotated[str | None, _help("Without DATA: which of the model's own data sets.")] = None
+    example: Annotated[str | None, _help("Without DATA: name of one of the model's example data sets.")] = None
     column: Annotated[str | None, _help("Column to use.")] = None
     positive: Annotated[str | None, _help("Label that counts as success.")] = None
-    count: Annotated[str | None, _help("Column of how often each label occurs.")] = None
+    count: Annotated[str | None, _help("Column of counts: how often each label occurs.")] = None
     successes: Annotated[str | None, _help("Column of successes; goes with --trials.")] = None
     trials: Annotated[str | None, _help("Column of trials; goes with --successes.")] = None
     columns: Annotated[str | None, _help("Comma-separated columns to use.")] = None
@@ -92,7 +92,7 @@ class TableOptions:
         str | None, _help("Comma-separated classes of the outcome, in order; the first is the reference.")
     ] = None
     se: Annotated[str | None, _help("Column of the standard error of each value.")] = None
-    exposure: Annotated[str | None, _help("Column of exposures: how long or how much each row was observed.")] = None
+    exposure: Annotated[str | None, _help("Column of exposures: time or amount that each row was observed.")] = None
     group: Annotated[str | None, _help("Column that names the groups of a hierarchical model, all in one fit.")] = None
     sequence: Annotated[str | None, _help("Column that names the sequence of each row.")] = None
     time: Annotated[str | None, _help("Column of times, which must rise by equal steps in each sequence.")] = None
@@ -107,14 +107,14 @@ class TableOptions:
         ),
     ] = None
     features: Annotated[str | None, _help("Comma-separated feature columns; by default all other columns.")] = None
-    lags: Annotated[str | None, _help("Rows before each whose outcomes are its features, of a real outcome.")] = None
+    lags: Annotated[str | None, _help("Number K of lags: outcomes of the K rows before are features.")] = None
     levels: Annotated[
         list[str] | None,
         Parameter(
             negative=(),
             consume_multiple=False,
-            help="Levels of a feature, the reference first: colour=red,blue. Where features have kinds, also the names "
-            "alone of columns of numbers that stand for levels.",
+            help="Levels of a feature, the reference first: colour=red,blue. For models of mixed features also "
+            "the name alone of a column whose numbers are levels.",
         ),
     ] = None
     counts: Annotated[str | None, _help("Comma-separated feature columns that hold counts.")] = None
@@ -128,13 +128,13 @@ class TableOptions:
     text: Annotated[str | None, _help("Column of raw text, one document a row.")] = None
     document: Annotated[str | None, _help("Column of the names of documents.")] = None
     word: Annotated[str | None, _help("Column of words; goes with --document and, optionally, --count.")] = None
-    length: Annotated[str | None, _help("Column of how long each document is; by default the number of words.")] = None
+    length: Annotated[str | None, _help("Column of lengths of documents; by default the number of words.")] = None
     item: Annotated[str | None, _help("Column of the items that are rated.")] = None
-    rater: Annotated[str | None, _help("Column of who rates.")] = None
+    rater: Annotated[str | None, _help("Column of raters.")] = None
     label: Annotated[str | None, _help("Column of the label that the rater gives, or of a node of a graph.")] = None
     node: Annotated[str | None, _help("Column of the nodes of a graph.")] = None
     neighbour: Annotated[str | None, _help("Column of the node at the other end of an edge.")] = None
-    weight: Annotated[str | None, _help("Column of how strong an edge is.")] = None
+    weight: Annotated[str | None, _help("Column of weights of edges.")] = None
     raters: Annotated[str | None, _help("Comma-separated raters, in order.")] = None
     stop_words: Annotated[str | None, _help("Words to leave out of the text; the only list is english.")] = None
     min_documents: Annotated[int | None, _help("Leave out words in fewer documents.")] = None
@@ -149,7 +149,7 @@ class TableOptions:
     ] = "refuse"
 
     def read(self, model: type[Model], path: str | None, **more: Any) -> Data:
-        """Read the user's table, or one of the model's own, and print notes about it."""
+        """Read the user's table, or an example of the model, and print the notes about it."""
         if path is not None:
             return _noted(read(model, path, **self.of_reading(), **more))
         default = TableOptions(example=self.example, scale=self.scale)
@@ -176,7 +176,7 @@ class TableOptions:
     ) -> tuple[Model, Accumulated]:
         """Add up the statistics of the user's table for a model whose prior is scaled to its first rows.
 
-        Of a model whose E-steps of files add up, the rows stay on the cluster, which is there until the stack ends.
+        Rows of a model whose E-steps add up over files stay on the cluster, until ``cluster_lasts`` is closed.
         """
         if path is None or self.example is not None:
             option = "--chunk-rows" if address is None else "--dask"
@@ -260,7 +260,7 @@ def _from_json(text: str) -> Any:
 
 
 _WEIGHT = "w["
-"""How the prior of a weight begins, by the name of its term."""
+"""First characters of the prior of a weight, which are followed by the name of its term."""
 
 
 @Parameter(name="*")
@@ -281,7 +281,7 @@ class PriorOptions(FieldOptions):
 
     @property
     def prior(self) -> str:
-        """What the fields are that were not set: ``weak`` or ``textbook``."""
+        """Where fields that are not set come from: ``weak``, scaled to the data, or ``textbook``."""
         chosen = [item for item in self.priors or [] if "=" not in item]
         for item in chosen:
             if item not in ("weak", "textbook"):
@@ -305,17 +305,17 @@ class PriorOptions(FieldOptions):
         return {**super().fields(model), **priors}
 
     def model(self, model: type[Model], data: Data, which: str = "the data") -> Model:
-        """Make the model for the data, or for a file that begins with them; ``which`` names them."""
+        """Make the model for the data, or for a file whose first rows they are; ``which`` names these rows in notes."""
         chosen = self.fields(model)
         if not _is_said(data):
             note_unchecked(model)
-        made = model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
+        declared = model(**chosen) if self.prior == "textbook" else weak(model, chosen, data, which)
         parts = [item.partition("]=") for item in self.priors or [] if item.startswith(_WEIGHT)]
         weights = {f"{name}]": law for name, _, law in parts}
-        return weight_priors(made, data, weights) if weights else made
+        return weight_priors(declared, data, weights) if weights else declared
 
     def noted[T: (Data, Accumulated)](self, model: Model, data: T, which: str = "the data") -> T:
-        """Add to the notes of data that they chose some of the fields, where they did."""
+        """Add the note that priors are scaled to the data, where they are."""
         is_scaled = self.prior == "weak" and chosen_by_data(model, self.fields(type(model)))
         return replace(data, notes=(*data.notes, f"priors are scaled to {which}")) if is_scaled else data
 
@@ -329,18 +329,18 @@ class RowsOfGroup(Data):
 
 
 def _is_said(data: Data) -> bool:
-    """Say whether notes about the whole table were already printed with its first group."""
+    """Return whether the notes about the whole table were printed with its first group."""
     return isinstance(data, RowsOfGroup) and not data.is_first
 
 
 def note_unchecked(kind: type[Model]) -> None:
-    """Say of a model in a user's own file that no fit holds all its closed forms to its density."""
+    """Print the note that fits do not check all closed forms of a model in a user's own file."""
     if zoo.own_file(kind) and issubclass(kind, Sufficient):
         terminal.note(f"note: no fit checks all closed forms of {kind.name}; `bayeszoo check` does")
 
 
 def weak(kind: type[Model], chosen: dict[str, Any], data: Data, which: str = "the data", named: bool = False) -> Model:
-    """Make a model with some fields set, and say whether others are scaled to the data; if `named`, of which model."""
+    """Make a model with some fields set, and note that others are scaled to the data; if `named`, of which model."""
     model = kind.weak_given(data.whole if isinstance(data, RowsOfGroup) else data, chosen)
     if chosen_by_data(model, chosen) and not _is_said(data):
         subject = f"{model}: the prior is" if named else "priors are"

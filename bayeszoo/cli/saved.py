@@ -1,4 +1,4 @@
-"""What commands share: new rows of a saved fit, and tables and pictures that are printed and written."""
+"""Steps that commands share: reading new rows of a saved fit, printing and writing tables and pictures."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 MAX_ROWS = 40
 """Rows that are printed; --json and -o have all of them."""
 _OF_MEAN = ("sd", *QUANTILES)
-"""Columns of a prediction, which have errors like that of its mean."""
+"""Columns of a prediction whose errors are of the size of the error of its mean."""
 _LARGE = 1e9
 """Whole numbers below it are printed in full."""
 PARQUET = ".parquet"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A text that begins so is run by spreadsheets."""
+"""First characters of a text that spreadsheets run as a formula."""
 USER_COLUMNS = "user columns"
-"""Under this name a table has how many of its first columns are the user's, which nothing changes."""
+"""Attribute of a table: how many of its first columns are the user's own, which are written unchanged."""
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
 """A whole number of 64 bits, without leading zeros."""
 
@@ -75,7 +75,7 @@ def fitted(tree: xr.DataTree, output: Path | None, overwrite: bool) -> Path | No
 
 
 def load(fit_file: Any, single: bool = False) -> xr.DataTree:
-    """Load the fit that a command names, FILE.nc or a group of it, FILE.nc:GROUP; one that is loaded stays as it is."""
+    """Load the fit that a command names: FILE.nc, or one group of it, FILE.nc:GROUP; keep a fit that is loaded."""
     if hasattr(fit_file, "children"):
         return cast("xr.DataTree", fit_file)
     name, is_of_group, group = str(fit_file).partition(".nc:")
@@ -92,13 +92,13 @@ def load(fit_file: Any, single: bool = False) -> xr.DataTree:
 
 
 def new_rows(tree: xr.DataTree, data: str | None, table: TableOptions) -> Data | None:
-    """Read further rows for a fit; None where no table is named, and then the rows of the fit are meant."""
+    """Read new rows for a fit; None where no table is named: the rows of the fit are meant."""
     fit = Fit(tree)
     return None if data is None and table == TABLE else table.read(type(fit.model), data, new=True, like=fit.like)
 
 
 def new_parts(tree: xr.DataTree, data: str | None, table: TableOptions) -> dict[str, Data] | None:
-    """Read further rows for fits by group, those of each group; None where no table is named."""
+    """Read new rows for each of the fits by group; None where no table is named."""
     if data is None:
         if table != TABLE:
             raise InputError("the options of a table go with DATA", "option_needs_data")
@@ -121,7 +121,7 @@ def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
 
 
 def write(frame: pd.DataFrame, output: Path | None, overwrite: bool) -> Path | None:
-    """Write the table as its name says, where that was asked for, and return where it is."""
+    """Write the table in the format of the file's ending, and return its path; None where no file is asked for."""
     if terminal.keep(frame) or output is None:
         return None
     if output.suffix.lower() == PARQUET:
@@ -142,7 +142,7 @@ def said(path: Path) -> Path:
 def appended(
     frame: pd.DataFrame, data: str, table: TableOptions, parts: Collection[Data], output: Path
 ) -> pd.DataFrame:
-    """Return a user's table as it is, with columns of a prediction after its own; nothing where a row was dropped."""
+    """Return the user's table unchanged, with the columns of a prediction appended."""
     import pandas as pd
 
     own = _user_table(data, table, in_types=output.suffix.lower() == PARQUET)
@@ -198,12 +198,12 @@ def _in_type(column: Column) -> Any:
 
 
 def draw(make: Callable[[], Figure], plot: Path | None, overwrite: bool) -> Path | None:
-    """Make and write the picture, where that was asked for, and return where it is."""
+    """Draw and write the picture, and return its path; None where no file is asked for."""
     return None if plot is None else said(writing.write_figure(make(), plot, overwrite))
 
 
 def at_once(write_file: Writer) -> Writer:
-    """Write a file now; what comes of it is returned, or raised, by a writer that is for the end."""
+    """Write a file now, and return a writer that returns its path, or raises its error, later."""
     result: Future[Path | None] = Future()
     try:
         result.set_result(write_file())
@@ -213,18 +213,18 @@ def at_once(write_file: Writer) -> Writer:
 
 
 type Writer = Callable[[], Path | None]
-"""Writes a file, and returns where it is; nothing where none was asked for."""
+"""Writes a file, and returns its path; None where no file is asked for."""
 Written = dict[str, Any]
-"""Where the files of an answer are."""
+"""Paths of the files of an answer."""
 
 
 def deliver(
     show: Callable[[], None], document: Callable[[Written], dict[str, Any]], as_json: bool, **writers: Writer
 ) -> None:
-    """Print an answer, and write its files: it is not lost where one of them cannot be written.
+    """Print an answer and write its files; an answer is printed although a file cannot be written.
 
-    A JSON document says where the files are, and so is printed after they were written, or failed. Where nobody
-    reads on, as behind ``| head``, files are written all the same.
+    A JSON document names the files, and so is printed after them. Files are written although the reader of stdout has
+    left, as ``| head`` does.
     """
     failed, written = list[Exception](), Written(dict.fromkeys(writers))
     try:
@@ -240,7 +240,7 @@ def deliver(
             except Exception as error:
                 error.add_note(IN_FULL)
                 failed.append(error)
-    finally:  # whatever ends it
+    finally:  # an interrupt too
         if as_json:
             _show(lambda: terminal.print_json(document(written)))
     for other in failed[1:]:
@@ -258,7 +258,7 @@ def _show(show: Callable[[], None]) -> None:
 
 
 def records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Return the rows of a table, with what indexes them, as plain values."""
+    """Return the rows of a table with their index as plain values."""
     return frame.reset_index().to_dict("records")
 
 
@@ -277,7 +277,7 @@ def show_rows(
 ) -> None:
     """Print the first rows of a table, and how many more there are.
 
-    If columns must be hidden, errors go first, then columns whose names begin as in ``spare``.
+    Where the terminal is narrow, errors are hidden first, then columns whose names begin with one of ``spare``.
     """
     lines, shown = frame.attrs.get("withheld", []), frame.head(MAX_ROWS).reset_index()
     shown.attrs = {}  # pandas copies them, whatever their size, with each column that is taken
@@ -292,7 +292,7 @@ def show_rows(
 
 
 def show_judged(frame: pd.DataFrame) -> None:
-    """Print what is withheld of an answer, and how far off the rest is where it was judged."""
+    """Print which numbers of an answer are withheld, and the measured gap of those that were judged."""
     for line in about_judged(frame):
         terminal.out().print(escaped(line))
 
@@ -314,15 +314,15 @@ def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
 
 
 def note_more(count: int, noun: str = "rows") -> None:
-    """Say where the rows are that were not printed."""
+    """Say how to see the rows that are not printed."""
     if count > MAX_ROWS:
         terminal.out().print(f"The first {MAX_ROWS} of {count} {noun}; all of them: --json or -o.")
 
 
 def as_csv(frame: pd.DataFrame) -> str:
-    """Write a table as CSV: numbers in full, nothing for NaN, and of ours no text that a spreadsheet would run.
+    """Write a table as CSV: numbers in full, NaN as an empty cell, and formulas with an apostrophe in front.
 
-    Columns that are the user's own stay as they are.
+    The user's own columns stay unchanged.
     """
     import pandas as pd
 
@@ -332,11 +332,11 @@ def as_csv(frame: pd.DataFrame) -> str:
 
 
 def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with what indexes its rows as columns, where that has names."""
+    """Return a table with the named levels of its index as columns."""
     return frame.reset_index(drop=frame.index.names == [None])
 
 
 def _plain(value: Any) -> Any:
-    """Put an apostrophe in front of a formula; a label that is a number, such as -1, is none."""
+    """Put an apostrophe in front of a formula; a number, such as -1, is no formula."""
     is_formula = isinstance(value, str) and value.startswith(_FORMULA) and number_in(value) is None
     return f"'{value}" if is_formula else value

@@ -47,17 +47,17 @@ if TYPE_CHECKING:
 _SPARE = ("ess_tail", "mcse_mean", "ess_bulk", "sd_ratio", "error_sd", "r_hat", "median")
 _SPARE_MEASURED = ("mcse_mean", "median", "q025", "q975", "sd_ratio", "error_sd")
 _SPARE_COMPARED = ("MCSE", "sd ratio", "error/MCSE", "error/sd")
-"""Columns of the tables of estimates for which there may be no room, the first of them first."""
+"""Columns of the tables of estimates that a narrow terminal hides, in the order of hiding."""
 PROFILED = {View.CLUSTERS, View.COMPONENTS, View.FUNCTION, View.STATES, View.TOPICS}
 """Views of models whose fits have a profile."""
 MOST_LISTED = 40
-"""Estimates that are printed one by one; of the others of a parameter the range."""
+"""Entries of a parameter that are printed one by one; of further entries the range is printed."""
 _OUTCOMES = {"ok": "passed", "caution": "with a caveat", "failed": "failed"}
-PACE = 5.0  # seconds between two lines that say how far a loop is, where no bar moves
+PACE = 5.0  # seconds between two lines of progress, where there is no bar
 WIDE = 160
-"""Width of prose that does not go to a terminal; tables are 80 columns wide, or as COLUMNS says."""
+"""Width of text that does not go to a terminal; tables are 80 columns wide, or as wide as COLUMNS says."""
 _LONG, _SHORT = 24, 14
-"""Longest text of the first column, and of another one, that is not wrapped, in characters."""
+"""Longest text that is not wrapped, in the first column and in the others, in characters."""
 
 
 WORDS: list[str] = []
@@ -65,7 +65,7 @@ WORDS: list[str] = []
 
 
 def typed(*files: object) -> str:
-    """Return the command as it was typed, but of files with an absolute path the names alone.
+    """Return the command as it was typed, with the names alone of files that have an absolute path.
 
     Bytes of a name that are not UTF-8 are written as escapes, as no file holds them as text.
     """
@@ -105,14 +105,14 @@ def note(line: str) -> None:
 
 
 class TerminalReporter(Reporter):
-    """Shows a bar on a terminal; elsewhere a line for a phase that lasts, and every five seconds how much is done."""
+    """Shows a bar on a terminal; elsewhere a line for each long phase, and the progress every five seconds."""
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
         self._last = time.monotonic()
         self._work: tuple[str, int | None] | None = None
         self._drawn: tuple[str, int | None] | None = None
-        self._began = self._last, 0  # when the work began, and how much of it was done then
+        self._began = self._last, 0  # the time when the work began, and how much was done at that time
         self._soon, self._lock = Timer(0, self.close), RLock()
 
     def say(self, line: str) -> None:
@@ -122,7 +122,7 @@ class TerminalReporter(Reporter):
         note(line)
 
     def phase(self, activity: str) -> None:
-        """Show the current phase after a delay: most phases end before they could be read."""
+        """Show the current phase after a delay, as most phases end before a line could be read."""
         with self._lock:
             self._begin(activity)
             self._soon = Timer(0.5 if sys.stderr.isatty() else 2, self._show, [activity])
@@ -130,12 +130,12 @@ class TerminalReporter(Reporter):
             self._soon.start()
 
     def _begin(self, activity: str | None, done: int = 0, total: int | None = None) -> None:
-        """Begin another piece of work; the one before is over, and not shown if it was not yet."""
+        """Begin another piece of work; the previous one is over, and is no longer shown."""
         self._soon.cancel()
         self._work, self._began = (activity, total) if activity else None, (time.monotonic(), done)
 
     def _show(self, activity: str) -> None:
-        """Show the phase, unless it is over: a thread of its own does."""
+        """Show the phase, unless it is over; this runs in the timer's thread."""
         with self._lock:
             if self._work != (activity, None):
                 return
@@ -193,9 +193,9 @@ def show_table(
 ) -> None:
     """Print a table that is no wider than the terminal; the first column and ``words`` are text, the others numbers.
 
-    Cells are never read as markup. Columns in which nothing is known are left out. Where there is no room text is
-    folded between words, numbers never are; then columns are left out, those of ``spare`` first and in its order, then
-    those on the right. A line says which, and that ``whole`` has them.
+    Cells are never read as markup. Columns of dashes alone are left out. Where there is no room, text is folded
+    between words, numbers never are; then columns are hidden, first those of ``spare`` in its order, then those on the
+    right. A line names the hidden columns, and ``whole``, the option that has them.
     """
     columns, words, spare = ([*map(escaped, names)] for names in (columns, words, spare))
     across = shutil.get_terminal_size().columns
@@ -224,14 +224,14 @@ def show_table(
 
 
 def _known(columns: Sequence[str], cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Leave out the columns in which nothing is known, where anything is."""
+    """Leave out columns of dashes alone, unless all are."""
     known = [i for i in range(len(columns)) if i == 0 or any(row[i] != "-" for row in cells)]
     kept = known if len(known) > 1 else range(len(columns))
     return [columns[i] for i in kept], [[row[i] for i in kept] for row in cells]
 
 
 def _total(widths: Iterable[int]) -> int:
-    """Return the width of a table: two columns between, and one on either side."""
+    """Return the width of a table: two spaces between columns, and one at either end."""
     return sum(width + 2 for width in widths)
 
 
@@ -267,20 +267,20 @@ def _folded(widths: list[int], least: Sequence[int], across: int) -> list[int]:
 
 
 def kind_of(frame: pd.DataFrame, kind: str) -> str:
-    """Say what the numbers are: those of an exact fit that have Monte Carlo errors are averages over its draws."""
+    """Name the kind of the numbers: numbers of an exact fit with Monte Carlo errors are averages over its draws."""
     errors = [column for column in frame if str(column).startswith("mcse")]
     return "draws of the exact posterior" if kind == "exact" and frame[errors].gt(0).any(axis=None) else kind
 
 
 def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None = None) -> None:
-    """Print a fit: where it comes from, the estimates, the figures of the fit as a whole, the gate."""
+    """Print a fit: its model and data, the estimates, the figures of the fit as a whole, the gate."""
     console = out()
     console.print(f"{Fit(tree).model}  {document['method']}: {document['sampler']}, {document['kind']}")
     source, digest = escaped(document["data"]["source"]), document["data"]["digest"][:8]
     console.print(f"data {source} ({digest}), seed {document['seed']}, {seconds(document['seconds'])}")
     _show_profiles(tree, document, digits)
     columns, rows = estimate_rows(tree, document, digits, MOST_LISTED)
-    if any(cell not in (None, "-", "withheld") for row in rows for cell in row[1:2]):  # rows may hold names alone
+    if any(cell not in (None, "-", "withheld") for row in rows for cell in row[1:2]):  # some rows have names alone
         show_table(columns, rows, spare=_SPARE_MEASURED if document["kind"] == "approximate" else _SPARE)
     else:
         console.print(none_shown(columns, rows, document["gate"]["checks"]))
@@ -292,17 +292,17 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
 
 
 def _show_profiles(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None) -> None:
-    """Print the function, or what components, states and topics are, before the estimates of single parameters."""
+    """Print the function, or a profile of components, states and topics, before the estimates of parameters."""
     if not Fit(tree).model.views() & PROFILED:
         return
-    from bayeszoo.report.profile import profiles  # what it imports is not needed by other models
+    from bayeszoo.report.profile import profiles  # other models do not need its imports
 
     for profile in profiles(tree, document, digits):
         show_profile(*profile)
 
 
 def show_profile(title: str, columns: list[str], rows: list[list[Any]], words: Sequence[str]) -> None:
-    """Print a table of `bayeszoo.report.profile`, or its title where it is a line."""
+    """Print a table of `bayeszoo.report.profile`; one without columns is a line of text."""
     if columns:
         show_table(columns, rows, title, words, whole="-o or --json")
     else:
@@ -310,7 +310,7 @@ def show_profile(title: str, columns: list[str], rows: list[list[Any]], words: S
 
 
 def judged(document: Mapping[str, Any], noun: str = "checks") -> str:
-    """Say in a line what the status is, and how many checks there are of the worst verdict."""
+    """Return a line with the status, and the number of checks with the worst verdict."""
     checks = document["gate"]["checks"]
     if not checks:
         return f"status {document['status']}: nothing was checked"
@@ -339,7 +339,7 @@ def show_scorecard(checks: Iterable[Check], title: str) -> None:
 
 @dataclass
 class Kept:
-    """The JSON document and the table of a group, which are not printed or written by themselves."""
+    """The JSON document and the table of a group, which are printed and written with those of the other groups."""
 
     document: Any = None
     frame: pd.DataFrame | None = None
@@ -350,7 +350,7 @@ _keeping: list[Kept] = []
 
 @contextmanager
 def keeping() -> Iterator[Kept]:
-    """Keep what the block would print as JSON, and write as a table."""
+    """Keep the JSON document and the table that the block would print and write."""
     _keeping.append(Kept())
     try:
         yield _keeping[-1]
@@ -359,7 +359,7 @@ def keeping() -> Iterator[Kept]:
 
 
 def keep(frame: pd.DataFrame) -> bool:
-    """Keep a table, where a block does."""
+    """Keep a table inside a block of `keeping`; return whether it was kept."""
     for kept in _keeping:
         kept.frame = frame
     return bool(_keeping)
@@ -374,15 +374,15 @@ def print_json(value: object) -> None:
 
 
 def verdict(trees: Sequence[xr.DataTree], measured: Container[str] = ()) -> int:
-    """Print why numbers are withheld, and what to try next, and return the exit code; of caveats `fit` has warned.
+    """Print why numbers are withheld, and what to try next, and return the exit code; `fit` has printed the caveats.
 
-    Of methods that are ``measured`` against another fit some numbers are shown all the same.
+    Some numbers of methods that are ``measured`` against another fit are shown although the gate failed.
     """
     for tree in trees:
         whose = f"{tree.attrs.get('group', tree.attrs['method'])}: " if len(trees) > 1 else ""
         lines = failures_of(tree) if not Fit(tree).is_shown else []
         if tree.attrs["method"] in measured:
-            lines[:1] = ["the gate did not pass, and means and sds are shown for what they miss"] * bool(lines)
+            lines[:1] = ["the gate did not pass; means and sds are shown with their measured gaps"] * bool(lines)
         for line in lines:
             note(f"warning: {whose}{line}")
         if step := next_step(tree):

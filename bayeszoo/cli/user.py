@@ -1,4 +1,4 @@
-"""The user of the command line, who is told of caveats, and asked for a model's file that was not named before."""
+"""The user of the command line: caveats are printed, and a model's file that is new is asked about."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bayeszoo.model.find import User
 
 
 class AtTerminal(User):
-    """The user of the command line, who can be asked where both ends are a terminal."""
+    """The user of the command line, who can be asked where stdin and stderr are a terminal."""
 
     def ask(self, question: str) -> str:
-        """Return the answer, or nothing where nobody is there."""
+        """Return the answer to a question; empty where there is no terminal."""
         if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
             return ""
         sys.stderr.write(terminal.escaped(question))

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from bayeszoo.model.base import Model
 
 MOST_SAVED = 100
-"""Groups that go into one file, which takes some 0.2 s to read for each."""
+"""Groups that go into one file, whose reading takes some 0.2 s a group."""
 MOST_IN_FULL = 10
-"""Groups up to which a file holds all that ArviZ can use; of more it holds what that is made from, by bz.extend."""
+"""Groups up to which a file holds all groups of ArviZ; files of more groups hold those that bz.extend needs."""
 
 
 def fit_groups(
@@ -81,12 +81,12 @@ def contrasts_command(
 ) -> int:
     """Compare groups pairwise: of a fit saved with --by, of a hierarchical model, or levels of a regression.
 
-    Also the expected loss of each choice, where more is better; where less is better, the two losses change places.
+    Also print the expected loss of each choice where more is better; where less is better, swap the two losses.
 
     Parameters
     ----------
     against
-        The reference group or level; by default all pairs are compared, or with more than five each with one reference.
+        The reference group or level; by default all pairs are compared, of more than five groups each with one.
     rope
         The least difference that matters: print the probabilities that the difference is above it, and below minus it.
     plot
@@ -102,7 +102,7 @@ def contrasts_command(
 
 
 def _is_alone(tree: xr.DataTree) -> bool:
-    """Say whether the contrasts are within one fit."""
+    """Return whether the contrasts are within one fit."""
     return is_of_groups(tree) or is_of_levels(tree)
 
 
@@ -141,13 +141,13 @@ def _show_decisions(frame: pd.DataFrame, rope: float | None) -> None:
     """Print the expected loss of each choice, and the probabilities of differences that matter."""
     heads, rows = decision_rows(frame.head(saved.MAX_ROWS), rope)
     if rows:
-        title = "expected loss of each choice where more is better: how much less it has, on average"
+        title = "expected loss of each choice where more is better: by how much the other is higher, on average"
         alone = frame["quantity"].nunique() == 1
         terminal.show_table(heads[alone:], [row[alone:] for row in rows], title, ["groups", "choose"])
 
 
 def _show_within(tree: xr.DataTree, frame: pd.DataFrame) -> None:
-    """Print the contrasts within one fit, which are of its joint draws."""
+    """Print the contrasts within one fit, computed from its joint draws."""
     for line in frame.attrs["notes"]:
         terminal.note(f"note: {line}; --against takes another")
     terminal.out().print(escaped(saved.title(saved.about(tree))))
@@ -158,7 +158,7 @@ def _show_within(tree: xr.DataTree, frame: pd.DataFrame) -> None:
 def _show(tree: xr.DataTree, frame: pd.DataFrame, digits: int | None) -> None:
     """Print a row for each quantity and group, and one for each contrast."""
     first, by = next(iter(fits_of(tree).values())), str(tree.attrs["by"])
-    title = f"{Fit(first).model}, {first.attrs['method']}, each {by} by itself, seed {first.attrs['seed']}"
+    title = f"{Fit(first).model}, {first.attrs['method']}, each {by} separately, seed {first.attrs['seed']}"
     columns, rows = estimates_by_group(tree, digits)
     terminal.show_table(columns, rows[: saved.MAX_ROWS], title=title, words=[by], spare=("mcse_mean", "median"))
     saved.note_more(len(rows), "estimates")

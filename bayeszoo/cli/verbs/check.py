@@ -68,7 +68,7 @@ def check_command(
         lacks = {name: {"lacking": [each._asdict() for each in lacking(zoo.find(name))]} for name in described}
         terminal.print_json({name: card | lacks[name] for name, card in described.items()})
     else:
-        from bayeszoo.contract.case import cases_of  # which imports PyTensor
+        from bayeszoo.contract.case import cases_of  # it imports PyTensor
 
         for name, checks in checks_of.items():
             terminal.show_scorecard(checks, str(cases_of(zoo.find(name), rows, seed)[0].model))
@@ -83,7 +83,7 @@ def _show_lacking(model: type[Model]) -> None:
     console, steps = terminal.out(), lacking(model)
     for each in steps:
         if each.checks:
-            console.print(f"not checked: {each.checks}, for want of the {each.what}")
+            console.print(f"not checked: {each.checks}, as the model lacks the {each.what}")
     if zoo.own_file(model) is not None:
         console.print("It could also have:" if steps else "")
         for each in steps:
@@ -100,7 +100,7 @@ def show_stored(name: str) -> int:
         console.print(escaped(f"on {case['data']}, {case['rows']} rows: {card.model}({fields})"))
     console.print(f"seed {card.seed}; {', '.join(' '.join(pair) for pair in card.versions.items())}")
     if not scorecard.is_current(card):
-        terminal.note(f"warning: {name} or its checks have changed since; `bayeszoo check {name}` makes them now")
+        terminal.note(f"warning: {name} or its checks have changed since; `bayeszoo check {name}` checks it now")
     return 0 if card.passed else Untrustworthy.exit_code
 
 

@@ -63,13 +63,13 @@ def classify_command(
     loss
         Loss matrix, as JSON: a row for each true class, a number for each decision; 0 and 1 by default.
     reject
-        Loss of not deciding; rows whose least expected loss is larger are rejected.
+        Loss of a rejection; rows whose least expected loss is larger are rejected.
     leave_one_out
         Classify each row of the fit given all other rows; rows whose k-hat is too high are withheld.
     density
-        Also print the log density of each row's features, whatever its class (naive_bayes and its kin).
+        Also print the log density of each row's features, summed over classes (generative classifiers).
     explain
-        Instead, say of this row, counted from 1, how much each feature speaks for its class (naive_bayes by exact).
+        Print the log odds that each feature gives to the class of this row instead; rows count from 1 (naive_bayes).
     plot
         Where outcomes are known, draw calibration and the ROC curve here (.png, .svg or .pdf).
     append
@@ -78,7 +78,7 @@ def classify_command(
     if append and (data is None or shown.output is None):
         raise InputError("--append goes with DATA and -o", "option_needs_data")
     if append and isinstance(data, Data):
-        raise InputError("--append is of one fit", "one_group_only", hint="leave it out: -o has the rows of all groups")
+        raise InputError("--append needs a single fit", "one_group_only", hint="leave it out: -o has all groups")
     shown.probe(plot)
     tree = saved.load(fit_file)
     new = saved.new_rows(tree, data, table)
@@ -122,7 +122,7 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
     console.print(escaped(saved.title(whole)))
     decided = frame["decision"] + np.where(is_open, " ?", "")
     zero = whole["classes"][0]
-    first = [f"p[{zero}]", f"mcse[{zero}]"] * (len(whole["classes"]) == 2)  # of two, the second says it
+    first = [f"p[{zero}]", f"mcse[{zero}]"] * (len(whole["classes"]) == 2)  # of two classes the second has both
     is_short = len(whole["classes"]) <= MOST_CLASSES
     probabilities = [] if is_short else [name for name in map(str, frame) if name.startswith(("p[", "mcse["))]
     shown = frame.assign(decision=decided).drop(columns=["settled", *first, *probabilities])
@@ -158,7 +158,7 @@ def _show_scores(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None,
     terminal.show_table(*score_rows(whole, digits))
     terminal.show_table(*confusion_rows(confusion(frame)), title="true classes by decision")
     columns, rows_of = calibration_rows(calibration(frame), digits)
-    terminal.show_table(columns, rows_of, title="probabilities, and how often they came true")
+    terminal.show_table(columns, rows_of, title="probabilities, and frequencies of the class")
 
 
 def svm_command(

@@ -1,4 +1,4 @@
-"""What a fit of a mixture says that no label moves: ``bayeszoo clusters``."""
+"""Quantities of a mixture that do not depend on labels: ``bayeszoo clusters``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def clusters_command(
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Say how many clusters the rows of a mixture are in, which rows are together, and which is alone.
+    """Estimate the number of clusters of a mixture, the groups of rows, and the rows that are alone.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: dict[str, Any],
     for profile in of_clusters(answer, digits):
         terminal.show_profile(*profile)
     alone = frame.sort_values("alone", ascending=False, kind="stable").head(SHOWN)
-    alone.attrs = {}  # what is withheld is said above
+    alone.attrs = {}  # the profile names what is withheld
     alone = alone.drop(columns=["alike", "withheld"], errors="ignore")
     saved.show_rows(alone, "the rows most probably alone", digits=digits)
-    console.print("a number of clusters estimates no number of groups in nature")
-    console.print("alone: probability that no other row is in the row's cluster: an outlier")
+    console.print("the number of clusters of a mixture is no estimate of a number of groups in nature")
+    console.print("alone: probability that no other row is in the row's cluster (an outlier)")
 
 
 def _show_density(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

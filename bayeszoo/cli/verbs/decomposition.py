@@ -1,4 +1,4 @@
-"""The difference of two groups taken apart: ``bayeszoo due-to``."""
+"""The decomposition of the difference of two groups: ``bayeszoo due-to``."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _of_total(
     shown: AnswerOptions,
     table: opt.TableOptions,
 ) -> None:
-    """Take the change of a total apart whose factors are columns of plain numbers: no draws, and no error."""
+    """Decompose the change of a total whose factors are columns of numbers: exact, without draws."""
     within, before, after = parts
     form = table.of_reading()
     answer = due_to_of_table(data, total, by=by, within=within, before=before, after=after, **form)

@@ -1,4 +1,4 @@
-"""The command `empirical`: choose hyperparameters by the evidence, and print what that gave."""
+"""Hyperparameters that maximize the evidence: ``bayeszoo empirical``."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from bayeszoo.model.fields import text
 from bayeszoo.report.tables import MAX_ROWS, nats, number
 
 SAME_FIELDS = 1e-6
+"""Relative difference of a field above which the optimizer and MacKay's iteration ended at different points."""
 IN_THE_LIMIT = "the evidence levels off, and the other fields are at its maximum in this limit"
-"""Relative difference of a field above which the optimizer and MacKay's iteration have ended in different places."""
 _STATISTICS = ("mean", "sd", "q025", "median", "q975")
 _MOMENTS = ("plug_in_mean", "plug_in_sd", "mean", "sd")
 
@@ -59,16 +59,16 @@ def empirical_command(
 ) -> int:
     """Choose hyperparameters that maximize the evidence (empirical Bayes).
 
-    Where the evidence has no closed form for these data, fields of the prior are chosen from draws of NUTS.
+    Where the evidence has no closed form for these data, draws of NUTS choose the fields of the prior.
 
     Parameters
     ----------
     over
-        Comma-separated fields to choose; the climbs start at their values by --set and --prior.
+        Comma-separated fields to choose; the climbs start at their values of --set and --prior.
     full
         Also integrate these fields out (one or two positive fields) and compare that posterior with the plug-in one.
     starts
-        Number of optimizations from different starts; Monte Carlo EM always uses two.
+        Number of climbs from different starts; Monte Carlo EM always uses two.
     seed
         Seed of these starts, or of the draws.
     """
@@ -79,7 +79,7 @@ def empirical_command(
         require_few(start, chosen)
         if why := no_closed_form(start, rows):
             raise InputError(
-                f"--full needs the evidence in closed form, which it does not have for these data ({why})",
+                f"--full needs the evidence in closed form, and there is none for these data ({why})",
                 "no_closed_form",
             )
     with closing(terminal.TerminalReporter()) as reporter:
@@ -93,7 +93,7 @@ def empirical_command(
         "data": {"source": rows.source, "digest": rows.digest},
     }
     if full and not integrated:
-        described["warnings"].append("full Bayes is withheld: there is no maximum to lay bounds around")
+        described["warnings"].append("full Bayes is withheld: there is no maximum, around which the bounds are set")
     if as_json:
         terminal.print_json(described)
     else:
@@ -110,7 +110,7 @@ def empirical_command(
 def document(
     maximum: EmpiricalBayes, rows: Data, point: FixedPoint | None = None, integrated: FullBayes | None = None
 ) -> dict[str, Any]:
-    """Return the results as plain values; what did not pass its checks is withheld (null).
+    """Return the results as plain values; numbers whose checks failed are withheld (null).
 
     ``point`` is where MacKay's iteration ended, ``integrated`` the posterior with the fields integrated out.
     """
@@ -147,7 +147,7 @@ def _unless(is_withheld: bool, **values: Any) -> dict[str, Any]:
 
 
 def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
-    """Return facts about fields chosen from draws: their errors, and why there is no evidence."""
+    """Return the errors of fields chosen from draws, and the reason why there is no evidence."""
     shown = _unless(
         not maximum.is_shown,
         field_error={name: maximum.error_of(name) for name in maximum.over if name in maximum.error},
@@ -157,7 +157,7 @@ def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
 
 
 def _of_laplace(maximum: EmpiricalBayesByLaplace) -> dict[str, Any]:
-    """Return the evidence by Laplace's method, and what importance sampling says of it."""
+    """Return the evidence by Laplace's method, and by importance sampling."""
     names = ("log_evidence_before", "log_evidence", "importance_evidence", "importance_evidence_se", "k_hat")
     return _unless(not maximum.is_shown, **{name: getattr(maximum, name) for name in names})
 
@@ -199,7 +199,7 @@ def _of_full_bayes(integrated: FullBayes, rows: Data) -> dict[str, Any]:
 
 
 def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: FullBayes | None) -> list[str]:
-    """Say which numbers are withheld and why, and where MacKay's iteration did not end at the maximum."""
+    """Return why numbers are withheld, and which fields of MacKay's iteration are not at the maximum."""
     if not maximum.is_shown:
         return ["the fields are withheld: there is no maximum to report", *maximum.reasons]
     lines = [f"{name} -> {end:g}: {IN_THE_LIMIT}" for name, end in maximum.limits.items()]
@@ -209,9 +209,9 @@ def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: Ful
     elif point is not None:
         ended = "MacKay's iteration ended at another stationary point"
         for name in point.over:
-            there, here = float(getattr(point.model, name)), float(getattr(maximum.model, name))
-            if abs(there / here - 1) > SAME_FIELDS:
-                lines.append(f"{ended}: {name} = {there:.8g}, not {here:.8g}")
+            end, best = float(getattr(point.model, name)), float(getattr(maximum.model, name))
+            if abs(end / best - 1) > SAME_FIELDS:
+                lines.append(f"{ended}: {name} = {end:.8g}, not {best:.8g}")
     if integrated is not None:
         lines += integrated.notes if integrated.status == "ok" else ["full Bayes is withheld", *integrated.reasons]
     return lines
@@ -223,7 +223,7 @@ def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: Ful
 def _show(maximum: EmpiricalBayes, described: dict[str, Any], digits: int | None) -> None:
     """Print the fields before and after, the evidence, and how far it can be trusted."""
     console, source = terminal.out(), described["data"]
-    console.print(f"{maximum.model.name}: fields that make the evidence largest")
+    console.print(f"{maximum.model.name}: fields that maximize the evidence")
     console.print(f"data {terminal.escaped(source['source'])} ({source['digest'][:8]}), seed {described['seed']}")
     columns = ["field", "before", "after", *(["MacKay"] if described["mackay"] else [])]
     terminal.show_table(columns, _rows(described, digits), words=columns)
@@ -260,11 +260,11 @@ def _more(described: dict[str, Any], digits: int) -> Iterator[str]:
     point = described["mackay"]
     if point and point["converged"]:
         gamma = number(point["gamma"], digits)
-        yield f"MacKay: converged after {point['iterations']} iterations; gamma, of the weights of tau, {gamma}"
+        yield f"MacKay: converged after {point['iterations']} iterations; gamma {gamma}"
     elif point:
         yield f"MacKay: {point['reason']}"
     if described["starts"]:
-        yield f"{described['reached']} of {described['starts']} climbs reached the best"
+        yield f"{described['reached']} of {described['starts']} climbs reached the highest maximum"
 
 
 def _show_integrated(described: dict[str, Any], digits: int | None) -> None:
@@ -280,7 +280,7 @@ def _show_integrated(described: dict[str, Any], digits: int | None) -> None:
         if len(rows) > MAX_ROWS:
             console.print(f"... {len(rows) - MAX_ROWS} more: see --json")
         console.print(f"log evidence {nats(described['log_evidence'], digits)}, fields integrated out")
-        console.print(f"half the points change it by {number(described['log_evidence_error'], 2)}")
+        console.print(f"with half the points it changes by {number(described['log_evidence_error'], 2)}")
     edges = [f"{name} {low:.1g} and {high:.1g}" for name, (low, high) in described["edges"].items()]
     console.print(f"posterior probability near the bounds: {', '.join(edges)}")
     console.print(terminal.judged(described))

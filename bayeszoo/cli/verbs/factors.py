@@ -1,9 +1,7 @@
-"""What a saved fit of a model with factors says of rows: ``bayeszoo project`` and ``reconstruct``."""
+"""Factor scores and reconstructions of rows: ``bayeszoo project`` and ``reconstruct``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.answers.factors import project, reconstruct
@@ -32,7 +30,7 @@ def project_command(
     data
         Table of new rows; without it the rows of the fit.
     """
-    _answer(project, fit_file, data, shown, table)
+    shown.answer_rows(project, fit_file, data, table, _show)
 
 
 @by_group
@@ -51,20 +49,7 @@ def reconstruct_command(
     data
         Table of new rows; without it the rows of the fit.
     """
-    _answer(reconstruct, fit_file, data, shown, table)
-
-
-def _answer(
-    ask: Callable[..., pd.DataFrame],
-    fit_file: Path,
-    data: str | None,
-    shown: AnswerOptions,
-    table: opt.TableOptions,
-) -> None:
-    shown.probe()
-    tree = saved.load(fit_file)
-    frame = ask(tree, saved.new_rows(tree, data, table))
-    shown.answer(frame, saved.about(tree), _show)
+    shown.answer_rows(reconstruct, fit_file, data, table, _show)
 
 
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LargeFiles:
-    """How files larger than memory are read."""
+    """Options for files larger than memory."""
 
     chunk_rows: Annotated[
         opt.AtLeast1 | None,
@@ -125,7 +125,7 @@ def fit_command(
             method, why = usual_method(prior_model, rows) if is_plain else (default_method(model), "")
             if why:
                 terminal.note(f"note: {why}")
-        groups = () if output is None else None  # only saved fits are asked
+        groups = () if output is None else None  # further groups serve questions to a saved fit
         with signals.saving():
             tree = fit(prior_model, rows, method, seed=seed, reporter=reporter, groups=groups, **options.chosen)
             signals.answer()
@@ -135,7 +135,7 @@ def fit_command(
         reporter.phase("summarizing")
         described = {**document(tree), "prior": prior.prior}
     for line in described["notes"]:
-        if line not in rows.notes:  # those were said when the table was read
+        if line not in rows.notes:  # these were printed when the table was read
             terminal.note(f"note: {line}")
 
     show = partial(terminal.show_fit, tree, described, shown.digits)
@@ -167,7 +167,7 @@ def compare_command(
     Parameters
     ----------
     methods
-        Comma-separated; 'all' for every one that the model has; by default exact, map, vb, laplace, advi, and nuts or
+        Comma-separated; 'all' for all methods of the model; by default exact, map, vb, laplace, advi, and nuts or
         gibbs, if the model has them.
     report
         Write a page about the fits here (.html).
@@ -206,7 +206,7 @@ def compare_command(
         if clusters:
             show_clusters(clusters, shown.digits)
         if seed is None and trees:
-            terminal.note(f"seed {trees[0].attrs['seed']}, which was drawn: --seed gives the same again")
+            terminal.note(f"seed {trees[0].attrs['seed']}, drawn at random: --seed gives the same answer")
 
     shown.deliver(show, whole, frame, **_pictures(results, trees, report, plot, shown.overwrite))
     measured = set(frame.loc[frame["measured_against"].notna(), "method"])
@@ -261,7 +261,7 @@ def report_command(
     models
         With --all: only these models, comma-separated.
     methods
-        With --all: comma-separated, those of them that a model has; by default exact, map, vb, advi and nuts or gibbs.
+        With --all: comma-separated, for the models that have them; by default exact, map, vb, advi and nuts or gibbs.
     seed
         With --all: source of all randomness.
     """
@@ -277,7 +277,7 @@ def report_command(
 
 
 def _every(folder: Path, models: str | None, methods: str | None, seed: int, overwrite: bool) -> int:
-    """Write a page a model; one that has no answer at all does not stop the others, and makes the code 4."""
+    """Write one page for each model; a model without any answer does not stop the others, and the exit code is 4."""
     chosen = zoo.builtin_names() if models is None else [name.strip() for name in models.split(",")]
     asked = {model: _methods(model, methods) for model in map(zoo.find, chosen)}
     if not folder.is_dir():
@@ -299,7 +299,7 @@ def _every(folder: Path, models: str | None, methods: str | None, seed: int, ove
 
 
 def _methods(model: type[Model], names: str | None) -> list[str]:
-    """Return those of the methods that a model has, by default the usual ones."""
+    """Return the named methods that the model has, by default its usual ones."""
     if names is None:
         return [name for name in usual_methods(model) if name != "laplace"]
     chosen = [method.strip() for method in names.split(",")]

@@ -32,16 +32,16 @@ def information_command(
     plot: Path | None = None,
     shown: AnswerOptions = ANSWER,
 ) -> None:
-    """Rank features by their mutual information with the class of a saved fit, or tell the entropy of a row (--of-row).
+    """Rank features by their mutual information with the class of a saved fit, or print the entropy of a row.
 
     Parameters
     ----------
     bits
-        In bits and not in nats.
+        Print bits in place of nats.
     of_row
-        Instead, the entropy of a row, or entropy rates of Markov chains and hidden states (models of one law of rows).
+        Print the entropy of a row instead, or entropy rates of Markov chains and hidden states.
     top
-        Number of features printed, those that tell most first; -o and --json have all.
+        Number of features printed, in order of mutual information; -o and --json have all.
     plot
         Draw the features with their intervals here (.png, .svg or .pdf).
     """
@@ -58,8 +58,8 @@ def information_command(
 
 def _show(top: int, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print a row a feature."""
-    what = "with the class" if CLASS_ENTROPY in whole else "of columns"
-    _table(frame.head(top), f"{saved.title(whole)}: mutual information {what}", digits)
+    between = "with the class" if CLASS_ENTROPY in whole else "of columns"
+    _table(frame.head(top), f"{saved.title(whole)}: mutual information {between}", digits)
     has_plug_in = "plug_in" in frame and bool(frame["plug_in"].head(top).notna().any())
     terminal.show_lines("\n".join(about_information(whole, has_plug_in)))
     if top < len(frame):
@@ -69,8 +69,8 @@ def _show(top: int, frame: pd.DataFrame, whole: dict[str, Any], digits: int | No
 def _show_entropy(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the entropy of a row."""
     _table(frame, f"{saved.title(whole)}: entropy of a row", digits)
-    lines = f"Unit: {whole['unit']}. Of numbers it is differential: it may be negative, and depends on their unit."
-    terminal.show_lines(lines)
+    of_numbers = "The entropy of numbers is differential: it may be negative, and depends on their unit."
+    terminal.show_lines(f"Unit: {whole['unit']}. {of_numbers}")
 
 
 def _table(frame: pd.DataFrame, title: str, digits: int | None) -> None:

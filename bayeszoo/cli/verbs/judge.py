@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WORST = ("failed", "caution", "ok")
 _TOLD_BY_DIGITS = ("mcse_sd", "mcse_q025", "mcse_median", "mcse_q975")
-"""Errors that are not listed, as their numbers are printed to them."""
+"""Errors that are not listed, as the digits of their numbers show them."""
 
 
 def judge_command(
@@ -29,7 +29,7 @@ def judge_command(
     *more: Annotated[Path, Parameter(help="Stan's CSV files of further chains.")],
     shown: AnswerOptions = ANSWER,
 ) -> int:
-    """Judge draws of any sampler, PyMC's, NumPyro's or Stan's: may they be trusted, which quantities, and what next."""
+    """Judge draws of any sampler, as PyMC's, NumPyro's or Stan's: what may be trusted, and what to do next."""
     shown.probe()
     answer = judge([draws, *more])
     whole = {
@@ -51,7 +51,7 @@ def _cell(row: pd.Series, column: str, digits: int | None) -> Any:
 
 
 def _show(answer: Judgement, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the verdict with what to do, the checks that did not pass, and the quantities, doubtful ones first."""
+    """Print the quantities, doubtful ones first, and the verdict with the checks that failed and advice."""
     verdicts, r_hats = frame["verdict"].tolist(), frame["r_hat"].tolist()
     order = sorted(range(len(frame)), key=lambda i: (_WORST.index(verdicts[i]), -r_hats[i]))
     listed = frame.iloc[order].head(saved.MAX_ROWS)

@@ -1,4 +1,4 @@
-"""What models there are, what one of them is, and data drawn from it: ``bayeszoo list``, ``show`` and ``simulate``."""
+"""The models, their descriptions and simulated data: ``bayeszoo list``, ``show``, ``find`` and ``simulate``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) 
 
 
 def _show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
-    """Print everything about one model, and its graph as lines of text."""
+    """Print the description of a model, and its graph as lines of text."""
     console = terminal.out()
     terminal.show_lines(f"{described['notation']}\n\ntable: {described['inputs']}")
     terminal.show_table(["field", "is", "default"], [list(f.values()) for f in described["fields"]], words=["is"])
@@ -58,7 +58,7 @@ def _show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
 
 
 def list_command(*, as_json: opt.Json = False) -> None:
-    """List the models and what each is for; `show MODEL` has the methods and the data of one, --json of all."""
+    """List the models and their purposes; `show MODEL` has methods and data of a model, --json of all models."""
     rows = [in_brief(zoo.find(name)) for name in zoo.builtin_names()]
     plugins = {name: point.value for name, point in zoo.plugins().items()}
     if as_json:
@@ -74,7 +74,7 @@ def show_command(
     as_json: opt.Json = False,
     plot: Annotated[Path | None, Parameter(help="Draw the model's graph here (.svg, .png or .pdf).")] = None,
     overwrite: opt.Overwrite = False,
-    code: Annotated[bool, Parameter(negative=(), help="Print it, on its first data set, as a PyMC script.")] = False,
+    code: Annotated[bool, Parameter(negative=(), help="Print the model on its first data as a PyMC script.")] = False,
 ) -> None:
     """Show a model: its notation, fields, inputs, data and graph."""
     model = zoo.find(name)
@@ -92,12 +92,12 @@ def show_command(
 
 
 def find_command(*words: str, as_json: opt.Json = False) -> None:
-    """Find the model or command that answers a question, or the library that has what is not here.
+    """Find the model or command for a task, or the library that has it where bayeszoo does not.
 
     Parameters
     ----------
     words
-        The name of a model, a method or a task, as k-means, t-test or survival.
+        The name of a model, a method or a task, such as k-means, t-test or survival.
     """
     answers = suggest(" ".join(words))
     if as_json:
@@ -105,11 +105,11 @@ def find_command(*words: str, as_json: opt.Json = False) -> None:
     elif answers:
         terminal.show_lines("\n".join(map(_answer, answers)))
     else:
-        terminal.show_lines("nothing has a name like this: see `bayeszoo list`, or write your own model")
+        terminal.show_lines("no model or command goes by this name: see `bayeszoo list`, or write your own model")
 
 
 def _answer(answer: Suggestion) -> str:
-    """Return a line with the answer, and the purpose of a model, and a line that says why."""
+    """Return a line with the model or command and its purpose, and a line with the reason."""
     about = f" ({in_brief(zoo.find(answer.take))['about'].rstrip('.')})" if answer.take in zoo.names() else ""
     named = answer.name if answer.name == answer.take else f"{answer.name}: {answer.answer}"
     return f"{named}{about}" + (f"\n    {answer.why}" if answer.why else "")
@@ -127,7 +127,7 @@ def in_brief(model: type[Model]) -> dict[str, Any]:
 
 
 def in_full(model: type[Model]) -> dict[str, Any]:
-    """Return also its notation, fields, inputs, data, and its graph in Mermaid."""
+    """Return the description in brief, with notation, fields, inputs, data, and the graph in Mermaid."""
     rows, known = [], hyperparameters(model)
     for field in fields(cast(Any, model)):
         about = known.get(field.name)
@@ -145,14 +145,14 @@ def in_full(model: type[Model]) -> dict[str, Any]:
 
 
 def _graph[Graph](model: type[Model], drawn: Callable[[pm.Model], Graph], nothing: Graph) -> Graph:
-    """Return the graph of a model in words, or ``nothing`` where PyMC has none."""
+    """Return the graph of a model, or ``nothing`` where there is no PyMC model."""
     with suppress(InputError):
         return drawn(declared(model())) if _can_be_declared(model) else nothing
     return nothing
 
 
 def _can_be_declared(model: type[Model]) -> bool:
-    """Say whether there are data to declare a model with."""
+    """Return whether there are data to declare a model on."""
     return simulates(model) or bool(model.examples)
 
 
@@ -183,7 +183,7 @@ def simulate_command(
 
 
 def table_of(inputs: Inputs, arrays: Arrays) -> pd.DataFrame:
-    """Return data as a table that `read` takes back to them."""
+    """Return data as a table from which `read` makes the same data."""
     import pandas as pd
 
     return pd.DataFrame(dict(inputs.table(arrays)))

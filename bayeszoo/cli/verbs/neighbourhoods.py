@@ -1,4 +1,4 @@
-"""Answers from how near rows are, and from links: ``bayeszoo density``, ``knn`` and ``pagerank``."""
+"""Answers from distances of rows, and from links: ``bayeszoo density``, ``knn``, ``kmeans`` and ``pagerank``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _New = Annotated[Path | None, Parameter(help="Table of new rows, which are classified.")]
-_Plot = Annotated[Path | None, Parameter(help="Draw it here (.png, .svg or .pdf).")]
+_Plot = Annotated[Path | None, Parameter(help="Draw the answer here (.png, .svg or .pdf).")]
 
 
 def density_command(
@@ -38,12 +38,12 @@ def density_command(
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Estimate a density by Parzen windows, with its bandwidth; of a column of classes (--class) one for each.
+    """Estimate a density and its bandwidth by Parzen windows; with a column of classes (--class) one for each class.
 
     Parameters
     ----------
     standardize
-        Whether columns are divided by their standard deviations; by default where there are several.
+        Whether columns are divided by their standard deviations; by default several columns are.
     """
     shown.probe(plot)
     answer = density(data, standardize=standardize, **table.of_reading())
@@ -62,7 +62,7 @@ def _answer(
     new: Path | None,
     plot: saved.Writer,
 ) -> None:
-    """Print the notes of the data, then the classes of new rows, or what was learnt where there are none."""
+    """Print the notes of the data, then the classes of new rows, or the summary where there are no new rows."""
     for line in answer.data.notes:
         terminal.note(f"note: {line}")
     if new is None:
@@ -75,9 +75,9 @@ def _show_density(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None
     """Print the bandwidths."""
     saved.show_rows(frame, f"Parzen windows, {of_data(whole['data'])}", spare=("median", "pseudo_sd"), digits=digits)
     console = terminal.out()
-    console.print("bandwidth: of highest leave-one-out density, whose log is score, nats")
+    console.print("bandwidth: that of the highest leave-one-out density; score: the log of this density, nats")
     if "errors" in whole:
-        console.print(f"{whole['errors']} of {whole['data']['rows']} rows would be put in a wrong class by the others")
+        console.print(f"{whole['errors']} of {whole['data']['rows']} rows are put into a wrong class by the other rows")
     console.print(f"pseudo_mean, pseudo_sd and quantiles: {whole['about']}")
 
 
@@ -130,7 +130,7 @@ def kmeans_command(
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Put rows into K clusters by k-means, and count the rows that a mixture puts elsewhere.
+    """Put rows into K clusters by k-means, and count the rows that a mixture puts into another cluster.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _show_clusters(frame: pd.DataFrame, whole: dict[str, Any], digits: int | Non
     console = terminal.out()
     console.print(f"sum of squared distances {number(whole['objective'], digits or 6)}; no density, and no evidence")
     if "apart" in whole:
-        console.print(f"{whole['apart']} of {whole['compared']} rows are elsewhere by the fit")
+        console.print(f"the fit puts {whole['apart']} of {whole['compared']} rows into another cluster")
 
 
 def pagerank_command(
@@ -167,7 +167,7 @@ def pagerank_command(
     /,
     *,
     damping: float = 0.85,
-    start: Annotated[Path | None, Parameter(help="Ranks to begin at, as -o wrote them.")] = None,
+    start: Annotated[Path | None, Parameter(help="Ranks to begin with, a table that -o wrote.")] = None,
     shown: AnswerOptions = ANSWER,
 ) -> None:
     """Rank the nodes of a directed graph by PageRank.
@@ -194,4 +194,4 @@ def _show_ranks(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) 
     """Print the nodes of highest rank."""
     saved.show_rows(frame, f"PageRank, damping {whole['damping']:g}", "nodes", digits=digits)
     steps = whole["steps"]
-    terminal.out().print(f"settled after {steps} step{'s' * (steps != 1)}" if steps else "by elimination")
+    terminal.out().print(f"converged after {steps} step{'s' * (steps != 1)}" if steps else "solved by elimination")

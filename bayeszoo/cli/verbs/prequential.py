@@ -1,4 +1,4 @@
-"""Prediction of each row from those before: ``bayeszoo prequential``."""
+"""Prediction of each row from the rows before it: ``bayeszoo prequential``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def prequential_command(
     Parameters
     ----------
     forget
-        How much each row still counts when another has come, above 0 and at most 1; 1 forgets nothing.
+        Factor by which the weight of earlier rows shrinks with each row, above 0 and at most 1; 1 forgets nothing.
     """
     shown.probe(plot)
     model = zoo.find(name)
@@ -53,14 +53,12 @@ def prequential_command(
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the first rows, and the totals."""
     forgets = "" if whole["forget"] == 1 else f", forget {whole['forget']:g}"
-    title = (
-        f"{escaped(whole['model'])}: log loss of each row given those before, exact{forgets}; {of_data(whole['data'])}"
-    )
-    saved.show_rows(frame, title, digits=digits)
+    title = f"{escaped(whole['model'])}: log loss of each row given the rows before it, exact{forgets}"
+    saved.show_rows(frame, f"{title}; {of_data(whole['data'])}", digits=digits)
     last = frame.iloc[-1]
     line = f"cumulative log loss {number(last['cumulative_log_loss'], digits or 8)} nats"
     line += ", minus the log evidence" if whole["forget"] == 1 else ""
-    known = "not known: the rows have no maximum-likelihood estimate"
-    regret = known if last["regret"] != last["regret"] else f"{number(last['regret'], digits or 5)} nats"
+    undefined = "not defined: the rows have no maximum-likelihood estimate"
+    regret = undefined if last["regret"] != last["regret"] else f"{number(last['regret'], digits or 5)} nats"
     terminal.out().print(line)
     terminal.out().print(f"regret against the best parameter in hindsight {regret}")

@@ -1,4 +1,4 @@
-"""A saved fit held against its data: ``bayeszoo residuals``."""
+"""Checks of a saved fit against its data: ``bayeszoo residuals``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def residuals_command(
     shown.probe(plot)
     tree = saved.load(fit_file)
     frame = residuals(tree, seed=seed)
-    series = isinstance(Fit(tree).model, Sequential)  # whose rows are drawn each after the other
+    series = isinstance(Fit(tree).model, Sequential)  # rows of a series depend on those before
     checks = None if series else predictive_check(tree, replicates=replicates, seed=seed)
     worst, facts = worst_rows(frame, rows), {**frame.attrs, "rows": len(frame)}
 
@@ -75,12 +75,12 @@ def residuals_command(
 
 
 def _about_all(facts: dict[Any, Any], digits: int | None) -> list[str]:
-    """Say how all normal scores compare with their band, and what the test says."""
+    """Return lines on the normal scores in their band, and on the test of uniform PITs."""
     if math.isnan(facts["outside"]):
-        return ["QQ plot and Kolmogorov-Smirnov test: withheld, as they are of all rows."]
+        return ["QQ plot and Kolmogorov-Smirnov test: withheld, as they need all rows."]
     level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
-    known = facts["rows"] - sum(facts["basis"].get(name, 0) for name in UNKNOWN)
-    outside = f"{facts['outside']} of {known} normal scores outside"
+    count = facts["rows"] - sum(facts["basis"].get(name, 0) for name in UNKNOWN)
+    outside = f"{facts['outside']} of {count} normal scores outside"
     return [
         f"QQ plot: {outside} the simultaneous {facts['band']:.0%} band (each at level {level})",
         f"Kolmogorov-Smirnov p {p} of uniform PITs (approximate: they share one fit)",
@@ -88,7 +88,7 @@ def _about_all(facts: dict[Any, Any], digits: int | None) -> list[str]:
 
 
 def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
-    """Return the rows of `residuals` that lie furthest out: counts and binary outcomes by deviance, others by tail."""
+    """Return the most extreme rows of `residuals`: of counts and binary outcomes by deviance, of others by tail."""
     rank = -frame["deviance"].abs() if frame["deviance"].notna().any() else frame["log_tail"]
     return frame.loc[rank.sort_values(kind="stable", na_position="last").index[:rows]]
 
@@ -106,7 +106,7 @@ def _show_residuals(
     for line in _about_all(facts, digits):
         console.print(line)
     if facts["randomized"]:
-        console.print("PITs of discrete outcomes are randomized: another --seed gives others")
+        console.print("PITs of discrete outcomes are randomized by --seed")
     if checks is None:
         return _show_series(facts, digits)
     cells = {name: [written(row, name, digits) for row in saved.records(checks)] for name in WITH_ERRORS}
@@ -122,7 +122,7 @@ def _show_residuals(
 
 
 def _show_series(facts: dict[Any, Any], digits: int | None) -> None:
-    """Print whether what is left of rows of a series depends on those before, and which model to try next."""
+    """Print whether the residuals of a series depend on earlier ones, and which model to try next."""
     console = terminal.out()
     if math.isnan(facts["ljung_box_p"]):
         return console.print(conclusion_of_series(facts, facts["model"])[0])

@@ -1,4 +1,4 @@
-"""What a saved fit says of rows: ``bayeszoo assign``, ``decode``, ``predict``, ``topics`` and ``residuals``."""
+"""Components, states, predictions and topics of rows: ``bayeszoo assign``, ``decode``, ``predict`` and ``topics``."""
 
 from __future__ import annotations
 
@@ -48,10 +48,7 @@ def assign_command(
     data
         Table of new rows with their outcome; without it the rows of the fit.
     """
-    shown.probe()
-    tree = saved.load(fit_file)
-    frame = assign(tree, saved.new_rows(tree, data, table))
-    shown.answer(frame, saved.about(tree), _show_components)
+    shown.answer_rows(assign, fit_file, data, table, _show_components)
 
 
 def _show_components(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
@@ -86,10 +83,10 @@ def decode_command(
     Parameters
     ----------
     fit_file
-        A fit saved with -o; or a model whose tables are all given by --set.
+        A fit saved with -o; or a model all of whose tables are set by --set.
     data
-        Table of other sequences; without it those of the fit, or the model's own data. With --steps, of a fit with
-        features, the features of the rows to come.
+        Table of other sequences; by default those of the fit, or the example of the model. With --steps, for a fit
+        with features: a table of the features of the rows to come.
     steps
         Instead of decoding, forecast this many rows after the last of each sequence.
     plot
@@ -107,9 +104,7 @@ def decode_command(
     frame = decode(source, new) if steps is None else forecast(source, steps, new)
     if "stationary" in frame.attrs:
         if plot is not None:
-            raise InputError(
-                "there is no picture of rows to come of a regression", "no_picture", hint="leave out --plot"
-            )
+            raise InputError("a forecast of a regression has no picture", "no_picture", hint="leave out --plot")
         return shown.answer(frame, whole, _show_ahead)
     if "level" in frame:
         draw = shown.drawn(lambda: plot_levels(source, new, steps=steps), plot)
@@ -122,7 +117,7 @@ def decode_command(
 
 
 def _show_ahead(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the rows to come of a regression with lags, and whether they settle down."""
+    """Print the forecast of a regression with lags, and the probability that the series is stationary."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "path"), digits=digits)
     console.print(about_stationary(frame.attrs))
@@ -131,12 +126,12 @@ def _show_ahead(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) 
 
 
 def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
-    """Print the levels, or the rows to come."""
+    """Print the levels, or the forecast."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "sd_", "slope"), digits=digits)
     if "log_score" in whole:
         score = nats(whole["log_score"], digits)
-        console.print(f"Log density of the rows one step ahead {score}, with the parameters that all rows gave.")
+        console.print(f"Log density of the rows one step ahead {score}, at the parameters of the fit to all rows.")
     if whole["kind"] == "point estimate":
         console.print("Parameter uncertainty is ignored (point estimate).")
 
@@ -192,11 +187,11 @@ def predict_command(
     seed
         Seed of the parameters of groups that the fit does not have, and of the topics of documents.
     append
-        Write to -o the table itself, with the columns of the prediction after its own.
+        Write the table to -o, with the columns of the prediction appended.
     function
-        Predict the function that rows are about, without their noise.
+        Predict the function without the noise of rows.
     derivative
-        Predict the derivative of this function along a feature, by the feature's units.
+        Predict the derivative of the function along this feature, per unit of the feature.
     """
     if rows is not None and (data is not None or table != opt.TABLE):
         raise InputError("give a table or --rows, not both", "conflicting_options")
@@ -232,7 +227,7 @@ def _show_function(frame: pd.DataFrame, whole: dict[str, Any], digits: int | Non
 
 
 def _say_far(rows: list[int]) -> None:
-    """Say which rows the data tell nothing of."""
+    """Print which rows are so far from the data that the prior decides."""
     if rows:
         named = f"row{'s' * (len(rows) > 1)} {joined(list(map(str, rows)))}"
         terminal.out().print(f"Far from the data, where the prediction is the prior: {named}.")
@@ -246,7 +241,7 @@ def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | N
     if not np.isnan(score := whole["sum_of_log_scores"]):
         terminal.out().print(f"sum of the rows' log predictive densities {nats(score, digits)} ({escaped(kind)})")
     elif (frame["observed"].notna() & frame["log_score"].isna()).any():
-        terminal.out().print("Scores are withheld of outcomes that are too far from the draws.")
+        terminal.out().print("Scores of outcomes that are too far from the draws are withheld.")
     _say_far(frame.attrs.get("far_rows", []))
 
 
@@ -269,7 +264,7 @@ def topics_command(
     Parameters
     ----------
     data
-        Other documents: list their topics.
+        Table of other documents, whose topics are listed.
     top
         Number of words listed for each topic.
     documents
@@ -277,7 +272,7 @@ def topics_command(
     score
         Score DATA instead: half of each document's words given the other half, or all words from left to right.
     untrusted
-        List topics even if the fit failed its gate: one of possibly several solutions.
+        List topics even if the fit failed its gate: they are one of possibly several solutions.
     plot
         Picture of the words of each topic: PNG, SVG or PDF.
     """

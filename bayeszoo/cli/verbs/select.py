@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Prior = Literal["weak", "textbook"]
 _LONG = 40
-"""Letters of a name above which it is shortened."""
+"""Length of a name, in letters, above which it is shortened."""
 MAX_ROWS = 50
 """Candidates that are printed; --json has all of them."""
 
@@ -66,12 +66,12 @@ _TABLES = {
 }  # fmt: skip
 """The tables that are printed: columns of the frame and their heads."""
 _OF_SOME = ("elbo", "mdl", "nml")
-"""Criteria of some models only, whose tables are not printed where there are none."""
+"""Criteria that some models lack; a table without any number is not printed."""
 _NATS = {"log_evidence", "log_bayes_factor", "elbo", "log_likelihood", "aic", "bic", "ric", "mdl", "nml"}
 _NATS |= {f"{score}{of}" for score in ("kfold", "loo") for of in ("", "_difference")}
 _ABOUT = """\
 In nats, of the ordered observations. Probability: posterior model probability, equal prior probabilities."""
-_OF_BOUNDS = "\nELBO: a lower bound of the log evidence, of one order of the labels: up to log K! may be missing."
+_OF_BOUNDS = "\nELBO: a lower bound of the log evidence, for one order of the labels; up to log K! may be missing."
 _OF_SCORES = """
 AIC, BIC, RIC, MDL, NML: less is better. K-fold and LOO score: sum of log predictive densities of held-out
 observations; more is better."""
@@ -80,23 +80,23 @@ observations; more is better."""
 @Parameter(name="*")
 @dataclass(frozen=True)
 class CriteriaOptions:
-    """How the criteria are computed."""
+    """Options of the criteria."""
 
     folds: Annotated[int, Parameter(help="Number of folds of K-fold cross-validation.")] = 10
     seed: Annotated[int, Parameter(help="Seed of the folds, and of the fits of models with latent variables.")] = 0
     keep_probability: Annotated[
         float, Parameter(help="Prior probability that a term is in a linear model, for its description length.")
     ] = 0.5
-    loo: Annotated[bool, Parameter(help="Predict each observation from all others, which takes longest.")] = True
-    exact_loo: Annotated[
-        bool, Parameter(negative=(), help="Fit again without each row that importance weights cannot leave out.")
-    ] = False
+    loo: Annotated[bool, Parameter(help="Predict each observation from all others, the slowest criterion.")] = True
+    exact_loo: Annotated[bool, Parameter(negative=(), help="Refit without each row whose importance weights fail.")] = (
+        False
+    )
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class TermOptions:
-    """Other terms for each linear model, or numbers of components for each mixture.
+    """Terms of each linear model, or numbers of components of each mixture, that are compared.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class TermOptions:
     at_most
         Largest number of features in a subset.
     components
-        Numbers of components of each -c MODEL: 1-6, or 1,2,5. Fields not given are those for one component.
+        Numbers of components of each -c MODEL: 1-6, or 1,2,5. Fields that are not set are scaled for one component.
     """
 
     degrees: str | None = None
@@ -118,14 +118,14 @@ class TermOptions:
 
     @classmethod
     def with_lags(cls, terms: TermOptions, table: opt.TableOptions) -> tuple[TermOptions, opt.TableOptions]:
-        """Take several numbers of lags for candidates of the rows that have all of them."""
+        """Read several numbers of lags as candidates, all on the rows that have the largest number."""
         if table.lags is None or table.lags.isdigit():
             return terms, table
         numbers = tuple(_numbers("lags", table.lags))
         return replace(terms, lags=numbers), replace(table, lags=str(max(numbers)))
 
     def check(self, models: int) -> None:
-        """Refuse options that contradict each other, or have no model to change."""
+        """Refuse options that contradict each other, or that no model takes."""
         is_given = {
             "degrees": self.degrees is not None,
             "subsets": self.subsets,
@@ -143,7 +143,7 @@ class TermOptions:
             raise InputError(f"{options[0]} goes with -c MODEL", "option_needs_data")
 
     def candidates(self, model: Model, data: Data) -> Mapping[str, Model]:
-        """Make the candidates of one model: without a name where it stays as it is."""
+        """Return the candidates of one model by name; a model that stays as it is has the name ''."""
         if self.components is not None:
             return components(model, _numbers("components", self.components))
         if self.lags:
@@ -185,14 +185,14 @@ def select_command(
 ) -> int:
     """Compare models of the same data: evidence, AIC and BIC, description length, prediction.
 
-    Nothing is fitted without --nuts: models have closed forms or latent variables, and others are given as fits. A
-    prior scaled to the data goes by all features at degree 1, and by one component, whatever the candidate's terms or
-    components; linear_regression need not be told the noise.
+    Nothing is fitted without --nuts: models with closed forms or latent variables need no fit, and others are given
+    as fits. Weak priors are scaled for all features at degree 1 and one component, the same for all candidates of a
+    model. linear_regression estimates the noise.
 
     Parameters
     ----------
     data
-        CSV, TSV or Parquet file; without it the first model's own data. Or the first of several fits (FILE.nc).
+        CSV, TSV or Parquet file, by default the example of the first model; or the first of several fits (FILE.nc).
     fits
         Further fits, as further candidates.
     candidates
@@ -230,8 +230,8 @@ def select_command(
 
 
 def _sorted_out(data: str | None, fits: Sequence[str], candidates: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the table and the candidates, where saved fits may stand in place of the table."""
-    if isinstance(data, str) and data.endswith(".nc"):  # rows of a group are read already
+    """Return the table and the candidates; the argument DATA may be a fit, which is a candidate."""
+    if isinstance(data, str) and data.endswith(".nc"):  # not the rows of a group
         fits, data = (data, *fits), None
     if other := next((name for name in fits if not name.endswith(".nc")), None):
         raise InputError(f"{other!r} is no fit (FILE.nc)", "bad_candidate", hint="write -c MODEL, and one table")
@@ -241,7 +241,7 @@ def _sorted_out(data: str | None, fits: Sequence[str], candidates: Sequence[str]
 
 
 def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOptions) -> Data | None:
-    """Read the data of the models, which must all take the same; fits bring their own."""
+    """Read the data, which all models must take; fits bring their own data."""
     if not kinds:
         if data is not None or table != opt.TABLE:
             raise InputError(
@@ -261,7 +261,7 @@ def _rows(kinds: Sequence[type[Model]], data: str | None, table: opt.TableOption
 
 
 def _takes(kind: type[Model], rows: Data, first: type[Model]) -> bool:
-    """Say whether a model takes the data as they were read for another, or is a law of the same numbers."""
+    """Return whether a model takes the data that were read for another, with the same outcomes."""
     try:
         return same_outcomes(kind, read(kind, rows), first, rows)
     except InputError:
@@ -271,36 +271,36 @@ def _takes(kind: type[Model], rows: Data, first: type[Model]) -> bool:
 def _candidates(
     kind: type[Model] | Path, chosen: dict[str, Any], terms: TermOptions, rows: Data | None, prior: Prior
 ) -> Mapping[str, object]:
-    """Return the candidates of one -c by name; the name is empty where there is one only."""
+    """Return the candidates of one -c by name; a single one has the name ''."""
     if isinstance(kind, Path):
         return {"": saved.load(kind, single=True)}
     if terms.components is not None and (name := number_of_components(kind)):
         if name in chosen:
             raise InputError(f"give {name} or --components, not both", "conflicting_options")
-        chosen = {**chosen, name: 1}  # so that a weak prior is that of one, the same for all
+        chosen = {**chosen, name: 1}  # the weak prior is that of one component for all numbers
     data = read(kind, cast(Data, rows))
     return terms.candidates(kind(**chosen) if prior == "textbook" else opt.weak(kind, chosen, data, named=True), data)
 
 
 def _called(text: str) -> tuple[str, str]:
-    """Split the user's own name from a candidate, ``line=linear_regression degree=1``; empty where there is none."""
+    """Split ``line=linear_regression degree=1`` into the user's name, which may be empty, and the candidate."""
     match = re.match(r"""\s*(?:"([^"]+)"|'([^']+)'|([^\s"'=]+))=(?=[^\s=])""", text)
     return ("", text) if match is None else (next(filter(None, match.groups())), text[match.end() :])
 
 
 def _named(called: Sequence[str], texts: Sequence[str], groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return all candidates by name: the user's, else where one -c has several what differs, after its text.
+    """Return all candidates by name: the user's name, else the text of -c with what differs within it.
 
-    Fits that differ in their fields alone, as those with other features do, are told apart by their files.
+    Fits of one model, as with other features, are named by their files.
     """
-    plain = Counter(_plain(label(each)) for own in groups for name, each in own.items() if not name)
-    pairs = []
-    for own_name, text, own in zip(called, texts, groups, strict=True):
-        prefix = f"{own_name or text}: " if own_name or len(texts) > 1 else ""
-        for name, each in own.items():
-            file = f"{text}: " if text.endswith(".nc") and plain[_plain(label(each))] > 1 else ""
-            pairs.append((prefix + name if name else own_name or file + label(each), each))
-    return dict(zip(unique(name for name, _ in pairs), (each for _, each in pairs), strict=True))
+    count = Counter(_plain(label(model)) for models in groups for name, model in models.items() if not name)
+    candidates = []
+    for users_name, text, models in zip(called, texts, groups, strict=True):
+        prefix = f"{users_name or text}: " if users_name or len(texts) > 1 else ""
+        for name, model in models.items():
+            file = f"{text}: " if text.endswith(".nc") and count[_plain(label(model))] > 1 else ""
+            candidates.append((prefix + name if name else users_name or file + label(model), model))
+    return dict(zip(unique(name for name, _ in candidates), (model for _, model in candidates), strict=True))
 
 
 def _fitted(named: Mapping[str, object], rows: Data | None, seed: int, reporter: Reporter) -> dict[str, Any]:
@@ -313,15 +313,15 @@ def _fitted(named: Mapping[str, object], rows: Data | None, seed: int, reporter:
             if tree.attrs["status"] == "ok":
                 fitted[name] = tree
             else:
-                reporter.say(f"{name}: the fit by nuts is not ok ({tree.attrs['status']}), and left out")
+                reporter.say(f"{name}: the fit by nuts is left out, as its status is {tree.attrs['status']}")
     return fitted
 
 
 def parse_candidate(text: str) -> tuple[type[Model] | Path, dict[str, Any]]:
-    """Read a candidate: a model with the fields that were given, or the file of a fit."""
+    """Read a candidate: a model with the fields that are set, or the file of a fit."""
     try:
         name, *sets = shlex.split(text)
-    except ValueError:  # a quotation that does not end; nothing at all
+    except ValueError:  # an open quotation, or an empty text
         raise InputError(
             f"--candidate {text!r} is not a model with fields", "wrong_type", hint="write 'MODEL a=1 b=5'"
         ) from None
@@ -364,7 +364,7 @@ def _plain(name: str) -> str:
 
 
 def _short(names: list[str]) -> list[str]:
-    """Return the names of models without their fields, where these make them long and are not needed."""
+    """Return the names of models without their fields, where names are long and remain unique."""
     short = [_plain(name) for name in names]
     return short if len(set(short)) == len(names) and max(map(len, names)) > _LONG else names
 

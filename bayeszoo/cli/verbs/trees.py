@@ -32,7 +32,7 @@ def trees_command(
     shown: AnswerOptions = ANSWER,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Sum over all trees of features of levels: which pairs an edge joins, and the evidence. Exact.
+    """Sum over all trees of features that are levels: the probability of each edge, and the evidence; exact.
 
     Parameters
     ----------
@@ -90,10 +90,7 @@ def complete_command(
     data
         Table of rows with empty cells; read with --missing mask.
     """
-    shown.probe()
-    tree = saved.load(fit_file)
-    frame = complete(tree, saved.new_rows(tree, data, table))
-    shown.answer(frame, saved.about(tree), _show_levels)
+    shown.answer_rows(complete, fit_file, data, table, _show_levels)
 
 
 def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:

@@ -21,8 +21,8 @@ _OF_FITS = ("method", "kind", "status")
 _HELD_OUT = ("model", "log_score", "mcse", "difference", "difference_se", "perplexity", *_OF_FITS, "seconds")
 _HELD_OUT_HEADS = {"log_score": "log score a word", "mcse": "MC error", "difference_se": "se"}
 _ABOUT_HELD_OUT = """
-Mean log predictive probability, in nats, of {} words held out, each given the words of its
-document that were not; perplexity is exp(-score). It judges the draws as they are, converged or not."""
+Mean log predictive probability, in nats, of {} held-out words, each given the other words of its
+document; perplexity is exp(-score). The score is of the draws as they are, converged or not."""
 
 
 @partial(by_group, reads=OfWords())
@@ -43,13 +43,13 @@ def heldout_command(
     Parameters
     ----------
     data
-        A corpus: a document, word and count a row, or raw text (--text); without it the first model's own.
+        A corpus: a document, word and count a row, or raw text (--text); by default the example of the first model.
     candidates
         "MODEL [FIELD=JSON ...]", such as "lda K=5", "multinomial_mixture K=5" and dirichlet_multinomial; repeated.
     share
         Share of the words of each document that is held out.
     methods
-        Comma-separated, one for each model; by default the first of exact, gibbs, vb and nuts that it has.
+        Comma-separated, one for each model; by default the first of exact, gibbs, vb and nuts that the model has.
     seed
         Seed of the split and of the fits.
     """
@@ -61,7 +61,7 @@ def heldout_command(
             raise InputError(
                 f"--candidate {text!r} is a fit",
                 "conflicting_options",
-                hint="give a model: it is fitted to the other words",
+                hint="name a model, which is fitted to the other words",
             )
         models.append(kind(**chosen))
     names = None if methods is None else [name.strip() for name in methods.split(",")]

@@ -72,7 +72,7 @@ class EmpiricalBayes:
             f"{self.model.name}: {', '.join(changes)}{ended}",
             *self.about_evidence(),
             ENVELOPE,
-            f"{self.reached} of {self.starts} climbs reached the best",
+            f"{self.reached} of {self.starts} climbs reached the highest maximum",
             f"status {self.status}",
         ]
         return "\n".join([*lines, *self.reasons])
