@@ -19,7 +19,7 @@ from bayeszoo.inference.methods import nuts
 from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.reference import Reference
 from bayeszoo.model import Symmetric
-from bayeszoo.report import tables, verdict
+from bayeszoo.report import numbers, tables, verdict
 from bayeszoo.results import gaps, measured
 from bayeszoo.results.assemble import assemble
 from bayeszoo.results.caveats import failures_of, next_step
@@ -71,7 +71,7 @@ def test_the_screen_shows_the_numbers_with_the_caveat_after_the_longest_attempt(
     assert "checks of the gate with a caveat\ncaution r_hat: 1.0" in out
     assert "withheld" not in out
     assert (
-        tables.statistic("mean", *(float(bz.summarize(caution)["theta"][key]) for key in ("mean", "mcse_mean")))
+        numbers.statistic("mean", *(float(bz.summarize(caution)["theta"][key]) for key in ("mean", "mcse_mean")))
         in out.split()
     )
     assert err.count("did not pass: r_hat 1.0") == 3

@@ -10,7 +10,7 @@ from bayeszoo.cli.options import TableOptions
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import AGREEMENT
 from bayeszoo.model import find as zoo
-from bayeszoo.report import tables
+from bayeszoo.report import numbers, tables
 
 WIDE_TABLE = (
     ["parameter", "mean", "a long head", "q", "status"],
@@ -63,7 +63,7 @@ def test_cells_are_no_markup_and_columns_of_dashes_are_left_out(capsys):
     ],
 )
 def test_the_last_digit_is_of_the_order_of_the_error(value, error, shown):
-    assert tables.estimate(value, error) == shown
+    assert numbers.estimate(value, error) == shown
 
 
 @pytest.mark.parametrize(

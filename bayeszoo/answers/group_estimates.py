@@ -41,7 +41,7 @@ else:
     pd = lazy_loader.load("pandas")
 
 Columns = dict[str, np.ndarray]
-_ESTIMATES = ("mean", "sd", *QUANTILES, "mcse_mean", *(f"mcse_{name}" for name in QUANTILES))
+_ESTIMATES = ("mean", "sd", *QUANTILES, *(f"mcse_{name}" for name in ("mean", "sd", *QUANTILES)))
 _RANKS = ("rank", "mcse_rank", "rank_q025", "rank_q975", "p_highest", "mcse_p_highest", "p_lowest", "mcse_p_lowest")
 _INTERVAL = (0.025, 0.975)
 _SPREAD = "sd_shrinkage"
@@ -73,7 +73,7 @@ def group_estimates(tree: xr.DataTree) -> pd.DataFrame:
         a regression with random intercepts the number of its ``rows``; ``raw``, the estimate by its own row, NaN
         without any trial, and of random intercepts; ``pooled``, that by all rows as if the groups did
         not differ, the mean of the raw ones weighted by 1/se^2, trials or exposure; ``mean``, ``sd``, ``q025``,
-        ``median`` and ``q975`` of its parameter, and their Monte Carlo errors ``mcse_mean``, ``mcse_q025`` and so on.
+        ``median`` and ``q975`` of its parameter, and their Monte Carlo errors ``mcse_mean``, ``mcse_sd`` and so on.
         ``shrinkage`` is the posterior mean of the weight of the population's mean in the mean of the group's parameter:
         0 leaves the raw estimate as it is, 1 says nothing but the population. ``rank`` is the mean rank, 1 the highest,
         with ``rank_q025`` and ``rank_q975``, and ``p_highest`` and ``p_lowest`` the probabilities of the first and the

@@ -22,7 +22,7 @@ from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Classifies, Latent
-from bayeszoo.report.tables import number
+from bayeszoo.report.numbers import number
 from bayeszoo.tools.kmeans import kmeans
 
 if TYPE_CHECKING:

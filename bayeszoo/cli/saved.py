@@ -23,7 +23,7 @@ from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
 from bayeszoo.report.judged import about_judged
-from bayeszoo.report.tables import MOST_DIGITS, number, statistic, without_error
+from bayeszoo.report.numbers import MOST_DIGITS, number, spread, statistic, without_error
 from bayeszoo.results import files
 from bayeszoo.results.caveats import failures_of
 from bayeszoo.results.stored import Fit, fits_of, is_by_group
@@ -305,7 +305,8 @@ def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
     if values.dtype != float or ((values.dropna() % 1 == 0) & (values.dropna() < _LARGE)).all():
         return [number(value, MOST_DIGITS) for value in values.tolist()]
     key = "mcse" if name.startswith("mcse") else name
-    spreads = frame["sd"] if "sd" in frame else [None] * len(frame)
+    sds = spread(frame, name)
+    key, spreads = (key, [None] * len(frame)) if sds is None else ("mean", sds)
     written = [statistic(key, *each[:2], digits, each[2]) for each in zip(values, errors, spreads, strict=True)]
     if not {"withheld", f"mcse_{name}"} <= {*frame} or name not in ("mean", "sd"):
         return written

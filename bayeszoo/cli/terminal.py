@@ -27,6 +27,7 @@ from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
 from bayeszoo.foundation.progress import Reporter, lasting
 from bayeszoo.model.views import View
+from bayeszoo.report.numbers import number, seconds
 from bayeszoo.report.tables import (
     ABOUT_COMPARISON,
     comparison_tables,
@@ -34,8 +35,6 @@ from bayeszoo.report.tables import (
     figures,
     measured_gaps,
     none_shown,
-    number,
-    seconds,
 )
 from bayeszoo.results.caveats import failures_of, next_step
 from bayeszoo.results.stored import Fit, dumps

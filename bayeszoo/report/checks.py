@@ -21,8 +21,8 @@ from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
 from bayeszoo.report.blocks import Folded, Section, Skipped, Words, picture, skipping, table
+from bayeszoo.report.numbers import digits_for, estimate, interval, number, written
 from bayeszoo.report.series import FALSE_ALARM, P_VALUES, conclusion_of_series, misfits
-from bayeszoo.report.tables import estimate, number, written
 from bayeszoo.report.verdict import Verdict
 from bayeszoo.results.arviz_groups import extend
 from bayeszoo.results.stored import Fit
@@ -116,8 +116,12 @@ def _total(frame: pd.DataFrame) -> int:
 
 def _listed(frame: pd.DataFrame) -> str:
     """Name quantities with their values, and what 95% of the replicates have."""
-    rows = [(name, *(number(x, 3) for x in row)) for name, *row in frame[["observed", "q025", "q975"]].itertuples()]
-    return " and ".join(f"{name} ({observed}; replicates {low} to {high})" for name, observed, low, high in rows)
+    rows = frame[["observed", "q025", "q975"]].itertuples()
+    return " and ".join(
+        f"{name} ({number(observed, digits_for(observed, (high - low) / 4, 3))}; "
+        f"replicates {interval((low, 0.0), (high, 0.0))})"
+        for name, observed, low, high in rows
+    )
 
 
 def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left_out: list[Any]) -> Section:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.data.table.table import listed
-from bayeszoo.report.tables import number
+from bayeszoo.report.numbers import number
 
 if TYPE_CHECKING:
     import pandas as pd

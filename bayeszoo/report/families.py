@@ -44,9 +44,10 @@ from bayeszoo.report.densities import hero
 from bayeszoo.report.function import about_function, function, nodes
 from bayeszoo.report.judged import about_judged
 from bayeszoo.report.levels import levels, next_of_lags, next_rows
+from bayeszoo.report.numbers import number
 from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.profile import profiles
-from bayeszoo.report.tables import number, topic_rows
+from bayeszoo.report.tables import topic_rows
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, best_of_components, document
 

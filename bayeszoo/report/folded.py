@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bayeszoo.report.numbers import digits_for, number
+
 _FEW = 5
 """Entries of a parameter that are printed however many rows stand above."""
 
@@ -37,10 +39,13 @@ def folded(
 
 
 def _range(means: object) -> str | None:
-    """Return the least and the greatest of some estimates, to two digits."""
+    """Return the least and the greatest of some estimates, to the digits that tell them apart, at least two."""
     known = np.empty(0) if means is None else np.asarray(means, dtype=np.float64)
     known = known[np.isfinite(known)]
-    return f"{known.min():.2g} to {known.max():.2g}" if known.size else None
+    if not known.size:
+        return None
+    digits = digits_for(float(known[np.argmax(np.abs(known))]), float(np.ptp(known)), 2)
+    return f"{number(float(known.min()), digits)} to {number(float(known.max()), digits)}"
 
 
 def below_diagonal(dims: Sequence[str], means: object) -> Callable[[tuple[int, ...]], bool]:

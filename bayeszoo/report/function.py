@@ -14,7 +14,7 @@ from bayeszoo.model.function import OfFunction
 from bayeszoo.plots.families.function import plot_function
 from bayeszoo.plots.families.nodes import plot_nodes
 from bayeszoo.report.blocks import Block, Code, Words, picture
-from bayeszoo.report.tables import estimate, number, written
+from bayeszoo.report.numbers import estimate, number, written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

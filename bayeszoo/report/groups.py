@@ -11,7 +11,7 @@ from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report import checks, provenance, verdict
 from bayeszoo.report.blocks import Code, Section, Words, picture, table
 from bayeszoo.report.families import Answer
-from bayeszoo.report.tables import estimate, interval, number, statistic
+from bayeszoo.report.numbers import digits_for, estimate, interval, number, statistic
 from bayeszoo.results.stored import Fit, fits_of
 from bayeszoo.results.summary import document
 
@@ -50,7 +50,8 @@ def _contrast(row: dict[Any, Any]) -> list[str]:
     for name in ("p_greater", "difference"):
         value, error = row[name], row[f"{name}_mcse"]
         is_exact = math.isnan(error)
-        values.append(number(value, 4) if is_exact else f"{estimate(value, error)} \u00b1 {number(error, 1)}")
+        few = digits_for(value, (row[f"{name}_q975"] - row[f"{name}_q025"]) / 4, 4) if name == "difference" else 4
+        values.append(number(value, few) if is_exact else f"{estimate(value, error)} \u00b1 {number(error, 1)}")
     spans = [_span(row, name) for name in ("difference", "ratio")]
     error = row["ratio_mcse"] if row["ratio_mcse"] > 0 else None
     ratio = [number(row["ratio"], 3) if error is None else estimate(row["ratio"], error), spans[1]]

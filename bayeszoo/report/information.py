@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bayeszoo.report.tables import estimate, number
+from bayeszoo.report.numbers import estimate, number
 from bayeszoo.tools.information import CLASS_ENTROPY
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from bayeszoo.answers.lags import about_stationary, has_lags
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.report.blocks import Words, picture, table
-from bayeszoo.report.tables import written
+from bayeszoo.report.numbers import written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

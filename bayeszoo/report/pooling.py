@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from bayeszoo.report.tables import estimate, interval, number
+from bayeszoo.report.numbers import digits_for, estimate, interval, number, spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,8 +34,9 @@ def about_estimates(frame: pd.DataFrame) -> list[str]:
 
 
 def _pooling(row: pd.Series, size: str, digits: int | None) -> list[str]:
-    raw, sd = (number(row[name], digits or 4) for name in ("raw", "sd"))
-    mean, shrinkage = (_estimate(row[name], row[f"mcse_{name}"], digits) for name in ("mean", "shrinkage"))
+    raw = number(row["raw"], digits or digits_for(row["raw"], row["sd"], 4))
+    mean, sd = (_estimate(row[name], row[f"mcse_{name}"], digits, spread(row, name)) for name in ("mean", "sd"))
+    shrinkage = _estimate(row["shrinkage"], row["mcse_shrinkage"], digits)
     span = interval(*((row[name], row[f"mcse_{name}"]) for name in ("q025", "q975")))
     return [number(row[size], 6), raw, mean, sd, span, shrinkage]
 
@@ -57,5 +58,11 @@ def _with_error(value: float, error: float) -> str:
     return _estimate(value, error) if without else f"{estimate(value, error)} \u00b1 {number(error, 1)}"
 
 
-def _estimate(value: float, error: float, digits: int | None = None) -> str:
-    return number(value, digits or 4) if math.isnan(error) else estimate(value, error, digits)
+def _estimate(value: float, error: float, digits: int | None = None, sd: float | None = None) -> str:
+    return number(value, digits or digits_for(value, sd, 4)) if math.isnan(error) else estimate(value, error, digits)
+
+
+def fully_pooled(frame: pd.DataFrame, digits: int | None = None) -> str:
+    """Write the estimate that all groups would share, to the digits of the group that is known best."""
+    value = float(frame["pooled"].iloc[0])
+    return number(value, digits or digits_for(value, float(frame["sd"].min()), 4))

@@ -23,7 +23,7 @@ from bayeszoo.errors import Untrustworthy
 from bayeszoo.model.capabilities import Classifies, rows_have_parameters
 from bayeszoo.model.views import View
 from bayeszoo.report.judged import about_judged
-from bayeszoo.report.tables import estimate, number, written
+from bayeszoo.report.numbers import estimate, number, statistic, written
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
 
@@ -81,7 +81,7 @@ class _Estimates:
 
     def text(self, name: str, index: tuple[int, ...]) -> str:
         value, error, sd = (float(self.array(name, key)[index]) for key in ("mean", "mcse_mean", "sd"))
-        return estimate(value, error, self.digits, sd)
+        return statistic("mean", value, error, self.digits, sd)
 
     def root(self, name: str, index: tuple[int, ...]) -> str:
         """Format the root of a mean variance; its error is that of the variance over twice the root."""

@@ -22,7 +22,7 @@ from bayeszoo.model.find import names_a_file, own_file
 from bayeszoo.model.over_fields import OverFields
 from bayeszoo.plots.graph import declared, draw
 from bayeszoo.report.blocks import Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
-from bayeszoo.report.tables import seconds
+from bayeszoo.report.numbers import seconds
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

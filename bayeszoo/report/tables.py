@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import MIXING
 from bayeszoo.report.folded import below_diagonal, folded
+from bayeszoo.report.numbers import nats, number, statistic, without_error
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements
 
 if TYPE_CHECKING:
@@ -22,14 +22,6 @@ NONE_AT_ALL = 1e-12
 """Probabilities below it, of a mode on the edge, are shown as 0: their digits differ by processor."""
 MAX_ROWS = 400
 """Rows of a table of estimates that are printed."""
-MOST_DIGITS = 10
-"""Significant digits of an estimate at most, however small its error."""
-_DIGITS = {"r_hat": 4, "sd_ratio": 3, "error_sd": 2, "error_mcse": 2, "evidence_gap": 3, "elbo_gap": 3}
-_DIGITS |= dict.fromkeys(("evidence_se", "elbo_se", "loo_se", "loo_mcse"), 2)
-_DIGITS |= dict.fromkeys(("standardized", "PIT", "normal score", "leverage", "k-hat", "p"), 3) | {"MC error": 2}
-"""Significant digits of diagnostics and of residuals."""
-_PLACES = ("mean", *QUANTILES)
-_NATS = ("log_evidence", "elbo")
 _PARTS = {"posterior": "parameters", "derived": "derived"}
 """Groups of a fit whose quantities are listed, and their part of the document."""
 _WITHHELD = {"k_hat_withheld": "k-hat", "draws_withheld": "a part of the draws"}
@@ -47,55 +39,6 @@ ABOUT_COMPARISON = (
     "of a point estimate it is plugged in, else the parameters are integrated out.",
     "A dash: it does not apply, or is withheld; so is a LOO score from draws with a k-hat above its limit.",
 )
-
-
-def number(value: object, digits: int = 5) -> str:
-    """Format a number; a missing one becomes a dash."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "-"
-    return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
-
-
-def estimate(value: float, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
-    """Format an estimate so that its last digit is of the order of its Monte Carlo error.
-
-    Without an error it has five significant digits, or as many as show two of its ``sd``; where ``digits``
-    are asked for it has that many, whatever the error.
-
-    Examples
-    --------
-    >>> estimate(0.590168, 0.0049), estimate(1234.5678, 23.0), estimate(0.590168, 0.0049, digits=6)
-    ('0.590', '1230', '0.590168')
-    >>> estimate(1769.98765, sd=23.0), estimate(1769.98765, sd=0.023)
-    ('1770', '1769.988')
-    """
-    is_measured = all(isinstance(x, float | np.floating) and math.isfinite(x) for x in (value, error)) and error > 0
-    if digits is not None or not is_measured:
-        return number(value, _digits_beside(value, sd) if digits is None else digits)
-    last = math.floor(math.log10(error))
-    first = max(math.floor(math.log10(abs(value))), last) if value else last
-    last = max(last, first + 1 - MOST_DIGITS)
-    if not -5 < first < 9:
-        return f"{value:.{first - last}e}"
-    return f"{round(value, -last) + 0.0:.{max(-last, 0)}f}"  # + 0.0: no minus in front of a rounded 0
-
-
-def _digits_beside(value: float, sd: Any) -> int:
-    """Return how many significant digits show a value to two of its sd: five at least, and as many as a double has."""
-    if not all(isinstance(x, float | np.floating) and math.isfinite(x) and x for x in (value, sd)):
-        return 5
-    return min(max(5, math.floor(math.log10(abs(value))) - math.floor(math.log10(sd)) + 2), 15)
-
-
-def nats(value: object, digits: int | None = None) -> str:
-    """Format an evidence, a bound or a log likelihood: to two decimals, or as many as asked for."""
-    is_finite = isinstance(value, int | float | np.floating) and math.isfinite(value)
-    return f"{value:.{2 if digits is None else digits}f}" if is_finite else number(value)
-
-
-def seconds(spent: Mapping[str, float]) -> str:
-    """Write seconds by phase, without the phases that took none."""
-    return ", ".join(f"{name} {value:.2f} s" for name, value in spent.items() if value >= 0.005) or "0 s"
 
 
 def estimate_rows(
@@ -177,42 +120,6 @@ def _cell(
     if key in ("mean", "sd") and has_heavy_tails:
         return without_error(value, digits)
     return statistic(key, value, error, digits, sd)
-
-
-def statistic(key: str, value: Any, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
-    """Format a statistic by its name: an estimate by its error, and what tells about one to a few digits.
-
-    A mean or a quantile without an error is shown to two digits of its ``sd``.
-    """
-    if key in ("ess_bulk", "ess_tail") and math.isfinite(value):
-        return f"{value:.0f}"
-    if key == "seconds" and math.isfinite(value):
-        return f"{value:.2f}"
-    if key in _NATS:
-        return nats(value, digits)
-    known = 2 if key.startswith("mcse") else _DIGITS.get(key)
-    if known is not None:
-        return number(value, max(known, digits or 0))
-    return estimate(value, error, digits, sd if key in _PLACES else None)
-
-
-def written(row: Any, name: str, digits: int | None = None) -> str:
-    """Format an entry of a row by its Monte Carlo error ``mcse_...``, where it has one."""
-    error = row[f"mcse_{name}"]
-    return estimate(row[name], error if error > 0 else None, digits)
-
-
-def interval(low: tuple[float, float], high: tuple[float, float]) -> str:
-    """Write an interval by its ends and their Monte Carlo errors; ends without an error have three digits."""
-    if math.isnan(low[0]):
-        return "-"
-    ends = [estimate(value, error) if error > 0 else number(value, 3) for value, error in (low, high)]
-    return " to ".join(ends)
-
-
-def without_error(value: float, digits: int | None = None) -> str:
-    """Format a mean or an sd of draws whose tails are too heavy to say how far it is off: two digits."""
-    return estimate(value, abs(value) / 20, digits)
 
 
 def none_shown(columns: Sequence[str], rows: Sequence[Sequence[Any]], checks: Mapping[str, Any]) -> str:
@@ -358,7 +265,8 @@ def comparison_tables(
     words = frame["p_positive"].map({0.0: "no draw", 1.0: "all draws"})
     frame = frame.assign(p_positive=frame["p_positive"].astype(object).where(~of_draws, words))
     labelled = frame["fit"] + frame["status"].map({"caution": " (caution)", "failed": " (failed)"}).fillna("")
-    frame = frame.assign(fit=labelled)
+    spreads = frame["sd"].fillna(frame.groupby("parameter")["sd"].transform("max"))
+    frame = frame.assign(fit=labelled, spread=spreads)
     places = {name: i for i, name in enumerate(dict.fromkeys(frame["parameter"]))}
     frame = frame.sort_values("parameter", key=lambda names: names.map(places), kind="stable")
     for title, all_heads in _COMPARISON.items():
@@ -374,7 +282,7 @@ def _compared(row: Mapping[object, object], key: str, digits: int | None) -> str
     if isinstance(row[key], str):
         return str(row[key])
     error = row["loo_mcse"] if key == "loo_score" else row.get(f"mcse_{key}", row.get(f"{key}_mcse"))
-    return statistic(key, row[key], error, digits, row.get("sd"))
+    return statistic(key, row[key], error, digits, row["spread"])
 
 
 def measured_gaps(frame: pd.DataFrame) -> list[str]:

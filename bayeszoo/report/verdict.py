@@ -12,7 +12,7 @@ from bayeszoo.answers import leave_out
 from bayeszoo.foundation import check_names
 from bayeszoo.report import tables
 from bayeszoo.report.blocks import Choice, Folded, Section, Words, table
-from bayeszoo.report.tables import number
+from bayeszoo.report.numbers import number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,7 +28,7 @@ from bayeszoo.report.classes import (
     confusion_rows,
     score_rows,
 )
-from bayeszoo.report.tables import estimate, number
+from bayeszoo.report.numbers import estimate, number
 from bayeszoo.tools.svm import svm
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.errors import InputError
 from bayeszoo.plots.decomposition import plot_due_to
-from bayeszoo.report.tables import estimate, number
+from bayeszoo.report.numbers import estimate, number
 from bayeszoo.tools.decomposition.due_to import CHANGE
 from bayeszoo.tools.decomposition.kitagawa import ABOUT, kitagawa
 from bayeszoo.tools.decomposition.totals import due_to_of_table

@@ -32,7 +32,8 @@ from bayeszoo.model import find as zoo
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.fields import text
-from bayeszoo.report.tables import MAX_ROWS, nats, number
+from bayeszoo.report.numbers import nats, number
+from bayeszoo.report.tables import MAX_ROWS
 
 SAME_FIELDS = 1e-6
 """Relative difference of a field above which the optimizer and MacKay's iteration ended at different points."""

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.errors import Untrustworthy
-from bayeszoo.report.tables import written
+from bayeszoo.report.numbers import written
 from bayeszoo.tools.judge import Judgement, judge
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import to_reals
 from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
-from bayeszoo.report.tables import number
+from bayeszoo.report.numbers import number, statistic
 from bayeszoo.tools.density import ABOUT, Densities, density
 from bayeszoo.tools.kmeans import kmeans
 from bayeszoo.tools.neighbours import PSEUDO, Neighbours, knn
@@ -155,7 +155,10 @@ def kmeans_command(
 
 def _show_clusters(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print the centres."""
-    saved.show_rows(frame, f"k-means, {of_data(whole['data'])}", "clusters", digits=digits)
+    centres = frame.assign(
+        **{name: [statistic("mean", x, None, digits) for x in frame[name]] for name in frame.columns[1:]}
+    )
+    saved.show_rows(centres, f"k-means, {of_data(whole['data'])}", "clusters", digits=digits)
     console = terminal.out()
     console.print(f"sum of squared distances {number(whole['objective'], digits or 6)}; no density, and no evidence")
     if "apart" in whole:

@@ -11,8 +11,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.plots.families.pooling import plot_pooling
-from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, highest_first, pooling_rows, rank_rows
-from bayeszoo.report.tables import number
+from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, fully_pooled, highest_first, pooling_rows, rank_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +56,7 @@ def _show(shown: pd.DataFrame, total: int, whole: dict[str, Any], digits: int | 
     if not is_point:
         columns, rows = rank_rows(shown)
         terminal.show_table(columns, rows, f"ranks among {total} groups", whole="-o or --json")
-    console.print(f"Fully pooled: {number(float(shown['pooled'].iloc[0]), digits or 4)}")
+    console.print(f"Fully pooled: {fully_pooled(shown, digits)}")
     lines = [*about_estimates(shown), *[ABOUT_RANKS] * (not is_point)]
     if lines:
         terminal.show_lines("\n".join(lines))

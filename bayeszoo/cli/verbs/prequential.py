@@ -15,7 +15,7 @@ from bayeszoo.comparison.prequential import prequential
 from bayeszoo.data.table.table import escaped
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.prequential import plot_prequential
-from bayeszoo.report.tables import number
+from bayeszoo.report.numbers import number
 
 if TYPE_CHECKING:
     import pandas as pd

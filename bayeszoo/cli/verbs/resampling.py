@@ -11,7 +11,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, DRAWS, AnswerOptions, DrawsOptions
 from bayeszoo.data.table.table import escaped
 from bayeszoo.model import find as zoo
-from bayeszoo.report.tables import estimate, number
+from bayeszoo.report.numbers import estimate, number, spread
 from bayeszoo.tools.bayesbag import bayesbag, require_conjugate
 from bayeszoo.tools.bootstrap import Bootstrap, bootstrap
 from bayeszoo.tools.bootstrap_of_model import ABOUT as OF_RESAMPLES
@@ -140,7 +140,8 @@ def _show_bag(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) ->
 
 def _of_quantity(name: str, row: pd.Series, digits: int | None) -> list[str]:
     """Write a row, each number to the order of its Monte Carlo error."""
-    written = {key: estimate(row[key], row[f"mcse_{key}"], digits) for key in ("mean", "sd", "ratio", "mismatch")}
+    keys = ("mean", "sd", "ratio", "mismatch")
+    written = {key: estimate(row[key], row[f"mcse_{key}"], digits, spread(row, key)) for key in keys}
     error = "exact" if row["mcse_ratio"] == 0 else number(row["mcse_ratio"], 2)
     own = number(row["posterior_sd"], digits or 5)
     return [name, written["mean"], written["sd"], own, written["ratio"], error, written["mismatch"]]
@@ -168,10 +169,11 @@ def _drawn(answer: Bootstrap) -> pd.DataFrame:
 def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
     """Print each estimate with its Monte Carlo error, and notes on how it was computed."""
     name, known = str(frame.index[0]), frame.iloc[0]
-    rows = [["of the rows", estimate(known["of_rows"], None, digits), "exact"]]
+    rows = [["of the rows", estimate(known["of_rows"], None, digits, known["sd"]), "exact"]]
     for key, label in _LABELS.items():
         error = known[f"mcse_{key}"]
-        rows.append([label, estimate(known[key], error, digits), "exact" if error == 0 else number(error, 2)])
+        text = estimate(known[key], error, digits, spread(known, key))
+        rows.append([label, text, "exact" if error == 0 else number(error, 2)])
     how, law = ("Bayesian", "posterior") if whole["weights"] == "dirichlet" else ("classical", "resampled")
     title = f"{escaped(name)} by the {how} bootstrap, {of_data(whole['data'])}, seed {whole['seed']}"
     terminal.show_table([law, name, "Monte Carlo error"], rows, title)

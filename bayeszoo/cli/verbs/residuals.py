@@ -17,8 +17,8 @@ from bayeszoo.data.inputs import Inputs
 from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.next_model import conclusion
+from bayeszoo.report.numbers import number, written
 from bayeszoo.report.series import conclusion_of_series
-from bayeszoo.report.tables import number, written
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:

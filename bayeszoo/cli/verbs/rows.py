@@ -24,8 +24,9 @@ from bayeszoo.errors import InputError
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.levels import plot_levels
+from bayeszoo.report.numbers import nats, number
 from bayeszoo.report.profile import Profile, stretches
-from bayeszoo.report.tables import nats, number, topic_rows
+from bayeszoo.report.tables import topic_rows
 from bayeszoo.results.stored import Fit, is_by_group
 
 if TYPE_CHECKING:

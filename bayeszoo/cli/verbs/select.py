@@ -31,8 +31,8 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.plots.select import plot_select
+from bayeszoo.report.numbers import nats, number
 from bayeszoo.report.ranking import ranking
-from bayeszoo.report.tables import nats, number
 
 if TYPE_CHECKING:
     import pandas as pd

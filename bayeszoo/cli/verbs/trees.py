@@ -10,7 +10,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.resampling import about_data, of_data
-from bayeszoo.report.tables import number
+from bayeszoo.report.numbers import number
 from bayeszoo.tools.trees import trees
 
 if TYPE_CHECKING:

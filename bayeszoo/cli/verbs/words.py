@@ -15,7 +15,7 @@ from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.select import parse_candidate
 from bayeszoo.comparison.held_out_words import SHARE, OfWords, held_out
 from bayeszoo.errors import InputError
-from bayeszoo.report.tables import estimate, number
+from bayeszoo.report.numbers import estimate, number
 
 _OF_FITS = ("method", "kind", "status")
 _HELD_OUT = ("model", "log_score", "mcse", "difference", "difference_se", "perplexity", *_OF_FITS, "seconds")

@@ -1,0 +1,143 @@
+"""Numbers as text: to the digits that their Monte Carlo errors support, or that tell them apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayeszoo.distributions.posterior import QUANTILES
+
+MOST_DIGITS = 10
+"""Significant digits of an estimate at most, however small its error."""
+_DIGITS = {"r_hat": 4, "sd_ratio": 3, "error_sd": 2, "error_mcse": 2, "evidence_gap": 3, "elbo_gap": 3}
+_DIGITS |= dict.fromkeys(("evidence_se", "elbo_se", "loo_se", "loo_mcse"), 2)
+_DIGITS |= dict.fromkeys(("standardized", "PIT", "normal score", "leverage", "k-hat", "p"), 3) | {"MC error": 2}
+"""Significant digits of diagnostics and of residuals."""
+_PLACES = ("mean", *QUANTILES)
+_LOCATIONS = (*_PLACES, "observed", "filled", "level", "raw", "replicated")
+"""Columns in the unit of the outcome, whose zero may be far from all numbers."""
+_NATS = ("log_evidence", "elbo")
+_LARGE = (1e5, 1e9)
+"""Numbers between which five significant digits may hide what moves."""
+
+
+def number(value: object, digits: int = 5) -> str:
+    """Format a number; a missing one becomes a dash."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    return f"{value:.{digits}g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def estimate(value: float, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
+    """Format an estimate so that its last digit is of the order of its Monte Carlo error.
+
+    Without an error it has five significant digits, or as many as show two of its ``sd``; where ``digits``
+    are asked for it has that many, whatever the error.
+
+    Examples
+    --------
+    >>> estimate(0.590168, 0.0049), estimate(1234.5678, 23.0), estimate(0.590168, 0.0049, digits=6)
+    ('0.590', '1230', '0.590168')
+    >>> estimate(1769.98765, sd=23.0), estimate(1769.98765, sd=0.023)
+    ('1770', '1769.988')
+    """
+    is_measured = all(isinstance(x, float | np.floating) and math.isfinite(x) for x in (value, error)) and error > 0
+    if digits is not None or not is_measured:
+        return number(value, digits_for(value, sd) if digits is None else digits)
+    last = math.floor(math.log10(error))
+    first = max(math.floor(math.log10(abs(value))), last) if value else last
+    last = max(last, first + 1 - MOST_DIGITS)
+    if not -5 < first < 9:
+        return f"{value:.{first - last}e}"
+    return f"{round(value, -last) + 0.0:.{max(-last, 0)}f}"  # + 0.0: no minus in front of a rounded 0
+
+
+def digits_for(value: float, sd: Any, least: int = 5) -> int:
+    """Return how many significant digits show a value to two of its sd: ``least``, and at most as many as a double has.
+
+    Examples
+    --------
+    >>> digits_for(1000000.0, 0.17), digits_for(0.5, 0.17), digits_for(0.5, 0.17, least=3)
+    (9, 5, 3)
+    """
+    if not all(isinstance(x, float | np.floating) and math.isfinite(x) and x for x in (value, sd)):
+        return least
+    return min(max(least, math.floor(math.log10(abs(value))) - math.floor(math.log10(sd)) + 2), 15)
+
+
+def nats(value: object, digits: int | None = None) -> str:
+    """Format an evidence, a bound or a log likelihood: to two decimals, or as many as asked for."""
+    is_finite = isinstance(value, int | float | np.floating) and math.isfinite(value)
+    return f"{value:.{2 if digits is None else digits}f}" if is_finite else number(value)
+
+
+def seconds(spent: Mapping[str, float]) -> str:
+    """Write seconds by phase, without the phases that took none."""
+    return ", ".join(f"{name} {value:.2f} s" for name, value in spent.items() if value >= 0.005) or "0 s"
+
+
+def statistic(key: str, value: Any, error: Any = None, digits: int | None = None, sd: Any = None) -> str:
+    """Format a statistic by its name: an estimate by its error, and what tells about one to a few digits.
+
+    A mean or a quantile without an error is shown to two digits of its ``sd``. Where that is not known, as of a point
+    estimate, the digits before the point are shown, and two after it.
+    """
+    if key in ("ess_bulk", "ess_tail") and math.isfinite(value):
+        return f"{value:.0f}"
+    if key == "seconds" and math.isfinite(value):
+        return f"{value:.2f}"
+    if key in _NATS:
+        return nats(value, digits)
+    known = 2 if key.startswith("mcse") else _DIGITS.get(key)
+    if known is not None:
+        return number(value, max(known, digits or 0))
+    if key not in _PLACES:
+        return estimate(value, error, digits)
+    return estimate(value, error, digits, sd if sd == sd and sd is not None else _unit(value))  # NaN is not itself
+
+
+def _unit(value: Any) -> float | None:
+    """Return an sd by which a number has two digits after the point, of numbers of five digits and more before."""
+    return 0.1 if _LARGE[0] <= abs(value) < _LARGE[1] else None
+
+
+def written(row: Any, name: str, digits: int | None = None) -> str:
+    """Format an entry of a row by its Monte Carlo error ``mcse_...``, where it has one, else by its `spread`."""
+    error = row[f"mcse_{name}"]
+    return estimate(row[name], error if error > 0 else None, digits, spread(row, name))
+
+
+def spread(row: Any, name: str) -> Any:
+    """Return the sd of a location in a row, or of a column of a table; None where it is no location, or has none."""
+    base = name.removesuffix("_q025").removesuffix("_q975")
+    if f"sd_{base}" in row:
+        return row[f"sd_{base}"]
+    if base not in _LOCATIONS:
+        return None
+    return row["sd"] if "sd" in row else (row["q975"] - row["q025"]) / 4 if "q025" in row else None
+
+
+def interval(low: tuple[float, float], high: tuple[float, float]) -> str:
+    """Write an interval by its ends and their Monte Carlo errors; without an error by the digits that tell them apart.
+
+    Examples
+    --------
+    >>> interval((0.12345, 0.0), (0.23456, 0.0)), interval((1000000.12345, 0.0), (1000001.23456, 0.0))
+    ('0.123 to 0.235', '1000000.1 to 1000001.2')
+    """
+    if math.isnan(low[0]):
+        return "-"
+    width = float(high[0] - low[0])
+    ends = [
+        estimate(value, error) if error > 0 else number(value, digits_for(value, width, 3))
+        for value, error in (low, high)
+    ]
+    return " to ".join(ends)
+
+
+def without_error(value: float, digits: int | None = None) -> str:
+    """Format a mean or an sd of draws whose tails are too heavy to say how far it is off: two digits."""
+    return estimate(value, abs(value) / 20, digits)
