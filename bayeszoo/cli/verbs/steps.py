@@ -14,7 +14,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.data.table.table import escaped
 from bayeszoo.plots.families.steps import plot_steps
-from bayeszoo.report.tables import estimate
+from bayeszoo.report.numbers import estimate
 
 if TYPE_CHECKING:
     import pandas as pd
