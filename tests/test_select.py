@@ -85,7 +85,7 @@ def test_evidence_by_smc_has_its_error(coin_fits):
     counts = {"successes": [3, 5], "trials": [10, 12]}  # whose density is no evidence of the observations
     tree = bz.fit(bz.find("logit_coin")(), counts, "smc", seed=1, draws=500)
     table = by_name({"smc": tree, "beta": COIN()}, counts)
-    reason = "withheld: it is of the table of counts, not of the ordered observations"
+    reason = "withheld: the density is of the table of counts, not of the ordered observations"
     assert table.loc["smc", "evidence_from"] == reason
     assert np.isnan(table.loc["smc", "log_evidence"])
     assert table.loc["smc", "loo"] == pytest.approx(table.loc["beta", "loo"], abs=1)  # of single trials
@@ -209,7 +209,8 @@ def test_psis_agrees_with_refitting(gaussian):
     model = gaussian(0, 2, 0.7)
     table = by_name({"nuts": bz.fit(model, Y, "nuts", seed=1), "exact": model}, Y)
     nuts, exact = table.loc["nuts"], refitted(0, 2, 0.7)
-    assert (nuts["loo_from"], nuts["evidence_from"]) == ("PSIS", "withheld: nuts gives none: give the model itself")
+    withheld = "withheld: nuts gives no evidence: give the model itself"
+    assert (nuts["loo_from"], nuts["evidence_from"]) == ("PSIS", withheld)
     assert 0 < nuts["loo_mcse"] < 0.05
     assert abs(nuts["loo"] - exact.sum()) < 4.4 * nuts["loo_mcse"]
     assert nuts["k_hat"] < 0.7

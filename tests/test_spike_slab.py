@@ -362,6 +362,6 @@ def test_a_description_length_of_all_weights_is_not_its_own():
     data = read(SpikeSlabRegression, THREE)
     models = {"spike": SpikeSlabRegression(), "line": LinearRegression()}
     frame = bz.select(models, data, loo=False, folds=3).set_index("model")
-    assert frame.loc["spike", "mdl_from"] == "withheld: it averages over subsets of the weights, and chooses none"
+    assert frame.loc["spike", "mdl_from"] == "withheld: it averages over subsets of the weights and chooses none"
     assert math.isnan(frame.loc["spike", "mdl"])
     assert np.isfinite(frame.loc["line", "mdl"])

@@ -1,4 +1,4 @@
-"""Candidates of `select`: models and fits of the same data, each under its own name; and its settings."""
+"""Candidates of `select`, which are named models and fits of the same data; and its settings."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class SelectOptions:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A model with its prior and its data, and the fit, its method, kind and status, where that was given.
+    """A model with its prior and its data; and a fit with its method, kind and status, where the candidate is a fit.
 
-    A model stands for its closed forms, which are exact.
+    A candidate without a fit stands for the closed forms of its model, which are exact.
     """
 
     name: str
@@ -62,13 +62,13 @@ class Candidate:
 
     @property
     def has_draws(self) -> bool:
-        """Whether it is a fit with draws of the posterior itself, and no closed form says more."""
+        """Whether it is a fit with draws of the posterior, and there is no closed form to use instead."""
         closed = isinstance(self.model, Predictive) and self.kind == "exact"
         return self.tree is not None and self.kind in ("sampled", "exact") and not closed
 
     @cached_property
     def stats(self) -> Any:
-        """Sufficient statistics of the data, or the data themselves for a model without statistics."""
+        """The sufficient statistics of the data, or the data for a model without statistics."""
         return self.model.statistics(self.data) if isinstance(self.model, Sufficient) else self.data
 
     @cached_property
@@ -78,10 +78,10 @@ class Candidate:
 
 
 def gather(sources: Mapping[str, object] | Iterable[object], data: object) -> list[Candidate]:
-    """Make candidates of models and fits, each under its own name; the data are read once for each kind of model."""
-    items = sources.items() if isinstance(sources, Mapping) else [("", each) for each in sources]
-    known: dict[type[Model], Data] = {}
-    candidates = [_candidate(str(name), each, data, known) for name, each in items]
+    """Return candidates with distinct names for models and fits; the data are read once for each kind of model."""
+    items = sources.items() if isinstance(sources, Mapping) else [("", source) for source in sources]
+    data_read: dict[type[Model], Data] = {}
+    candidates = [_candidate(str(name), source, data, data_read) for name, source in items]
     if not candidates:
         raise InputError("there is nothing to select from", "no_data", hint="give models or fits")
     names = unique(candidate.name for candidate in candidates)
@@ -89,20 +89,20 @@ def gather(sources: Mapping[str, object] | Iterable[object], data: object) -> li
 
 
 def label(candidate: Model | xr.DataTree) -> str:
-    """Name a model by its fields, and a fit by its method as well."""
+    """Return the name of a model with its fields, and for a fit with its method."""
     if isinstance(candidate, Model):
         return str(candidate)
     return f"{candidate.attrs['method']} {model_label(candidate)}"
 
 
-def _candidate(name: str, fit_or_model: Any, data: Any, known: dict[type[Model], Data]) -> Candidate:
+def _candidate(name: str, fit_or_model: Any, data: Any, data_read: dict[type[Model], Data]) -> Candidate:
     if isinstance(fit_or_model, Model):
         kind = type(fit_or_model)
-        known[kind] = read(fit_or_model, known.get(kind, data))
-        return Candidate(name or label(fit_or_model), fit_or_model, known[kind])
+        data_read[kind] = read(fit_or_model, data_read.get(kind, data))
+        return Candidate(name or label(fit_or_model), fit_or_model, data_read[kind])
     if "data_digest" in getattr(fit_or_model, "attrs", {}):
-        of = Fit(fit_or_model)
-        return Candidate(name or label(of.tree), of.model, of.data, of.tree, of.method, of.kind, of.status)
+        fit = Fit(fit_or_model)
+        return Candidate(name or label(fit.tree), fit.model, fit.data, fit.tree, fit.method, fit.kind, fit.status)
     wrong = f"the class {fit_or_model.__name__}" if isinstance(fit_or_model, type) else type(fit_or_model).__name__
     raise InputError(
         f"a candidate is a model instance or a fit, got {wrong}", "not_a_fit", hint="write bz.find(name)()"
@@ -110,24 +110,25 @@ def _candidate(name: str, fit_or_model: Any, data: Any, known: dict[type[Model],
 
 
 def require_comparable(candidates: list[Candidate]) -> None:
-    """Raise `InputError` unless the candidates are of the same data, and of the same observations in them.
+    """Raise `InputError` unless the candidates have the same data, and the same observations in them.
 
-    Regressions and series need only the same outcomes in the same rows: each is a law of these, given features and
-    sequences of its own.
+    Regressions and series need only the same outcomes in the same rows: their densities are of the outcomes, given
+    features and sequences that may differ.
     """
     first, *others = candidates
     for other in others:
-        types = [each.model.inputs.outcome(each.data).dtype for each in (first, other)]
+        types = [candidate.model.inputs.outcome(candidate.data).dtype for candidate in (first, other)]
         if (types[0].kind == "f") != (types[1].kind == "f"):
             raise InputError(
                 f"{first.name} and {other.name} take the data as {types[0]} and {types[1]}: a probability of counts "
                 "and a density of real numbers are not comparable",
                 "not_comparable",
             )
-    kinds = {type(each.model.inputs) for each in candidates}
-    if not all(_is_of_outcomes(each) for each in candidates) or kinds == {Real}:
-        require_same_data([(each.data.digest, each.data.source) for each in candidates], "candidates")
-    require_same_density({each.name: each.model for each in candidates})
+    kinds = {type(candidate.model.inputs) for candidate in candidates}
+    if not all(_is_of_outcomes(candidate) for candidate in candidates) or kinds == {Real}:
+        sources = [(candidate.data.digest, candidate.data.source) for candidate in candidates]
+        require_same_data(sources, "candidates")
+    require_same_density({candidate.name: candidate.model for candidate in candidates})
     for other in others:
         if not _same_observations(first, other):
             units = f"one observation of {first.name} is not one observation of {other.name}"
@@ -135,19 +136,20 @@ def require_comparable(candidates: list[Candidate]) -> None:
 
 
 def differing_priors(candidates: list[Candidate]) -> list[str]:
-    """Say where models of two kinds have one field of the prior with different values: evidences compare these too.
+    """Say where models of different kinds share a field of the prior but give it different values.
 
-    Candidates of one kind differ as they were asked to.
+    Their evidences compare these priors too. Candidates of one kind differ in their fields on purpose.
     """
-    kinds = {type(each.model).name: each.model for each in candidates}
+    kinds = {type(candidate.model).name: candidate.model for candidate in candidates}
     lines = []
     for (first, model), (second, other) in combinations(kinds.items(), 2):
-        own, others = hyperparameters(model), hyperparameters(other)
-        shared = [name for name, field in own.items() if field.label.startswith("prior") and others.get(name) == field]
+        model_fields, other_fields = hyperparameters(model), hyperparameters(other)
+        priors = {name: field for name, field in model_fields.items() if field.label.startswith("prior")}
+        shared = [name for name, field in priors.items() if other_fields.get(name) == field]
         values = {name: (getattr(model, name), getattr(other, name)) for name in shared}
-        apart = [f"{name} {text(a)} and {text(b)}" for name, (a, b) in values.items() if not np.array_equal(a, b)]
-        if apart:
-            lines.append(f"the priors of {first} and {second} differ, and their evidences: {', '.join(apart)}")
+        differences = [f"{name} {text(a)} and {text(b)}" for name, (a, b) in values.items() if not np.array_equal(a, b)]
+        if differences:
+            lines.append(f"the priors of {first} and {second} differ, and their evidences: {', '.join(differences)}")
     return lines
 
 
@@ -160,19 +162,19 @@ def _is_given_features(candidate: Candidate) -> bool:
 
 
 def _is_of_outcomes(candidate: Candidate) -> bool:
-    """Say whether the density is that of one number a row, given features or the order of the rows, or nothing."""
+    """Say whether the density is of one number a row, unconditionally or given features or earlier rows."""
     inputs = candidate.model.inputs
     return _is_given_features(candidate) or isinstance(inputs, Real | RealSeries | CountSeries)
 
 
 def same_outcomes(kind: type[Model], data: Data, other: type[Model], others: Data) -> bool:
-    """Say whether two models are laws of the same numbers, each read in its own way."""
+    """Say whether two models give densities of the same numbers, even if their data are read differently."""
     first, second = Candidate("", kind(), data), Candidate("", other(), others)
     return data == others or (_is_of_outcomes(first) and _is_of_outcomes(second) and _same_observations(first, second))
 
 
 def _observed(candidate: Candidate) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return the observations without what they are given, and how many times each occurs."""
+    """Return the observations without the features that they are conditional on, and how many times each occurs."""
     (rows, weights), inputs = candidate.observations, candidate.model.inputs
     if isinstance(inputs, Real | RealSeries | CountSeries):
         return {"y": rows[inputs.name]}, weights
@@ -187,7 +189,7 @@ def _same_observations(first: Candidate, second: Candidate) -> bool:
 
 
 def _equal(first: np.ndarray, second: np.ndarray) -> bool:
-    """Compare arrays, whose missing numbers are NaN."""
+    """Compare arrays in which NaN is a missing number."""
     return np.array_equal(first, second, equal_nan=first.dtype.kind == "f" == second.dtype.kind)
 
 
@@ -195,13 +197,13 @@ def _equal(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def components(model: Model, numbers: Iterable[object]) -> dict[str, Model]:
-    """Make candidates for `select` of one model: several numbers of components K, or of factors q.
+    """Return candidates for `select`: one model with several numbers of components K, or of factors q.
 
     Parameters
     ----------
     model : Model
-        An instance with a field K, or q; its own number does not matter. All other fields stay as they are: every
-        candidate has the same prior for each of its components.
+        An instance with a field K or q, whose value is replaced. All other fields stay: every candidate has the same
+        prior for each of its components.
     numbers : iterable of int
         Each >= 1.
 
@@ -213,13 +215,13 @@ def components(model: Model, numbers: Iterable[object]) -> dict[str, Model]:
     Raises
     ------
     InputError
-        When the model has neither, or a number is not one or given twice.
+        When the model has neither field, or a number is not a whole number >= 1 or is given twice.
 
     Notes
     -----
-    Log evidences of several K judge the prior of the components as well, and compare only under the same one. `weak` of
-    some mixtures chooses it by K: of Old Faithful three components are preferred where each K has its own weak fields,
-    and two where all have those for K = 1, which is what ``bayeszoo select --components`` does.
+    Log evidences for several K judge the prior of the components as well, and can be compared only under the same
+    prior. `weak` of some mixtures depends on K: for Old Faithful three components are preferred if each K has its own
+    weak fields, and two if all have those for K = 1, as in ``bayeszoo select --components``.
 
     Examples
     --------
@@ -245,6 +247,6 @@ def components(model: Model, numbers: Iterable[object]) -> dict[str, Model]:
 
 
 def number_of_components(model: type[Model]) -> str | None:
-    """Return the field that is the number of components or factors; None of a model that has none to choose."""
-    known = {field.name for field in fields(cast(Any, model))}
-    return next((name for name in ("K", "q") if name in known), None)
+    """Return the name of the field with the number of components or factors; None for a model without one."""
+    names = {field.name for field in fields(cast(Any, model))}
+    return next((name for name in ("K", "q") if name in names), None)

@@ -1,4 +1,4 @@
-"""Several fits of the same data side by side, in one table."""
+"""One table of several fits of the same data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COLUMNS = ("fit", "model", "method", "parameter", *_ESTIMATE, *_GAPS, *_EVIDENCE
 
 
 STOPPED = "the run was stopped before"
-"""Why there is no fit by a method that came after Ctrl-C."""
+"""Why a method after Ctrl-C has no fit."""
 
 
 @dataclass(frozen=True)
@@ -62,37 +62,36 @@ def compare(
     *,
     seed: int | None = None,
 ) -> pd.DataFrame:
-    """Put several fits of the same data side by side.
+    """Compare several fits of the same data in one table.
 
     Parameters
     ----------
     fits : iterable of DataTree, or Model
-        What `fit` returned; or a model, which is then fitted to ``data`` by each of ``methods``.
+        Results of `fit`; or a model, which is then fitted to ``data`` by each of ``methods``.
     data : Data or anything that `read` takes, optional
         With a model only.
     methods : sequence of str, optional
-        With a model only; by default every method that it has, but for ``em`` where ``map`` is it.
+        With a model only; by default every method of the model, without ``em``.
     seed : int, optional
         With a model only.
 
     Returns
     -------
     pandas.DataFrame
-        One row a fit and scalar parameter. ``fit`` names the fit: its method, with the model where these differ and its
-        fields where the models alone are not enough, and a number where several are named alike. ``mcse_mean`` and so
-        on are the Monte Carlo errors of ``mean``, ``sd``, ``q025`` and ``q975``. ``p_positive`` is the
-        posterior probability that the parameter is > 0, ``p_positive_mcse`` its Monte Carlo error (NaN where all draws
-        have one sign, which says only that it is near 0 or 1). ``error_mcse`` is the error of the mean against the
+        One row for each fit and scalar parameter. ``fit`` names the fit: its method, with the model where models
+        differ, the fields where model names do not tell fits apart, and a number where names still repeat.
+        ``mcse_mean`` and so on are the Monte Carlo errors of ``mean``, ``sd``, ``q025`` and ``q975``. ``p_positive`` is
+        the posterior probability that the parameter is > 0, ``p_positive_mcse`` its Monte Carlo error (NaN where all
+        draws have one sign: the probability is then near 0 or 1). ``error_mcse`` is the error of the mean against the
         closed form in Monte Carlo standard errors, ``error_sd`` in posterior standard deviations, and ``sd_ratio`` the
-        sd over that of the posterior. Where there is no closed form, approximations are measured against their
-        reference draws, and point estimates against the exact or sampled fit of the same model that is ok;
-        ``measured_against`` names which. Of one that failed its gate, mean and sd are shown where they are so
-        measured. ``evidence_gap`` and
-        ``elbo_gap`` are the exact log evidence less the estimate and less the bound; ``evidence_se`` and ``elbo_se``
-        their Monte Carlo errors (0 where there is none). ``loo_score`` is the mean leave-one-out log predictive density
-        of one observation in nats: of the point estimate plugged in for ``map`` and ``mle``, else integrated over the
-        posterior; ``loo_se`` is its standard error over observations and ``loo_mcse`` its Monte Carlo error. What does
-        not apply or is withheld is NaN.
+        sd divided by that of the posterior. Without a closed form, approximations are measured against their reference
+        draws, and point estimates against an exact or sampled fit of the same model whose status is ok;
+        ``measured_against`` names it. A fit that failed its gate shows mean and sd only where they are measured.
+        ``evidence_gap`` and ``elbo_gap`` are the exact log evidence minus the estimate and minus the bound;
+        ``evidence_se`` and ``elbo_se`` their Monte Carlo errors (0 where there is none). ``loo_score`` is the mean
+        leave-one-out log predictive density of one observation in nats: at the point estimate for ``map`` and ``mle``,
+        else integrated over the posterior; ``loo_se`` is its standard error over observations and ``loo_mcse`` its
+        Monte Carlo error. Values that do not apply or are withheld are NaN.
 
     Raises
     ------
@@ -106,20 +105,20 @@ def compare(
         default = [name for name in methods_for(type(fits)) if name != "em"]
         fits = fit_each(fits, data, default if methods is None else methods, seed)
     fits = list(fits)
-    trees = [each for each in fits if not isinstance(each, Withheld)]
-    require_same_data([(each.attrs["data_digest"], each.attrs["data_source"]) for each in trees], "fits")
-    same = iter(matched(trees))
-    fits = [each if isinstance(each, Withheld) else next(same) for each in fits]
+    trees = [fitted for fitted in fits if not isinstance(fitted, Withheld)]
+    require_same_data([(tree.attrs["data_digest"], tree.attrs["data_source"]) for tree in trees], "fits")
+    matched_trees = iter(matched(trees))
+    fits = [fitted if isinstance(fitted, Withheld) else next(matched_trees) for fitted in fits]
     named = dict(zip(names_of(fits), fits, strict=True))
-    require_same_density({name: Fit(each).model for name, each in named.items() if not isinstance(each, Withheld)})
-    rows = [{"fit": label, **row} for label, each in named.items() for row in _rows(each, _trusted(each, named))]
+    require_same_density({name: Fit(tree).model for name, tree in named.items() if not isinstance(tree, Withheld)})
+    rows = [{"fit": name, **row} for name, fitted in named.items() for row in _rows(fitted, _trusted(fitted, named))]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _trusted(fitted: xr.DataTree | Withheld, named: Mapping[str, xr.DataTree | Withheld]) -> tuple[str, Any] | None:
     """Return name and tree of the fit that an approximation or a point estimate is measured against.
 
-    It is ok, of the same model, and has draws; an exact one is taken first.
+    Its status is ok, its model is the same, and it is exact or, failing that, sampled.
     """
     if isinstance(fitted, Withheld) or fitted.attrs["kind"] not in ("approximate", "point estimate"):
         return None
@@ -135,14 +134,14 @@ def _trusted(fitted: xr.DataTree | Withheld, named: Mapping[str, xr.DataTree | W
 
 
 def usual_methods(model: type[Model]) -> list[str]:
-    """Return the methods to compare where none are named: of samplers one, which is Gibbs where it is collapsed."""
+    """Return the methods to compare by default, with one sampler: Gibbs sampling if it is collapsed, else NUTS."""
     sampler = "gibbs" if issubclass(model, Collapsed) else "nuts"
     chosen = ("exact", "map", "vb", "laplace", "advi", sampler)
     return [method for method in methods_for(model) if method in chosen]
 
 
 def named_methods(model: type[Model], names: str | None) -> list[str]:
-    """Return the methods that a list with commas names, all for ``"all"``, the usual ones for None, once checked."""
+    """Return the checked methods of a comma-separated list, all for ``"all"``, the usual ones for None."""
     if names is None:
         return usual_methods(model)
     if names == "all":
@@ -156,14 +155,15 @@ def named_methods(model: type[Model], names: str | None) -> list[str]:
 def fit_each(
     model: Model, data: object, methods: Sequence[str], seed: int | None = None, reporter: Reporter | None = None
 ) -> list[xr.DataTree | Withheld]:
-    """Fit by each method in turn; one without a finite answer, or with too many rows, is withheld with its reason.
+    """Fit by each method in turn; a method without a finite answer, or with too many rows, is withheld with its reason.
 
-    Each fit is the one that `fit` gives; what several need, as the modes that they begin at, is computed once.
+    Each fit is the one that `fit` gives. Results that several methods need, such as the modes where they begin, are
+    computed once.
     """
     for method in methods:
         check_method(type(model), method)
     data = as_data(model, data)
-    seed = secrets.randbelow(2**31 - 1) if seed is None else seed  # one for all, so that one command gives all again
+    seed = secrets.randbelow(2**31 - 1) if seed is None else seed  # shared, so that one command repeats all fits
     reporter = reporter or Reporter()
     fits: list[xr.DataTree | Withheld] = []
     shared: dict[Hashable, Any] = {}
@@ -188,7 +188,7 @@ def fit_each(
 
 
 def _is_stopped(fits: Sequence[xr.DataTree | Withheld]) -> bool:
-    """Say whether the last fit was stopped, and with it all later ones."""
+    """Say whether the last fit was stopped; later methods are then not run."""
     last = fits[-1] if fits else None
     return last is not None and (
         last.reason == STOPPED if isinstance(last, Withheld) else last.attrs["status"] == "interrupted"
@@ -196,7 +196,7 @@ def _is_stopped(fits: Sequence[xr.DataTree | Withheld]) -> bool:
 
 
 def require_same_data(sources: Iterable[tuple[str, str]], subjects: str) -> None:
-    """Raise `InputError` unless all digests agree; ``sources`` are pairs of digest and source of the ``subjects``."""
+    """Raise `InputError` unless all digests agree; ``sources`` are pairs of digest and source."""
     digests = dict(sources)
     if len(digests) > 1:
         named = ", ".join(f"{source} ({digest[:8]})" for digest, source in digests.items())
@@ -208,53 +208,55 @@ def require_same_data(sources: Iterable[tuple[str, str]], subjects: str) -> None
 
 
 def require_same_density(models: Mapping[str, Model]) -> None:
-    """Raise `InputError` where densities are of features and class together, and of the class given the features."""
+    """Raise `InputError` where some densities are of features and class, and others of the class given the features."""
     joint = [name for name, model in models.items() if isinstance(model, Classifies) and model.has_law_of_features()]
-    if joint and (given := [name for name in models if name not in joint]):
-        why = f"{joint[0]} scores features and class together, {given[0]} the class given the features"
+    if joint and (conditional := [name for name in models if name not in joint]):
+        why = f"{joint[0]} scores features and class together, {conditional[0]} the class given the features"
         raise InputError(
             f"{why}: the scores are not comparable",
             "not_comparable",
             hint="bayeszoo.classify gives the classes of either",
         )
-    of = {name: model.density_of for name, model in models.items() if isinstance(model, Classifies)}
-    if len({*of.values()}) > 1:
-        first, other = next(iter(of)), next(name for name in of if of[name] != next(iter(of.values())))
-        why = f"{first} scores {of[first] or 'the features'}, {other} {of[other] or 'the features'}"
+    scored = {name: model.density_of for name, model in models.items() if isinstance(model, Classifies)}
+    if len({*scored.values()}) > 1:
+        first = next(iter(scored))
+        other = next(name for name in scored if scored[name] != scored[first])
+        why = f"{first} scores {scored[first] or 'the features'}, {other} {scored[other] or 'the features'}"
         hint = "bayeszoo classify --leave-one-out scores the classes of either"
         raise InputError(f"{why}: the scores are not comparable", "not_comparable", hint=hint)
 
 
 def names_of(fits: Sequence[xr.DataTree | Withheld]) -> list[str]:
-    """Name each fit by its method, by model and prior too where these differ, and numbered where that is not enough."""
-    labels = {model_label(each): each.attrs["model"] for each in fits if not isinstance(each, Withheld)}
-    models_suffice, plain = len(set(labels.values())) == len(labels), []
-    for each in fits:
-        if isinstance(each, Withheld) or len(labels) == 1:
-            plain.append(each.method if isinstance(each, Withheld) else each.attrs["method"])
+    """Name each fit by its method, with model and prior where these differ, and a number where names still repeat."""
+    labels = {model_label(tree): tree.attrs["model"] for tree in fits if not isinstance(tree, Withheld)}
+    models_suffice, names = len(set(labels.values())) == len(labels), []
+    for fitted in fits:
+        if isinstance(fitted, Withheld) or len(labels) == 1:
+            names.append(fitted.method if isinstance(fitted, Withheld) else fitted.attrs["method"])
         else:
-            plain.append(f"{each.attrs['method']} {each.attrs['model'] if models_suffice else model_label(each)}")
-    return unique(plain)
+            model = fitted.attrs["model"] if models_suffice else model_label(fitted)
+            names.append(f"{fitted.attrs['method']} {model}")
+    return unique(names)
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Return the names, repeated ones with a number: ``a``, ``a (2)``, ``a (3)``."""
+    """Return the names with a number added to repeated ones: ``a``, ``a (2)``, ``a (3)``."""
     numbered: dict[str, None] = {}
     for name in names:
         with_number = (f"{name} ({i})" for i in count(2))
-        numbered[name if name not in numbered else next(each for each in with_number if each not in numbered)] = None
+        numbered[name if name not in numbered else next(new for new in with_number if new not in numbered)] = None
     return list(numbered)
 
 
 def model_label(tree: xr.DataTree) -> str:
-    """Name a fit's model with its fields."""
+    """Return the name of a fit's model with its fields."""
     return str(Fit(tree).model)
 
 
 def _rows(fitted: xr.DataTree | Withheld, trusted: tuple[str, object] | None) -> list[dict[str, Any]]:
     if isinstance(fitted, Withheld):
         return [{"method": fitted.method, "status": f"withheld: {fitted.reason}"}]
-    whole = {
+    shared = {
         "model": model_label(fitted),
         "method": fitted.attrs["method"],
         "kind": fitted.attrs["kind"],
@@ -263,7 +265,7 @@ def _rows(fitted: xr.DataTree | Withheld, trusted: tuple[str, object] | None) ->
         **(_evidence(fitted) | _loo(fitted) if Fit(fitted).is_shown else {}),
     }
     return [
-        {**whole, **row}
+        {**shared, **row}
         for name, summary in summarize(fitted, listed(fitted)).items()
         for row in _elements(fitted, name, summary, trusted)
     ]
@@ -291,9 +293,9 @@ def _elements(
 
 
 def _gaps(tree: xr.DataTree, name: str, trusted: xr.DataTree) -> dict[str, np.ndarray]:
-    """Measure a parameter's mean and sd against a trusted fit; for a failed fit return only measured ones.
+    """Return the gaps of a parameter's mean and sd to a trusted fit, and for a failed fit the measured mean and sd.
 
-    Returns nothing where the trusted fit does not show that parameter.
+    Empty where the trusted fit does not show the parameter.
     """
     posterior = summarize(trusted, [name]).get(name, {"mean": None, "sd": None})
     if posterior["mean"] is None or posterior["sd"] is None or components_withheld(tree):
@@ -311,7 +313,7 @@ def _gaps(tree: xr.DataTree, name: str, trusted: xr.DataTree) -> dict[str, np.nd
 
 
 def _evidence(tree: xr.DataTree) -> dict[str, float]:
-    """Return log evidence and ELBO, each with its own Monte Carlo error and its own distance from the exact one."""
+    """Return log evidence and ELBO, each with its Monte Carlo error and its distance from the exact log evidence."""
     columns: dict[str, float] = {}
     for name, short, error in (("log_evidence", "evidence", "log_evidence_mcse"), ("elbo", "elbo", "elbo_se")):
         value, se = Fit(tree).fact(name), Fit(tree).fact(error)

@@ -1,4 +1,4 @@
-"""Contrasts of pairs of groups: their columns, which pairs are compared, and by draws."""
+"""Contrasts of pairs of groups: which pairs are compared, the columns, and contrasts by draws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.foundation.tails import moments
 
 MOST_PAIRS = 10
-"""Pairs of groups up to which all are compared; beyond, each with one of them."""
+"""Most pairs of groups that are all compared; with more, each group is compared with one reference."""
 COLUMNS = (
     *("p_greater", "p_greater_mcse", "difference", "difference_mcse"),
     *("difference_q025", "difference_q025_mcse", "difference_q975", "difference_q975_mcse"),
@@ -22,20 +22,20 @@ COLUMNS = (
     *("loss_group", "loss_group_mcse", "loss_against", "loss_against_mcse"),
 )
 OF_ROPE = ("p_above", "p_above_mcse", "p_below", "p_below_mcse")
-"""Columns that there are where a threshold of the difference is named."""
+"""Columns that a threshold of the difference adds."""
 SPREAD = ("difference_mean", "difference_sd", "difference_median")
 """Statistics of the draws of the difference by which contrasts are judged."""
 
 
 def columns_of(rope: float | None) -> tuple[str, ...]:
-    """Return the columns of a contrast; refuse a threshold that is negative or no number."""
+    """Return the columns of a contrast; refuse a threshold that is negative or not finite."""
     if rope is not None and not (np.isfinite(rope) and rope >= 0):
-        raise InputError(f"rope must be >= 0, got {rope}", "out_of_range", hint="the least difference that matters")
+        raise InputError(f"rope must be >= 0, got {rope}", "out_of_range", hint="the smallest difference that matters")
     return COLUMNS if rope is None else (*COLUMNS, *OF_ROPE)
 
 
 def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tuple[str, str]]:
-    """Return each group with the one that it is compared with: of many groups, where none is said, the usual one."""
+    """Return pairs of groups to compare: all, or each with ``against``, or if there are many each with ``usual``."""
     if against is not None and against not in labels:
         raise InputError(f"there is no group {against!r}", "unknown_name", hint=f"the groups are {', '.join(labels)}")
     pairs = [(group, first) for first, group in itertools.combinations(labels, 2)]
@@ -46,44 +46,44 @@ def pairs_of(labels: Sequence[str], against: str | None, usual: str) -> list[tup
 
 
 def by_draws(first: np.ndarray, second: np.ndarray, rope: float | None = None) -> dict[str, np.ndarray]:
-    """Compare draws (chain, draw, ...), one of each group at a time."""
+    """Compare two groups by their draws, shape (chain, draw, ...), paired draw by draw."""
     chains, length = (min(a, b) for a, b in zip(first.shape[:2], second.shape[:2], strict=True))
     first, second = first[:chains, :length], second[:chains, :length]
     difference = second - first
-    both = (first > 0).all((0, 1)) & (second > 0).all((0, 1))
+    are_positive = (first > 0).all((0, 1)) & (second > 0).all((0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(both, second / first, np.nan)
-    known = _probability("p_greater", difference > 0, difference)
+        ratio = np.where(are_positive, second / first, np.nan)
+    columns = _probability("p_greater", difference > 0, difference)
     if rope is not None:
-        known |= _probability("p_above", difference > rope, difference)
-        known |= _probability("p_below", difference < -rope, difference)
+        columns |= _probability("p_above", difference > rope, difference)
+        columns |= _probability("p_below", difference < -rope, difference)
     for name, loss in (("loss_group", np.maximum(-difference, 0)), ("loss_against", np.maximum(difference, 0))):
-        told = moments(loss)
-        known |= {name: told.mean, f"{name}_mcse": told.mcse_mean}
-    known |= quantiles_named("difference", Quantiles.of_draws(difference))
-    known |= quantiles_named("ratio", Quantiles.of_draws(ratio))
-    told = moments(difference)
-    known["difference_mcse"] = told.mcse_mean  # NaN where the tails are too heavy for an error
-    return known | dict(zip(SPREAD, (told.mean, told.sd, known["difference"]), strict=True))
+        expected = moments(loss)
+        columns |= {name: expected.mean, f"{name}_mcse": expected.mcse_mean}
+    columns |= quantiles_named("difference", Quantiles.of_draws(difference))
+    columns |= quantiles_named("ratio", Quantiles.of_draws(ratio))
+    spread = moments(difference)
+    columns["difference_mcse"] = spread.mcse_mean  # NaN where the tails are too heavy for an error
+    return columns | dict(zip(SPREAD, (spread.mean, spread.sd, columns["difference"]), strict=True))
 
 
 def _probability(name: str, is_true: np.ndarray, difference: np.ndarray) -> dict[str, np.ndarray]:
-    """Return how often something is true of draws, with its error: where all agree, as of one draw that does not."""
-    true = is_true.astype(np.float64)
-    agree = true.min((0, 1)) == true.max((0, 1))
-    mcse = np.where(agree, 1 / diagnostics.ess(difference, "bulk"), diagnostics.mcse(true))
-    return {name: true.mean((0, 1)), f"{name}_mcse": mcse}
+    """Return the share of true draws, and its error: where all draws agree, as if one effective draw did not."""
+    indicators = is_true.astype(np.float64)
+    agree = indicators.min((0, 1)) == indicators.max((0, 1))
+    mcse = np.where(agree, 1 / diagnostics.ess(difference, "bulk"), diagnostics.mcse(indicators))
+    return {name: indicators.mean((0, 1)), f"{name}_mcse": mcse}
 
 
 def of_points(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare point estimates: without their uncertainty there are no probabilities, no intervals and no losses."""
+    """Compare point estimates, which give no probabilities, intervals or losses."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((first > 0) & (second > 0), second / first, np.nan)
     return dict.fromkeys((*COLUMNS, *OF_ROPE, *SPREAD), np.full(np.shape(first), np.nan)) | {"ratio": ratio}
 
 
 def quantiles_named(name: str, quantiles: Quantiles) -> dict[str, np.ndarray]:
-    """Name the median by itself, and the other quantiles by their levels too; errors have the suffix ``_mcse``."""
+    """Return quantiles as columns: the median as ``name``, others as ``name_level``, errors with ``_mcse`` added."""
     names = {level: name if level == "median" else f"{name}_{level}" for level in QUANTILES}
-    values = {own: quantiles.values[level] for level, own in names.items()}
-    return values | {f"{own}_mcse": quantiles.errors[level] for level, own in names.items()}
+    values = {column: quantiles.values[level] for level, column in names.items()}
+    return values | {f"{column}_mcse": quantiles.errors[level] for level, column in names.items()}

@@ -1,4 +1,4 @@
-"""What EM, variational Bayes, enumeration and importance sampling say of a candidate with latent variables."""
+"""Criteria of candidates with latent variables, by EM, variational Bayes, enumeration and importance sampling."""
 
 from __future__ import annotations
 
@@ -36,21 +36,22 @@ from bayeszoo.model.conjugate import ConjugateSteps
 
 NO_EVIDENCE = "no closed form: a fit by nuts (--nuts, or FILE.nc) or by smc gives an estimate"
 CHAINS = 20
+"""Gibbs samplers in a round."""
 SWEEPS = 20
 KEPT = 10
-"""Sweeps of each Gibbs sampler, and of them the last ones, whose assignments give proposals."""
+"""Sweeps of each Gibbs sampler, and the number of last sweeps whose assignments give proposals."""
 COUNTS = (1.0, 0.5)
-"""How much a row counts, in turn."""
+"""Weights of a row; samplers take them in turn."""
 DRAWS = 20
-"""From each proposal."""
+"""Draws from each proposal."""
 ROUNDS = 2
-"""As many samplers again are run where k-hat is above its limit."""
+"""Most rounds of samplers; another round is run if k-hat is above its limit."""
 
 
 def plug_in(model: Model) -> Callable[[Any, Any], Any] | None:
-    """Return how held-out rows are predicted by a model without closed forms: given the maximum of the likelihood.
+    """Return a function that predicts held-out rows at the maximum of the likelihood, for models without closed forms.
 
-    None of models with closed forms, and of those whose maximum takes many climbs.
+    None for models with closed forms, and where the maximum takes many climbs.
     """
     if not (isinstance(model, EM) and isinstance(model, Sufficient) and isinstance(model, Observable)):
         return None
@@ -61,9 +62,10 @@ def plug_in(model: Model) -> Callable[[Any, Any], Any] | None:
 
 @dataclass(frozen=True, eq=False)
 class Criteria:
-    """The criteria of a model with latent variables, as columns, each with where it is from.
+    """The criteria of a model with latent variables, each with its source.
 
-    Where there is none a `NumericalError` says why. All is the same whenever ``seed`` is, whatever was asked before.
+    A criterion that does not exist raises `NumericalError` with the reason. Equal seeds give equal criteria, in
+    whatever order they are computed.
     """
 
     candidate: Candidate
@@ -76,26 +78,26 @@ class Criteria:
 
     @property
     def has_latents(self) -> bool:
-        """Whether the model has latent variables, and no closed forms that say more."""
+        """Whether the model has latent variables, and no closed forms to use instead."""
         return isinstance(self.model, EM | Variational | Enumerable) and not isinstance(self.model, ClosedForm)
 
     @property
     def is_concave(self) -> bool:
-        """Whether the likelihood is log-concave, given a number or not, and has no closed maximum."""
+        """Whether the likelihood is log-concave, perhaps given one parameter, and its maximum has no closed form."""
         return isinstance(self.model, LogConcave) and not isinstance(self.model, PointEstimates | EM)
 
     def free_parameters(self) -> int:
-        """Return how many numbers the likelihood is maximized over; of a model with a maximum."""
+        """Return the number of parameters that the likelihood is maximized over, for a model with a maximum."""
         model = self.model
         if isinstance(model, PointEstimates | EM):
             return model.free_parameters(self.candidate.stats)
         assert isinstance(model, LogConcave)  # else there is no maximum
-        numbers = dict.fromkeys(model.given, 1.0)  # at any value the other parameters are as many
+        numbers = dict.fromkeys(model.given, 1.0)  # the number of other parameters is the same at any value
         return model.concave(self.candidate.data, **numbers).size + len(numbers)
 
     @property
     def has_evidence(self) -> bool:
-        """Whether an evidence may be had without a fit."""
+        """Whether the evidence may be computed without a fit."""
         return (
             self.has_latents
             and isinstance(self.model, Enumerable | Variational)
@@ -103,7 +105,7 @@ class Criteria:
         )
 
     def log_likelihood(self) -> tuple[float, str]:
-        """Return the maximum of the log likelihood: by EM, or by Newton's method where it is the only one."""
+        """Return the maximum of the log likelihood and its source: EM, or Newton's method of a concave one."""
         if self.is_concave:
             return self._concave_maximum()
         if not isinstance(self.model, EM):
@@ -123,11 +125,11 @@ class Criteria:
         return float(mode.rows.values(mode.peak.x[None])[0]), "Newton's method"
 
     def elbo(self) -> dict[str, Any]:
-        """Return the evidence lower bound of variational Bayes."""
+        """Return the evidence lower bound of variational Bayes, and its source."""
         return {"elbo": self._climbed.best.objective, "elbo_from": _reached("VB", self._climbed)}
 
     def evidence(self) -> tuple[float, float, str]:
-        """Return the log evidence and its Monte Carlo error: by enumeration, else by importance sampling."""
+        """Return the log evidence, its Monte Carlo error and its source: enumeration, else importance sampling."""
         data = self.candidate.data
         if isinstance(self.model, Enumerable):
             with suppress(InputError):  # more assignments than can be summed over
@@ -154,7 +156,7 @@ class Criteria:
 
 
 def _reached(how: str, climbed: Search) -> str:
-    """Say how many restarts reached the best, and what may be wrong; what a fit would withhold is withheld here."""
+    """Say how many restarts reached the best and which checks are in doubt; raise where a check failed."""
     if wrong := failures(check for check in climbed.checks if check.verdict == "failed"):
         raise NumericalError(f"{how}: {wrong}", "no_evidence")
     facts = climbed.facts
@@ -177,37 +179,38 @@ class Estimate(NamedTuple):
 def estimate(model: Clustering, data: Arrays, rng: np.random.Generator, starts: Iterable[object] = ()) -> Estimate:
     """Estimate the log evidence of a mixture or hidden Markov model by dual importance sampling: see `can_estimate`.
 
-    Given the component of each row the posterior is known. Gibbs samplers visit assignments; the posteriors given some
-    of them, averaged over the orders of the labels, are a mixture that is near the posterior wherever the samplers have
-    been. Draws from it are weighed by joint density over proposal (Lee and Robert 2016, Statistics and Computing 26).
-    In every other sampler a row counts half: it goes from mode to mode more easily, and its proposals are wide. The
-    optima of variational Bayes alone are too narrow as proposals: on nine rows their weights looked good (k-hat 0.56)
-    where the estimate was 0.15 nats off, eight of its errors.
+    Given the component of each row, the posterior has a closed form. Gibbs samplers visit assignments of components;
+    the posteriors given some of these, averaged over the orders of the labels, are a mixture close to the posterior
+    wherever the samplers went. Draws from this mixture are weighted by joint density over proposal density (Lee and
+    Robert 2016, Statistics and Computing 26). In every other sampler a row counts half: that sampler moves between
+    modes more easily, and its proposals are wide. The optima of variational Bayes alone are too narrow as proposals:
+    on nine rows their weights looked good (k-hat 0.56), but the estimate was 0.15 nats off, eight times its error.
 
-    The first Gibbs samplers begin from draws of each q(theta) in ``starts``, at most `CHAINS`; the others at random.
+    The first Gibbs samplers begin at draws of each q(theta) in ``starts``, at most `CHAINS`; the others begin at
+    random.
     """
-    begin, visited, weighed = [*starts], [], Estimate(math.nan, math.nan, math.nan)
+    begins, visited, weighed = [*starts], [], Estimate(math.nan, math.nan, math.nan)
     for _ in range(ROUNDS):
-        begin += [model.vb_start(data, rng) for _ in range(CHAINS - len(begin))]
-        pairs = zip(begin, itertools.cycle(COUNTS), strict=False)
+        begins += [model.vb_start(data, rng) for _ in range(CHAINS - len(begins))]
+        pairs = zip(begins, itertools.cycle(COUNTS), strict=False)
         visited += [pair for start, count in pairs for pair in _visited(model, data, start, count, rng)]
-        weighed, begin = _weighed(model, data, visited), []
+        weighed, begins = _weighed(model, data, visited), []
         if weighed.k_hat <= MAX_K_HAT:
             break
     return weighed
 
 
 def can_estimate(model: Model) -> TypeGuard[Clustering]:
-    """Say whether a model has few enough components for its q(theta) to be averaged over their orders."""
+    """Say whether a model has few enough components to average q(theta) over their orders."""
     return isinstance(model, ConjugateSteps) and model.has_few_orders
 
 
 def _visited(
     model: Clustering, data: Arrays, q: Any, count: float, rng: np.random.Generator
 ) -> list[tuple[Any, dict[str, np.ndarray]]]:
-    """Return posteriors given the last assignments that a Gibbs sampler visits if a row counts so much, and draws.
+    """Return posteriors given the last assignments of a Gibbs sampler in which a row counts ``count``, and their draws.
 
-    The sampler goes on from a draw that is not among these: they are independent given all posteriors.
+    The sampler continues from a further draw: the draws returned are then independent given all posteriors.
     """
     visited = []
     for _ in range(SWEEPS + 1):
@@ -220,11 +223,11 @@ def _visited(
 
 
 def _weighed(model: Clustering, data: Arrays, visited: Sequence[tuple[object, dict[str, np.ndarray]]]) -> Estimate:
-    """Average the weights; draws are as many from each proposal, which makes the error no larger than this."""
+    """Average the weights; equal numbers of draws from each proposal make the true error at most the one returned."""
     log_likelihood = np.concatenate([model.log_likelihoods(drawn, data) for _, drawn in visited])
     sample = {name: np.concatenate([drawn[name] for _, drawn in visited]) for name in visited[0][1]}
     log_q = np.full(len(log_likelihood), -np.inf)
-    for first in range(0, len(visited), KEPT):  # at once they would take much memory
+    for first in range(0, len(visited), KEPT):  # all at once would take much memory
         log_qs = model.vb_log_densities([q for q, _ in visited[first : first + KEPT]], sample)
         log_q = np.logaddexp(log_q, np.logaddexp.reduce(log_qs))
     log_weights = log_likelihood + model.log_prior(sample, data) - (log_q - math.log(len(visited)))

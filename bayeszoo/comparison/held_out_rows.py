@@ -1,7 +1,7 @@
 """Models and baselines compared by their errors on rows held out.
 
-Both see the same rows, and are judged by the same other rows: by the share decided wrongly, or of a real outcome by the
-root mean squared error.
+All are fitted to the same rows and judged by the same other rows: by the share of wrong decisions, or for a real
+outcome by the root mean squared error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
 
 SHARE = 0.3
 USUAL = ("map", "nuts")
-"""Default methods, of which those that the model has are used."""
+"""Default methods; a model uses those that it has."""
 
 
 def held_out_error(
@@ -52,40 +52,40 @@ def held_out_error(
     Parameters
     ----------
     model : Model or its class
-        Such as ``logistic_regression``, ``softmax_regression`` or ``ridge``; of a class the weakly informative prior of
-        the rows that are seen is taken.
+        For example ``logistic_regression``, ``softmax_regression`` or ``ridge``; a class gets the weakly informative
+        prior for the rows that it is fitted to.
     data : Data or anything that `read` takes, optional
-        By default the model's own first data set.
+        By default the model's first data set.
     share : float, optional
-        Of the rows that are held out, between 0 and 1; 0.3 by default.
+        Share of the rows to hold out, between 0 and 1; 0.3 by default.
     folds : int, optional
-        Instead: the number of folds; each fold is held out once.
+        Number of folds, in place of ``share``; each fold is held out once.
     methods : sequence of str, optional
         How to fit the model; by default map and nuts.
     baselines : sequence of str
-        Of classes "svc" (a support vector machine with a Gaussian kernel), "perceptron" and "boosting" (AdaBoost of
-        stumps); of these and of a real outcome "tree", "forest", "gradient_boosting" and "neighbours" (the five
+        For classes "svc" (a support vector machine with a Gaussian kernel), "perceptron" and "boosting" (AdaBoost of
+        stumps); for classes or a real outcome "tree", "forest", "gradient_boosting" and "neighbours" (the five
         nearest).
     fields : mapping of str to object, optional
-        With a class: fields of the prior that are given.
+        With a class: values of fields of the prior.
     seed : int
-        Of the split, of the fits and of the baselines.
+        Seed of the split, the fits and the baselines.
     reporter : Reporter, optional
         Takes progress.
 
     Returns
     -------
     pandas.DataFrame
-        One row a fit or baseline, the least error first: ``by``, the method or the baseline; ``kind``, that of the fit
-        or "baseline"; ``error``, the share of trials decided wrongly, or of a real outcome the root mean squared error
-        of the predictive mean; ``error_se``, its standard error over trials; ``log_score``, the mean log predictive
-        density of a trial, which a baseline does not have; ``trials``, how many were held out; ``status``.
+        One row for each fit or baseline, the smallest error first: ``by``, the method or the baseline; ``kind``, that
+        of the fit or "baseline"; ``error``, the share of trials decided wrongly, or for a real outcome the root mean
+        squared error of the predictive mean; ``error_se``, its standard error over trials; ``log_score``, the mean log
+        predictive density of a trial, which a baseline does not have; ``trials``, the number held out; ``status``.
 
     Raises
     ------
     InputError
-        When the model has neither classes nor a real outcome with features, there is no such baseline, or the share or
-        the folds leave too few rows.
+        When the model has neither classes nor a real outcome with features, the baseline does not exist, or the share
+        or the folds leave too few rows.
 
     Examples
     --------
@@ -95,13 +95,13 @@ def held_out_error(
     ['exact', 'forest']
     """
     kind = model if isinstance(model, type) else type(model)
-    named = _methods(kind, methods)
+    checked = _methods(kind, methods)
     makers = [maker_of(kind, name) for name in baselines]
     rows = read(kind, data) if data is not None else example(kind)
     parts = list(_parts(rows.rows, share, folds, seed))
     say = (reporter or Reporter()).say
     table = []
-    for method in named:
+    for method in checked:
         say(f"{kind.name}: {method}")
         table.append({"by": method, **_of_method(model, rows, parts, method, dict(fields or {}), seed)})
     for name, maker in zip(baselines, makers, strict=True):
@@ -114,7 +114,7 @@ def held_out_error(
 
 
 def _methods(kind: type[Model], methods: Sequence[str] | None) -> list[str]:
-    """Return the methods, of a model whose rows have classes or a real outcome and features."""
+    """Return the checked methods; refuse a model whose rows have neither classes nor a real outcome and features."""
     if not (issubclass(kind, Classifies) or isinstance(kind.inputs, Regression)):
         hint = "take a regression or a classifier, such as ridge or logistic_regression"
         raise InputError(f"rows of {kind.name} are not held out", "not_held_out", hint=hint)
@@ -126,7 +126,7 @@ def _methods(kind: type[Model], methods: Sequence[str] | None) -> list[str]:
 
 
 def _parts(rows: int, share: float | None, folds: int | None, seed: int) -> Iterator[np.ndarray]:
-    """Yield the rows that are held out, by the seed and their number: a share of them once, or each fold."""
+    """Yield the places of rows to hold out: of one random share, or of each fold."""
     if share is not None and folds is not None:
         raise InputError("give a share that is held out or folds, not both", "conflicting_options")
     order = np.random.default_rng(seed).permutation(rows)
@@ -139,20 +139,22 @@ def _parts(rows: int, share: float | None, folds: int | None, seed: int) -> Iter
     count = round(share * rows) if 0 < share < 1 else 0
     if not 0 < count < rows:
         raise InputError(
-            f"of {rows} rows a share of {share:g} cannot be held out", "too_few_rows", hint="give one between 0 and 1"
+            f"a share of {share:g} of {rows} rows cannot be held out",
+            "too_few_rows",
+            hint="give a share between 0 and 1",
         )
     yield np.sort(order[:count])
 
 
 def _part(data: Data, kind: type[Model], which: np.ndarray) -> Data:
-    """Return some rows of the data."""
+    """Return the rows of the data at the places ``which``."""
     numbers = np.arange(1, data.rows + 1) if data.row_numbers is None else data.row_numbers
     arrays = kind.inputs.reordered(data.arrays, which)
     return replace(data, arrays=arrays, notes=(), row_numbers=numbers[which], reading={})
 
 
 def _split(data: Data, kind: type[Model], held: np.ndarray) -> tuple[Data, Data]:
-    """Return the rows that are seen, and those held out."""
+    """Return the rows to fit, and the rows held out."""
     seen = np.setdiff1d(np.arange(data.rows), held)
     return _part(data, kind, seen), _part(data, kind, held)
 
@@ -165,23 +167,23 @@ def _of_method(
     fields: Mapping[str, object],
     seed: int,
 ) -> dict[str, Any]:
-    """Return the row of a method; of one without an answer to show the reason."""
-    kind, losses, how = model if isinstance(model, type) else type(model), [], ""
+    """Return a method's row of the table, with the reason where there is no answer to show."""
+    kind, losses, fit_kind = model if isinstance(model, type) else type(model), [], ""
     for held in parts:
         seen, new = _split(data, kind, held)
-        own = model.weak_given(seen, fields) if isinstance(model, type) else model
+        instance = model.weak_given(seen, fields) if isinstance(model, type) else model
         try:
-            tree = uninterrupted(fit(own, seen, method, seed=seed, groups=()))
+            tree = uninterrupted(fit(instance, seen, method, seed=seed, groups=()))
             losses.append(_decided(tree, new) if issubclass(kind, Classifies) else _predicted(tree, new, seed))
         except (NumericalError, Untrustworthy) as error:
-            nothing = {"error": math.nan, "error_se": math.nan, "log_score": math.nan, "trials": 0}
-            return {"kind": "withheld", **nothing, "status": f"withheld: {error}"}
-        how = tree.attrs["kind"]
-    return {"kind": how, **_summed(kind, losses), "status": "ok"}
+            no_errors = {"error": math.nan, "error_se": math.nan, "log_score": math.nan, "trials": 0}
+            return {"kind": "withheld", **no_errors, "status": f"withheld: {error}"}
+        fit_kind = tree.attrs["kind"]
+    return {"kind": fit_kind, **_summed(kind, losses), "status": "ok"}
 
 
 def _decided(tree: Any, new: Data) -> Losses:
-    """Return the wrong decisions of rows, each that of least expected loss."""
+    """Return the number of wrong decisions in each row; decisions minimize the expected loss."""
     frame = classify(tree, new)
     classes = frame.attrs["classes"]
     if frame.attrs["by_trials"]:
@@ -200,7 +202,7 @@ def _predicted(tree: Any, new: Data, seed: int) -> Losses:
 
 
 def _summed(kind: type[Model], parts: Sequence[Losses]) -> dict[str, Any]:
-    """Return error and score of all rows that were held out, with the standard error of the former."""
+    """Return the error of all rows held out, its standard error, and the mean log score."""
     losses, trials = (np.concatenate([getattr(part, name) for part in parts]) for name in ("losses", "trials"))
     total = float(trials.sum())
     mean = float(losses.sum()) / total

@@ -1,8 +1,8 @@
-"""Models of words compared by the words that they have not seen, all on one corpus and one split.
+"""Models of words compared by words held out, on one corpus and one split.
 
-Some words of each document are held out at random, each model is fitted to the others, and the score is the log
-predictive probability of the words held out, each by itself: averaged over the posterior, and never an ELBO. It judges
-the draws as they are, whether or not their chains agree: they are a predictive distribution in any case.
+Some words of each document are held out at random, and each model is fitted to the other words. The score is the log
+predictive probability of each word held out, averaged over the posterior; it is never an ELBO. Draws are scored even if
+their chains disagree: they are a predictive distribution in any case.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 SHARE = 0.2
 PREFERRED = ("exact", "gibbs", "vb", "nuts")
-"""The method of a model, where none is named: the first that it has."""
+"""Default methods; a model uses the first that it has."""
 _CELLS = 2**22
-"""Draws times cells of words that are looked at at a time."""
+"""Largest number of draws times words that are scored at once."""
 
 
 class WordScore(NamedTuple):
-    """How probable a fit finds words that it has not seen.
+    """The log predictive probability of words held out.
 
-    ``by_document``, shape (documents,), are sums of the log predictive probabilities of each document's words, in nats,
-    ``words`` how many there are; ``mcse`` is the Monte Carlo error of the sum over all documents, 0 of an exact fit.
+    ``by_document`` (documents,) has the sum over each document's words, in nats, and ``words`` (documents,) their
+    number; ``mcse`` is the Monte Carlo error of the sum over all documents, 0 for an exact fit.
     """
 
     by_document: np.ndarray
@@ -49,7 +49,7 @@ class WordScore(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Log predictive probability of one word, in nats."""
+        """The mean log predictive probability of a word, in nats."""
         return math.fsum(self.by_document) / float(self.words.sum())
 
 
@@ -63,33 +63,33 @@ def held_out(
     reporter: Reporter | None = None,
     **options: object,
 ) -> pd.DataFrame:
-    """Compare models of words by words held out of each document.
+    """Compare models of words by words held out from each document.
 
     Parameters
     ----------
     models : sequence of Model
-        Such as ``dirichlet_multinomial`` (all words of one distribution), ``multinomial_mixture`` (each document of one
-        topic) and ``lda`` (each document a mixture of topics).
+        For example ``dirichlet_multinomial`` (all words from one distribution), ``multinomial_mixture`` (each document
+        from one topic) and ``lda`` (each document a mixture of topics).
     data : Data or anything that `read` takes, optional
-        A corpus; by default that of the first model that comes with one.
+        A corpus; by default that of the first model with a corpus.
     share : float
-        Of the words of each document that are held out, between 0 and 1; of a document with one word none are.
+        Share of the words of each document to hold out, between 0 and 1; a document with one word keeps it.
     methods : sequence of str, optional
-        One for each model; by default the first of exact, gibbs, vb and nuts that it has.
+        One for each model; by default the first of exact, gibbs, vb and nuts that the model has.
     seed : int
         Seed of the split and of the fits.
     reporter : Reporter, optional
         Takes progress.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
         One row a model, the best first: ``log_score``, the mean log predictive probability of a word held out, in nats;
         ``mcse``, its Monte Carlo error; ``difference`` to the best and ``difference_se``, its standard error over
-        documents; ``perplexity``, exp(-log_score); ``words``, how many were held out; ``method``, ``kind``, ``status``
-        and ``seconds`` of the fit. ``attrs["notes"]`` is what reading had to say.
+        documents; ``perplexity``, exp(-log_score); ``words``, the number held out; ``method``, ``kind``, ``status``
+        and ``seconds`` of the fit. ``attrs["notes"]`` has the notes of reading.
 
     Raises
     ------
@@ -98,9 +98,9 @@ def held_out(
 
     Notes
     -----
-    Words are scored one by one given the words of the same document that were not held out (document completion;
-    Wallace, Murray, Salakhutdinov and Mimno 2009, section 5). A method that ends in one of many modes is judged by that
-    mode, with its status.
+    Each word is scored given the words of the same document that were not held out (document completion; Wallace,
+    Murray, Salakhutdinov and Mimno 2009, section 5). A method that ends in one of several modes is scored by that mode,
+    and its status says so.
     """
     import pandas as pd
 
@@ -124,7 +124,7 @@ def held_out(
 
 
 def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a corpus as canonical arrays of a model of words, or refuse another model."""
+    """Return a corpus as the canonical arrays of a model of words; refuse other models."""
     inputs, words = model.inputs, corpus["word"]
     if isinstance(inputs, Corpus):
         return dict(corpus)
@@ -135,24 +135,24 @@ def as_data_of(model: Model, corpus: Mapping[str, np.ndarray]) -> dict[str, np.n
     if isinstance(inputs, Categories):
         total = np.bincount(corpus["term"], corpus["counts"], minlength=len(words)).astype(np.int64)
         return {"counts": total[None], inputs.axis: words}
-    hint = "dirichlet_multinomial, multinomial_mixture, lda are"
+    hint = "take dirichlet_multinomial, multinomial_mixture or lda"
     raise InputError(f"{model.name} is not a model of words", "no_words", hint=hint)
 
 
 def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:
-    """Score words that the fit of a model of words has not seen: arrays of `Corpus` with its documents and words."""
+    """Score words held out: arrays of `Corpus` with the documents and the vocabulary of the fit."""
     weights, topics = _factors(tree, len(held["document"]))
     chains, draws = topics.shape[:2]
     log_p, weight_of_draw = np.empty(len(held["counts"])), np.zeros((chains, draws))
     step = max(1, _CELLS // (chains * draws))
-    for some in (slice(first, first + step) for first in range(0, len(log_p), step)):
-        p = np.zeros((chains, draws, len(log_p[some])))
+    for block in (slice(first, first + step) for first in range(0, len(log_p), step)):
+        p = np.zeros((chains, draws, len(log_p[block])))
         for k in range(topics.shape[2]):
-            p += weights[:, :, held["doc"][some], k] * topics[:, :, k, held["term"][some]]
+            p += weights[:, :, held["doc"][block], k] * topics[:, :, k, held["term"][block]]
         mean = p.mean(axis=(0, 1))
         with np.errstate(divide="ignore"):
-            log_p[some] = np.log(mean)
-        weight_of_draw += p @ np.divide(held["counts"][some], mean, out=np.zeros(len(mean)), where=mean > 0)
+            log_p[block] = np.log(mean)
+        weight_of_draw += p @ np.divide(held["counts"][block], mean, out=np.zeros(len(mean)), where=mean > 0)
     by_document = np.bincount(held["doc"], held["counts"] * log_p, minlength=len(held["document"]))
     words = np.bincount(held["doc"], held["counts"], minlength=len(held["document"]))
     mcse = 0.0 if weight_of_draw.size == 1 else float(diagnostics.mcse(weight_of_draw))
@@ -160,10 +160,10 @@ def word_score(tree: xr.DataTree, held: Mapping[str, np.ndarray]) -> WordScore:
 
 
 def _factors(tree: xr.DataTree, documents: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return each document's shares of topics (..., documents, K), and each topic's of words (..., K, words), of draws.
+    """Return draws of the topic shares of documents (..., documents, K) and word shares of topics (..., K, words).
 
-    A document of one topic has the probabilities of its topic; if all words share one distribution, that is the
-    only topic, and its expectation is all that is needed of a closed form.
+    A document of one topic has the probabilities of its topic as shares. If all words share one distribution, that is
+    the only topic; the score of an exact fit needs only its expectation.
     """
     model, draws = Fit(tree).model, Fit(tree).draws()
     if TOPICS in draws and isinstance(model, Latent):
@@ -189,14 +189,14 @@ def _methods(models: Sequence[Model], methods: Sequence[str] | None) -> list[str
 def _corpus(models: Sequence[Model], data: Any, options: dict[str, Any]) -> Data:
     if data is not None:
         return read(OfWords(), data, **options)
-    own = next((model for model in models if isinstance(model.inputs, Corpus) and model.examples), None)
-    if own is None:
+    with_corpus = next((model for model in models if isinstance(model.inputs, Corpus) and model.examples), None)
+    if with_corpus is None:
         raise InputError("none of the models comes with a corpus", "no_example", hint="give the data")
-    return example(own)
+    return example(with_corpus)
 
 
 class OfWords:
-    """Stands for a model of words where a corpus is read for several models."""
+    """A stand-in for a model of words, with which a corpus is read for several models."""
 
     inputs, examples = Corpus(), ()
     labels: ClassVar[dict[str, tuple[str, ...]]] = {}
@@ -210,7 +210,7 @@ def _about(tree: xr.DataTree, score: WordScore) -> dict[str, Any]:
 
 
 def _difference(score: WordScore, best: WordScore) -> dict[str, float]:
-    """Return the difference of mean scores, and its standard error over documents, the ratio of sums linearized."""
+    """Return the difference of mean scores, and its standard error over documents by linearizing the ratio of sums."""
     gap, words = score.by_document - best.by_document, score.words
     mean, count = float(gap.sum() / words.sum()), int(np.sum(words > 0))
     if score is best or count < 2:

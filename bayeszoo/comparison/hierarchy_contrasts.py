@@ -1,4 +1,4 @@
-"""Groups of one hierarchical fit, which depend on each other: estimates of each, and contrasts by their joint draws."""
+"""Estimates of the groups of one hierarchical fit, and contrasts between these dependent groups by joint draws."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
 
 
 def is_of_groups(tree: xr.DataTree) -> bool:
-    """Say whether a tree is one fit whose model has parameters of each group."""
+    """Say whether a tree is one fit of a model with parameters for each group."""
     return "bayeszoo_format" in getattr(tree, "attrs", {}) and not is_by_group(tree) and bool(_of_groups(Fit(tree)))
 
 
@@ -41,16 +41,16 @@ def labels_of(tree: xr.DataTree) -> list[str]:
 
 
 def estimates_within(tree: xr.DataTree) -> pd.DataFrame:
-    """Return a row for each quantity of groups and each group: mean, sd and quantiles."""
+    """Return mean, sd and quantiles of each quantity in each group, a row for each pair."""
     fit = answering(tree, "estimates of groups")
 
     def ask(view: Fit) -> pd.DataFrame:
         rows = []
         for name, summary in summarize(view.tree, _of_groups(view)).items():
-            known = {key: values for key, values in summary.items() if key != "withheld" and values is not None}
+            columns = {key: values for key, values in summary.items() if key != "withheld" and values is not None}
             for i, label in enumerate(labels_of(tree)):
-                of_group = {key: float(values[i]) for key, values in known.items()}
-                rows.append({"quantity": name, "group": label, **of_group})
+                row = {key: float(values[i]) for key, values in columns.items()}
+                rows.append({"quantity": name, "group": label, **row})
         return pd.DataFrame(rows)
 
     return judged_estimates(fit, ask)
@@ -60,13 +60,13 @@ def contrasts_within(tree: xr.DataTree, against: str | None, rope: float | None)
     """Compare the groups of a hierarchical fit, quantity by quantity."""
     fit, labels = answering(tree, ANSWER), labels_of(tree)
     inputs, notes = fit.model.inputs, list[str]()
-    known_by = inputs.raw(fit.data)[1] if isinstance(inputs, Groups) else np.bincount(fit.data[CODE])
-    best = int(np.argmax(known_by))
+    precisions = inputs.raw(fit.data)[1] if isinstance(inputs, Groups) else np.bincount(fit.data[CODE])
+    best = int(np.argmax(precisions))
     pairs = pairs_of(labels, against, labels[best])
     if against is None and len(pairs) < len(labels) * (len(labels) - 1) / 2:
-        by = (inputs.beside, fit.data[inputs.beside]) if isinstance(inputs, Groups) else ("rows", known_by)
-        known = f"{labels[best]}, the most precise ({by[0]} {by[1][best]:g})"
-        notes.append(f"each of the {len(labels)} groups is compared with {known}")
+        noun, sizes = (inputs.beside, fit.data[inputs.beside]) if isinstance(inputs, Groups) else ("rows", precisions)
+        reference = f"{labels[best]}, the most precise ({noun} {sizes[best]:g})"
+        notes.append(f"each of the {len(labels)} groups is compared with {reference}")
     places = {label: i for i, label in enumerate(labels)}
     first, second = ([places[pair[end]] for pair in pairs] for end in (1, 0))
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
@@ -84,17 +84,17 @@ def contrasts_within(tree: xr.DataTree, against: str | None, rope: float | None)
 
 
 def _contrasted(fit: Fit, name: str, first: list[int], second: list[int], rope: float | None) -> dict[str, np.ndarray]:
-    """Compare the groups at some places with those at others, by the joint draws."""
+    """Compare the groups at the places ``second`` with those at ``first``, by the joint draws."""
     draws = fit.draws()[name]
     if fit.kind == "point estimate":
-        known = of_points(draws[0, 0, first], draws[0, 0, second])
+        columns = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
-        known = by_draws(draws[..., first], draws[..., second], rope)
+        columns = by_draws(draws[..., first], draws[..., second], rope)
     if is_judged(fit):
-        known["difference"] = known["difference_mean"]
+        columns["difference"] = columns["difference_mean"]
     else:
         mean = np.asarray(summarize(fit.tree, [name])[name]["mean"], dtype=np.float64)
-        known["difference"] = mean[second] - mean[first]
-    without = np.isnan(known["difference"]) | (fit.kind == "exact")
-    known["difference_mcse"] = np.where(without, np.nan, known["difference_mcse"])
-    return {key: known[key] for key in (*columns_of(rope), *SPREAD)}
+        columns["difference"] = mean[second] - mean[first]
+    has_no_error = np.isnan(columns["difference"]) | (fit.kind == "exact")
+    columns["difference_mcse"] = np.where(has_no_error, np.nan, columns["difference_mcse"])
+    return {key: columns[key] for key in (*columns_of(rope), *SPREAD)}

@@ -1,7 +1,7 @@
-"""Contrasts within one fit; of an approximation some of whose parameters are off, each is judged by itself.
+"""Contrasts within one fit; where parameters of an approximation are off, each contrast is judged separately.
 
-Wrong parameters need not make a wrong contrast: two levels that are off alike differ by as much as they should. And of
-right ones it may be wrong, where they are taken for independent.
+Wrong parameters need not give a wrong contrast: two levels with the same error still have the right difference. Right
+parameters may give a wrong contrast, if the approximation takes them for independent.
 """
 
 from __future__ import annotations
@@ -39,96 +39,101 @@ _LOSSES = ("loss_group", "loss_against")
 
 
 def judged_contrasts(fit: Fit, ask: Callable[[Fit], pd.DataFrame]) -> pd.DataFrame:
-    """Return contrasts of a fit; where parameters are off, those that draws of the posterior agree on.
+    """Return the contrasts of a fit; where parameters are off, those that agree with draws of the posterior.
 
     Parameters
     ----------
     fit : Fit
-        One whose numbers are shown, or that is judged.
+        A fit whose numbers are shown, or that is judged.
     ask : callable
-        A view of a fit to a table of contrasts with the columns `SPREAD`, which are left out.
+        Returns the table of contrasts of a fit, with the columns `SPREAD`, which are dropped from the result.
 
     Returns
     -------
     pandas.DataFrame
-        ``attrs["withheld"]`` names the contrasts that are too far off, which have no rows, and single columns that are;
-        ``attrs["judged"]`` says how far off the others are.
+        Contrasts that are too far off have no rows; ``attrs["withheld"]`` names them, and single columns that are too
+        far off. ``attrs["judged"]`` says how far off the others are.
 
     Raises
     ------
     Untrustworthy
         When no contrast agrees.
     """
-    own, reasons = ask(fit), list[str]()
+    contrasts, reasons = ask(fit), list[str]()
     if is_judged(fit):
-        own, reasons = _kept(fit, own, ask(reference_of(fit)))
-    attrs = own.attrs
-    own = own.drop(columns=[*SPREAD]).reset_index(drop=True)
-    own.attrs = {**attrs, "withheld": reasons}
-    return own
+        contrasts, reasons = _kept(fit, contrasts, ask(reference_of(fit)))
+    attrs = contrasts.attrs
+    contrasts = contrasts.drop(columns=[*SPREAD]).reset_index(drop=True)
+    contrasts.attrs = {**attrs, "withheld": reasons}
+    return contrasts
 
 
 def judged_estimates(fit: Fit, ask: Callable[[Fit], pd.DataFrame]) -> pd.DataFrame:
-    """Return what contrasts are between; where parameters are off, NaN in rows that draws of the posterior contradict.
+    """Return the estimates that are contrasted; where parameters are off, NaN in rows that posterior draws contradict.
 
-    No row need agree: levels that are off alike have contrasts that are right.
+    No row need agree: levels with the same error have right contrasts.
 
     Parameters
     ----------
     fit : Fit
-        One whose numbers are shown, or that is judged.
+        A fit whose numbers are shown, or that is judged.
     ask : callable
-        A view of a fit to a table with mean, sd and quantiles.
+        Returns the table of estimates of a fit, with mean, sd and quantiles.
 
     Returns
     -------
     pandas.DataFrame
         The column ``withheld`` says which rows are too far off.
     """
-    own = ask(fit).rename_axis("row")
+    estimates = ask(fit).rename_axis("row")
     if not is_judged(fit):
-        return own
-    return only_agreeing(own, [moments_part(own, ask(reference_of(fit)), limits_of(fit))[0]])
+        return estimates
+    return only_agreeing(estimates, [moments_part(estimates, ask(reference_of(fit)), limits_of(fit))[0]])
 
 
-def _kept(fit: Fit, own: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def _kept(fit: Fit, contrasts: pd.DataFrame, reference: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     limits = limits_of(fit)
-    known = _columns(other, _STATISTICS)
-    gaps = gaps_of(_columns(own, _STATISTICS), known)
-    shown = gaps_agree(gaps, known, limits)
+    statistics = _columns(reference, _STATISTICS)
+    gaps = gaps_of(_columns(contrasts, _STATISTICS), statistics)
+    shown = gaps_agree(gaps, statistics, limits)
     if not shown.any():
         refuse(fit, ANSWER)
-    reasons = [f"{_name(row)}: {FAR}" for row in own[~shown].to_dict("records")]
+    reasons = [f"{_name(row)}: {FAR}" for row in contrasts[~shown].to_dict("records")]
     line = line_of(shown, gaps.mean, gaps.sd, limits, ANSWER)
-    for columns, agree in _by_columns(own, other, limits):
-        far = shown & ~agree & own[columns[0]].notna().to_numpy()
-        reasons += [f"{', '.join(columns)} of {_name(row)}: {FAR}" for row in own[far].to_dict("records")]
-        both = [name for key in columns for name in (key, f"{key}_mcse")]
-        own.loc[far, both] = np.nan
-    own = own[shown]
-    own.attrs["judged"] = line
-    return own, reasons
+    for columns, agree in _by_columns(contrasts, reference, limits):
+        far = shown & ~agree & contrasts[columns[0]].notna().to_numpy()
+        reasons += [f"{', '.join(columns)} of {_name(row)}: {FAR}" for row in contrasts[far].to_dict("records")]
+        with_errors = [name for key in columns for name in (key, f"{key}_mcse")]
+        contrasts.loc[far, with_errors] = np.nan
+    contrasts = contrasts[shown]
+    contrasts.attrs["judged"] = line
+    return contrasts, reasons
 
 
-def _by_columns(own: pd.DataFrame, other: pd.DataFrame, limits: Limits) -> list[tuple[tuple[str, ...], np.ndarray]]:
-    """Say where columns agree that the difference alone does not tell: tails, and ratios, where both move alike."""
-    names = [name for name in _PROBABILITIES if name in own]
-    scores = {name: [scores_of(*_columns(frame, (name, f"{name}_mcse"))) for frame in (own, other)] for name in names}
-    agree = {name: limits.scores_agree(*both) for name, both in scores.items()}
-    near = limits.mean * other["difference_sd"].to_numpy()
-    losses = [np.abs(own[name].to_numpy() - other[name].to_numpy()) <= near for name in _LOSSES]
+def _by_columns(
+    contrasts: pd.DataFrame, reference: pd.DataFrame, limits: Limits
+) -> list[tuple[tuple[str, ...], np.ndarray]]:
+    """Return sets of columns that can be off where the difference is right, and the rows in which they agree."""
+    names = [name for name in _PROBABILITIES if name in contrasts]
+    scores = {
+        name: [scores_of(*_columns(frame, (name, f"{name}_mcse"))) for frame in (contrasts, reference)]
+        for name in names
+    }
+    agree = {name: limits.scores_agree(*pair) for name, pair in scores.items()}
+    tolerance = limits.mean * reference["difference_sd"].to_numpy()
+    losses = [np.abs(contrasts[name].to_numpy() - reference[name].to_numpy()) <= tolerance for name in _LOSSES]
     return [
-        (_RATIOS, _ratios_agree(own, other, limits)),
-        *(((name,), each) for name, each in agree.items()),
+        (_RATIOS, _ratios_agree(contrasts, reference, limits)),
+        *(((name,), rows) for name, rows in agree.items()),
         (_LOSSES, agree["p_greater"] & np.all(losses, axis=0)),
     ]
 
 
-def _ratios_agree(own: pd.DataFrame, other: pd.DataFrame, limits: Limits) -> np.ndarray:
-    """Compare the quantiles of ratios, which may have no moments."""
-    ratios = [_columns(frame, _RATIOS) for frame in (own, other)]
-    known = [np.concatenate([np.full((2, len(own)), np.nan), each]) for each in ratios]
-    return gaps_agree(gaps_of(*known), known[1], limits) & np.isfinite(ratios[1]).all(axis=0)
+def _ratios_agree(contrasts: pd.DataFrame, reference: pd.DataFrame, limits: Limits) -> np.ndarray:
+    """Compare ratios by their quantiles, as they may have no moments."""
+    ratios = [_columns(frame, _RATIOS) for frame in (contrasts, reference)]
+    statistics = [np.concatenate([np.full((2, len(contrasts)), np.nan), quantiles]) for quantiles in ratios]
+    return gaps_agree(gaps_of(*statistics), statistics[1], limits) & np.isfinite(ratios[1]).all(axis=0)
 
 
 def _columns(frame: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray:

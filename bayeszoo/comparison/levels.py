@@ -1,4 +1,4 @@
-"""Levels of a feature of a regression, which depend on each other: estimates of each, and contrasts by joint draws."""
+"""Estimates of the levels of a feature of a regression, and contrasts between these by joint draws."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _with_levels(fit: Fit) -> dict[str, Feature]:
 
 
 def _predictor(fit: Fit, feature: Feature, w: np.ndarray) -> np.ndarray:
-    """Return the linear predictor at each level, the others at their centres; w (..., T) gives (..., levels)."""
+    """Return the linear predictor (..., levels), other features at their centres, of weights w (..., T)."""
     assert has_slopes(fit.model)
     names = fit.like["feature"]
     rows = feature.rows(np.array(fit.model.entries("center", len(names))))
@@ -47,7 +47,7 @@ def _predictor(fit: Fit, feature: Feature, w: np.ndarray) -> np.ndarray:
 
 
 def estimates_of_levels(tree: xr.DataTree) -> pd.DataFrame:
-    """Return a row for each feature and level: the linear predictor there, the other features at their centres."""
+    """Return the linear predictor at each level of each feature, other features at their centres, a row a level."""
     return judged_estimates(answering(tree, "estimates of levels"), _estimated)
 
 
@@ -55,24 +55,26 @@ def _estimated(fit: Fit) -> pd.DataFrame:
     rows = list[dict[str, Any]]()
     for name, feature in _with_levels(fit).items():
         draws = _predictor(fit, feature, fit.draws()["w"])
-        known = {"mean": draws.mean((0, 1)) if is_judged(fit) else _predictor(fit, feature, _mean(fit))}
+        columns = {"mean": draws.mean((0, 1)) if is_judged(fit) else _predictor(fit, feature, _mean(fit))}
         if fit.kind != "point estimate":
             levels = np.quantile(draws, [*QUANTILES.values()], axis=(0, 1))
             sd = moments(draws, independent=fit.has_independent_draws).sd
-            known |= {"sd": sd, **dict(zip(QUANTILES, levels, strict=True))}
+            columns |= {"sd": sd, **dict(zip(QUANTILES, levels, strict=True))}
         for i, level in enumerate(feature.levels):
-            rows.append({"quantity": name, "group": level, **{key: float(values[i]) for key, values in known.items()}})
+            rows.append(
+                {"quantity": name, "group": level, **{key: float(values[i]) for key, values in columns.items()}}
+            )
     return pd.DataFrame(rows)
 
 
 def contrasts_of_levels(tree: xr.DataTree, against: str | None, rope: float | None) -> pd.DataFrame:
-    """Compare the levels of each feature that has any, by joint draws of the linear predictor."""
+    """Compare the levels of each feature with levels, by joint draws of the linear predictor."""
     fit = answering(tree, ANSWER)
     features = _with_levels(fit)
-    chosen = {name: each for name, each in features.items() if against in (None, *each.levels)}
+    chosen = {name: feature for name, feature in features.items() if against in (None, *feature.levels)}
     if not chosen:
-        known = "; ".join(f"{name}: {quoted(each.levels)}" for name, each in features.items())
-        raise InputError(f"there is no level {against!r}", "unknown_name", hint=f"the levels are {known}")
+        levels = "; ".join(f"{name}: {quoted(feature.levels)}" for name, feature in features.items())
+        raise InputError(f"there is no level {against!r}", "unknown_name", hint=f"the levels are {levels}")
     notes = list[str]()
 
     def ask(view: Fit) -> pd.DataFrame:
@@ -95,25 +97,25 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None, rope
     first, second = ([feature.levels.index(pair[end]) for pair in pairs] for end in (1, 0))
     draws = _predictor(fit, feature, fit.draws()["w"])
     if fit.kind == "point estimate":
-        known = of_points(draws[0, 0, first], draws[0, 0, second])
+        columns = of_points(draws[0, 0, first], draws[0, 0, second])
     else:
-        known = by_draws(draws[..., first], draws[..., second], rope)
-    known |= _ratios(model, draws[..., second] - draws[..., first], is_point=fit.kind == "point estimate")
-    known["difference"] = known["difference_mean"] if is_judged(fit) else _of_means(fit, feature, first, second)
+        columns = by_draws(draws[..., first], draws[..., second], rope)
+    columns |= _ratios(model, draws[..., second] - draws[..., first], is_point=fit.kind == "point estimate")
+    columns["difference"] = columns["difference_mean"] if is_judged(fit) else _of_means(fit, feature, first, second)
     if fit.kind == "exact":
-        known["difference_mcse"] = np.full(len(pairs), np.nan)
+        columns["difference_mcse"] = np.full(len(pairs), np.nan)
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
-    return pd.DataFrame({"quantity": name, **named, **{key: known[key] for key in (*columns_of(rope), *SPREAD)}})
+    return pd.DataFrame({"quantity": name, **named, **{key: columns[key] for key in (*columns_of(rope), *SPREAD)}})
 
 
 def _of_means(fit: Fit, feature: Feature, first: list[int], second: list[int]) -> np.ndarray:
-    """Return the differences of levels by the means of the weights, which may be exact."""
+    """Return the differences of levels at the posterior means of the weights, which may be exact."""
     mean = _predictor(fit, feature, _mean(fit))
     return mean[second] - mean[first]
 
 
 def _ratios(model: LinearPredictor, difference: np.ndarray, *, is_point: bool) -> dict[str, np.ndarray]:
-    """Return the quantiles of exp of differences that are logs; of other predictors 0 means nothing."""
+    """Return quantiles of ratios, exp of differences of a log; NaN for a predictor that is no log."""
     with np.errstate(over="ignore"):
         ratio = np.exp(difference) if model.ratio_of else np.full_like(difference, np.nan)
     ratio = np.where(np.isfinite(ratio).all((0, 1)), ratio, np.nan)
@@ -125,7 +127,8 @@ def _mean(fit: Fit) -> np.ndarray:
 
 
 def _notes(frame: pd.DataFrame, features: Mapping[str, Feature]) -> list[str]:
-    """Say where only some pairs are compared."""
-    each = {name: len(feature.levels) for name, feature in features.items()}
-    few = [name for name, n in each.items() if (frame["quantity"] == name).sum() < n * (n - 1) / 2]
-    return [f"the levels of {name} are each compared with {features[name].levels[0]}, the reference" for name in few]
+    """Return a note for each feature of which not all pairs of levels are compared."""
+    counts = {name: len(feature.levels) for name, feature in features.items()}
+    shortened = [name for name, n in counts.items() if (frame["quantity"] == name).sum() < n * (n - 1) / 2]
+    references = {name: features[name].levels[0] for name in shortened}
+    return [f"the levels of {name} are each compared with {level}, the reference" for name, level in references.items()]

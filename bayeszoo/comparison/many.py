@@ -38,14 +38,14 @@ else:
     xr = lazy_loader.load("xarray")
 
 _IN_TURN = Lock()
-"""Fits of one process are made one after the other: a worker may have many threads, and PyTensor is not for several."""
+"""Fits of one process run one after the other: a worker may have many threads, and PyTensor is not thread-safe."""
 DATASET = "dataset"
 """The dimension of the data sets."""
 ENDED = "the process that fitted it ended, as it may for lack of memory"
 STOPPED = "stopped before any data set was fitted; nothing was kept"
 UNFITTED = "stopped before it was fitted"
 MOST_SAID = 5
-"""Data sets without a fit that a warning names; the tree names all."""
+"""Most data sets without a fit that a warning names; the tree names all."""
 
 
 def fit_many(
@@ -61,9 +61,10 @@ def fit_many(
     reading: Mapping[str, object] | None = None,
     **options: object,
 ) -> xr.DataTree:
-    """Fit a model to many data sets, each by itself, over the processes of this machine or a Dask cluster.
+    """Fit a model to many data sets separately, over the processes of this machine or a Dask cluster.
 
-    A process compiles the model once for all data sets of one shape. One without an answer does not stop the others.
+    A process compiles the model once for all data sets of one shape. A data set without an answer does not stop the
+    others.
 
     Parameters
     ----------
@@ -75,17 +76,17 @@ def fit_many(
         How to fit, as for `fit`.
     seed : int, optional
         Source of all randomness. The fit of a data set is the one that `fit` gives with this seed, whatever the other
-        data sets and however many workers; but one that equals an earlier one has the next seed.
+        data sets and however many workers; a data set that equals an earlier one gets the next seed.
     workers : int, optional
-        How many processes; by default as many as the machine has processors. Of 1 all is done in this one. A script
-        whose workers are more needs ``if __name__ == "__main__":``, as each process imports it.
+        Number of processes; by default the number of processors. With 1 everything runs in this process. A script with
+        more workers needs ``if __name__ == "__main__":``, as each process imports the script.
     client : dask.distributed.Client, optional
-        A Dask cluster, whose workers fit in place of processes of this machine. The data set of a worker that ends is
-        fitted by another.
+        A Dask cluster, whose workers fit in place of processes of this machine. If a worker ends, another one fits its
+        data set.
     reporter : Reporter, optional
         Takes progress; silent by default.
     progress : bool
-        Whether progress is written to stderr; a reporter comes first.
+        Whether to write progress to stderr; ignored with a reporter.
     reading : mapping of str to object, optional
         Options of `read`, such as ``{"column": "price"}``.
     **options
@@ -94,14 +95,15 @@ def fit_many(
     Returns
     -------
     xarray.DataTree
-        As of `fit_by`, along the dimension ``dataset``: ``posterior`` has the draws of all fits, of the parameters that
-        are alike in shape and labels; its coordinate ``status`` says which fits passed their gate. The fit of data set
-        A is ``tree["fits"]["A"]``. ``tree.attrs["failures"]`` has in JSON why each of the others has no fit.
+        As from `fit_by`, along the dimension ``dataset``: ``posterior`` has the draws of all fits, for parameters with
+        the same shape and labels in all; its coordinate ``status`` says which fits passed their gate. The fit of data
+        set A is ``tree["fits"]["A"]``. ``tree.attrs["failures"]`` has, in JSON, the reason for each data set without a
+        fit.
 
     Warns
     -----
     Caution
-        When data sets have no fit, for example because the run was stopped, or a fit failed its gate.
+        When data sets have no fit, for example because the run was stopped, or when a fit failed its gate.
 
     Raises
     ------
@@ -127,7 +129,8 @@ def fit_many(
     fitted = _where(model, workers, client, len(named))
     parts, failures = _read(model, named, reading or {})
     seed = as_seed(seed)
-    tasks = {label: _Task(_sent(parts[label]), own) for label, own in own_seeds(parts, seed).items()}
+    seeds = own_seeds(parts, seed)
+    tasks = {label: _Task(_sent(part), seeds[label]) for label, part in parts.items()}
     run = partial(_attempt, Reference.of(model), method, {"groups": (), **options})
     fits = dict[str, xr.DataTree]()
     with closing(reporter or (ProgressLine() if progress else Reporter())) as reporter:
@@ -165,7 +168,7 @@ def _named(datasets: object) -> dict[str, Any]:
 
 
 def _workers(model: Model, workers: int | None, most: int) -> int:
-    """Return how many processes to use; all can find the model."""
+    """Return the number of processes to use; refuse a model that other processes cannot find."""
     if workers is None:
         workers = os.cpu_count() or 1
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
@@ -183,11 +186,10 @@ def _refuse_hidden(model: Model) -> None:
 
 
 def _where(model: Model, workers: int | None, client: object, most: int) -> _Fitted:
-    """Return what fits data sets: in this process, over some of this machine or on a cluster."""
+    """Return the function that fits data sets in this process, over several processes or on a cluster."""
     if client is None:
         workers = _workers(model, workers, most)
-        in_this = partial(_here, model=model)
-        return in_this if workers == 1 else partial(_over_processes, workers=workers)
+        return partial(_in_this_process, model=model) if workers == 1 else partial(_over_processes, workers=workers)
     if workers is not None:
         raise InputError("a cluster has its own workers", "conflicting_options", hint="leave out workers, or client")
     _refuse_hidden(model)
@@ -222,19 +224,19 @@ type _Fitted = Callable[[_Run, Mapping[str, _Task]], Iterator[tuple[str, _Result
 
 
 def _sent(data: Data) -> dict[str, Any]:
-    """Return what makes the data again; by which inputs they were checked the other process knows."""
+    """Return the fields from which another process makes the data again; it knows the inputs that checked them."""
     return {field.name: getattr(data, field.name) for field in fields(data) if field.name != "checked_for"}
 
 
 def _prepare() -> None:
-    """Let a process end at once on Ctrl-C, and use one thread for linear algebra, as its neighbours have the others."""
+    """Let a process end at once on Ctrl-C, and use one thread for linear algebra, as other processes use the rest."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
     one_thread()
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is no longer there: its queue would be waited for without end."""
+    """End this process when its parent has ended; it would otherwise wait for tasks forever."""
     if (parent := parent_process()) is not None:
         parent.join()
         os._exit(1)
@@ -248,17 +250,17 @@ def _attempt(
     data = Data(**task.data, checked_for=(model.inputs, False))
     try:
         with _IN_TURN, warnings.catch_warnings():
-            warnings.simplefilter("ignore", Caution)  # what it says is in the tree
+            warnings.simplefilter("ignore", Caution)  # the tree has the same words
             return fit(model, data, method, seed=task.seed, **options)
     except Interrupted:
         raise
     except (InputError, NumericalError) as error:
         return str(error)
-    except Exception as error:  # of a user's model, or a library: the other data sets must not be lost for it
+    except Exception as error:  # an error in a user's model or a library must not lose the other data sets
         return f"{type(error).__name__}: {error}"
 
 
-def _here(run: _Run, tasks: Mapping[str, _Task], model: Model) -> Iterator[tuple[str, _Result]]:
+def _in_this_process(run: _Run, tasks: Mapping[str, _Task], model: Model) -> Iterator[tuple[str, _Result]]:
     """Yield each data set with its result, in this process."""
     for label, task in tasks.items():
         with one_thread():
@@ -269,26 +271,26 @@ def _here(run: _Run, tasks: Mapping[str, _Task], model: Model) -> Iterator[tuple
 
 
 def _over_processes(run: _Run, tasks: Mapping[str, _Task], workers: int) -> Iterator[tuple[str, _Result]]:
-    """Yield each data set with its result, as they come.
+    """Yield each data set with its result, in the order of completion.
 
-    A process that ends takes its neighbours with it: fits under way are tried again, each in its own process.
+    A process that dies breaks the whole pool: fits under way are then tried again, each in its own process.
     """
-    left = dict(tasks)
-    while left:
+    remaining = dict(tasks)
+    while remaining:
         under_way = dict[Future[_Result], str]()
         try:
-            for label, result in _in_pool(run, left, workers, under_way):
-                del left[label]
+            for label, result in _in_pool(run, remaining, workers, under_way):
+                del remaining[label]
                 yield label, result
         except BrokenProcessPool:
             for label in under_way.values():
-                yield label, _alone(run, label, left.pop(label))
+                yield label, _alone(run, label, remaining.pop(label))
 
 
 def _in_pool(
     run: _Run, tasks: Mapping[str, _Task], workers: int, under_way: dict[Future[_Result], str]
 ) -> Iterator[tuple[str, _Result]]:
-    """Yield each data set with its result; the first is fitted before the others, which find it compiled."""
+    """Yield each data set with its result; the first is fitted alone, so that the others find the model compiled."""
     queue, room = iter(list(tasks.items())), 1
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare) as pool:
         while True:
@@ -296,7 +298,7 @@ def _in_pool(
             if not under_way:
                 return
             for future in _finished(under_way, pool):
-                result = future.result()  # raises where a process has ended: it then is still under way
+                result = future.result()  # raises if the process has ended, and the fit stays under way
                 yield under_way.pop(future), result
             room = 2 * workers - len(under_way)
 
@@ -309,7 +311,7 @@ def _alone(run: _Run, label: str, task: _Task) -> _Result:
 
 
 def _finished(under_way: Mapping[Future[_Result], str], pool: ProcessPoolExecutor) -> set[Future[_Result]]:
-    """Wait for the next results; on Ctrl-C drop all others."""
+    """Wait for the next results; on Ctrl-C cancel all."""
     try:
         return wait(under_way, return_when=FIRST_COMPLETED).done
     except KeyboardInterrupt:
@@ -318,9 +320,9 @@ def _finished(under_way: Mapping[Future[_Result], str], pool: ProcessPoolExecuto
 
 
 def _on_cluster(run: _Run, tasks: Mapping[str, _Task], client: object) -> Iterator[tuple[str, _Result]]:
-    """Yield each data set with its result, as they come; the first is fitted before the others, as in `_in_pool`.
+    """Yield each data set with its result, in the order of completion; the first is fitted alone, as in `_in_pool`.
 
-    Fits that shared a worker that ended are tried again alone.
+    Fits on a worker that ended are tried again, one at a time.
     """
     ended, queue = list[str](), list(tasks)
     for labels in (queue[:1], queue[1:]):
@@ -335,7 +337,7 @@ def _on_cluster(run: _Run, tasks: Mapping[str, _Task], client: object) -> Iterat
 
 
 def _submitted(run: _Run, tasks: Mapping[str, _Task], client: Any) -> Iterator[tuple[str, _Result | None]]:
-    """Yield each data set with its result, None where each worker that tried has ended."""
+    """Yield each data set with its result, None if every worker that tried it has ended."""
     with cluster.without_size_warning():
         futures = {client.submit(run, task, pure=False): label for label, task in tasks.items()}
     try:
@@ -349,25 +351,25 @@ def _submitted(run: _Run, tasks: Mapping[str, _Task], client: Any) -> Iterator[t
         client.cancel(list(futures))
 
 
-# What came of it
+# The result
 
 
 def _tree(fits: dict[str, xr.DataTree], failures: dict[str, str], seed: int) -> xr.DataTree:
-    """Put the fits into one tree, and warn of data sets without a fit that passed."""
+    """Put the fits into one tree, and warn of data sets without a fit and of fits that did not pass."""
     if not fits:
         label, why = next(iter(failures.items()))
         raise NumericalError(f"no data set has a fit; {shown(label)}: {why}", "all_failed")
-    for label, each in fits.items():
-        each.attrs |= {"by": DATASET, "group": label}
+    for label, fit_tree in fits.items():
+        fit_tree.attrs |= {"by": DATASET, "group": label}
     tree = in_one_tree(fits, DATASET, seed)
-    status = [str(each.attrs["status"]) for each in fits.values()]
-    tree["posterior"] = tree["posterior"].to_dataset().assign_coords(status=(DATASET, status))
+    statuses = [str(fit_tree.attrs["status"]) for fit_tree in fits.values()]
+    tree["posterior"] = tree["posterior"].to_dataset().assign_coords(status=(DATASET, statuses))
     tree.attrs["failures"] = dumps(failures)
-    counts = Counter(status)
-    said = [f"{count} of {len(status)} fits have status {name}" for name, count in counts.items() if name != "ok"]
+    counts = Counter(statuses)
+    problems = [f"{count} of {len(statuses)} fits have status {name}" for name, count in counts.items() if name != "ok"]
     if failures:
         named = "; ".join(f"{shown(label)}: {why}" for label, why in islice(failures.items(), MOST_SAID))
-        said.append(f"{len(failures)} data set{'s' * (len(failures) > 1)} without a fit: {named}")
-    if said:
-        warnings.warn(f"{tree.attrs['model']}, {tree.attrs['method']}: {'; '.join(said)}", Caution, stacklevel=3)
+        problems.append(f"{len(failures)} data set{'s' * (len(failures) > 1)} without a fit: {named}")
+    if problems:
+        warnings.warn(f"{tree.attrs['model']}, {tree.attrs['method']}: {'; '.join(problems)}", Caution, stacklevel=3)
     return tree

@@ -23,36 +23,36 @@ MOST_ROWS, MOST_PLACES = 100_000, 500
 
 
 def prequential(model: Model, data: object = None, *, forget: float = 1.0, **options: Any) -> pd.DataFrame:
-    """Predict each row from those before it, in the order of the table, and add up the log losses.
+    """Predict each row from the rows before it, in the order of the table, and add up the log losses.
 
     Parameters
     ----------
     model : Model
-        Must be `Predictive`: its predictive distribution is known in closed form.
+        A `Predictive` model, whose predictive distribution has a closed form.
     data : Data or anything that `read` takes, optional
-        Rows in order; by default the model's own first real data set.
+        Rows in order; by default the model's first real data set.
     forget : float
-        How much each row still counts when another has come: after ``age`` rows, ``forget ** age`` times. In (0, 1]; at
-        1 nothing is forgotten.
+        Factor in (0, 1] by which the weight of each row falls with every new row: after ``age`` rows it is
+        ``forget ** age``. At 1 nothing is forgotten.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     pandas.DataFrame
         Indexed by row, from 1, in nats: ``log_loss``, minus the log predictive density of the row;
-        ``cumulative_log_loss``, which at the last row is minus the log evidence, if nothing is forgotten;
-        ``least_log_loss`` of the rows so far by one value of the parameters, the best in hindsight, NaN where there is
-        none; ``regret``, the difference of the two. Of more than 500 rows the last two are at 500 places. ``attrs`` has
-        ``forget`` and, if nothing is forgotten, ``log_evidence``.
+        ``cumulative_log_loss``, which at the last row is minus the log evidence if nothing is forgotten;
+        ``least_log_loss``, that of the rows so far at the maximum of their likelihood, NaN where there is none;
+        ``regret``, the cumulative loss minus the least. With more than 500 rows the last two are computed at 500 of
+        them. ``attrs`` has ``forget`` and, if nothing is forgotten, ``log_evidence``.
 
     Raises
     ------
     InputError
-        When the model is not `Predictive`, forgets and is not `Conjugate`, ``forget`` is not in (0, 1], or there are
-        more than 100,000 rows.
+        When the model is not `Predictive`, or is to forget and not `Conjugate`, ``forget`` is not in (0, 1], or there
+        are more than 100,000 rows.
     NumericalError
-        When the model's statistics do not know what it means to count rows by a weight.
+        When the model's statistics cannot weight rows.
 
     Examples
     --------
@@ -100,24 +100,24 @@ def _require(model: object, forget: float) -> Predictive[Any]:
 
 
 def _losses(model: Predictive[Any], data: Data, forget: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log loss of each row given those before, and the least one of all rows so far by one parameter."""
+    """Return the log loss of each row given those before, and the least log loss of the rows so far, both (rows,)."""
     inputs, losses, least = model.inputs, np.empty(data.rows), np.full(data.rows, np.nan)
-    past = whole = model.statistics(inputs.split(data, 0)[0])
-    looked_at = {*np.linspace(0, data.rows - 1, min(data.rows, MOST_PLACES)).astype(int).tolist()}
+    past = total = model.statistics(inputs.split(data, 0)[0])
+    places = {*np.linspace(0, data.rows - 1, min(data.rows, MOST_PLACES)).astype(int).tolist()}
     for i in range(data.rows):
         row = inputs.reordered(data, np.array([i]))
         losses[i] = -log_density(model.predictive(past, row), inputs.outcome(row)).item()
         stats = model.statistics(row)
         if i == 0 and forget < 1 and isinstance(model, Conjugate):
             require_weights(model, stats)
-        past, whole = past.discounted(forget) + stats if forget < 1 else past + stats, whole + stats
-        if i in looked_at:
-            least[i] = _in_hindsight(model, whole, inputs.split(data, i + 1)[0])
+        past, total = past.discounted(forget) + stats if forget < 1 else past + stats, total + stats
+        if i in places:
+            least[i] = _in_hindsight(model, total, inputs.split(data, i + 1)[0])
     return losses, least
 
 
 def _in_hindsight(model: Predictive[Any], stats: object, rows: Arrays) -> float:
-    """Return the least log loss of rows by one parameter; NaN where there is none."""
+    """Return the log loss of rows at the maximum of their likelihood; NaN where there is none."""
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable)):
         return math.nan
     try:

@@ -76,116 +76,119 @@ def select(
     exact_loo: bool = False,
     reporter: Reporter | None = None,
 ) -> pd.DataFrame:
-    """Put several models of the same data side by side, to choose among them or to weigh them.
+    """Compare several models of the same data in one table, to choose among them or to weight them.
 
-    Nothing is fitted: a model gives what it has in closed form, a fit what its method gives. The criteria of a model
-    with latent variables are computed by EM, variational Bayes and importance sampling, also where a fit is given.
+    Nothing is fitted: a model gives its closed forms, and a fit the results of its method. The criteria of a model
+    with latent variables are computed by EM, variational Bayes and importance sampling, even if a fit is given.
 
     Parameters
     ----------
     candidates : mapping of str to Model or DataTree, or iterable of them
-        Models with their priors, and fits of others. Without names they are called by model, fields and method.
-        `polynomials` and `subsets` make them of one linear model, `components` of one mixture.
+        Models with their priors, and fits. By default they are named by model, fields and method. `polynomials` and
+        `subsets` make candidates from one linear model, `components` from one mixture.
     data : Data or anything that `read` takes, optional
-        Of the models; by default their own first real data set. Fits bring their own.
+        Data of the models; by default their first real data set. Fits have their own data.
     folds : int
-        Of K-fold cross-validation, >= 2.
+        Number of folds of K-fold cross-validation, >= 2.
     seed : int
-        Of how the observations are dealt out to the folds, which are the same for all candidates, and of all
-        randomness of models with latent variables.
+        Seed of the folds, which are the same for all candidates, and of all randomness for models with latent
+        variables.
     keep_probability : float
         The prior probability pi that a term is in a linear model, for the description length; 0 < pi <= 1.
     loo : bool
-        Whether to predict each observation from all others, which takes longest by far.
+        Whether to predict each observation from all others, which takes by far the longest.
     exact_loo : bool
-        Whether fits by a sampler are made again without each of the observations that importance weights cannot leave
-        out, at most 50.
+        Whether to fit a sampled model again without each observation that importance weights cannot leave out, at most
+        50 times.
     reporter : Reporter, optional
-        Is told of progress.
+        Takes progress.
 
     Returns
     -------
     pandas.DataFrame
-        One row a candidate, by falling log evidence, then by falling ``loo``; those without come last, and after them
-        fits to be read with caution, which are shown and not ranked. A withheld criterion is NaN, and the column that
-        ends in ``_from`` gives the reason. All is of the ordered observations, in nats.
+        One row for each candidate, by decreasing log evidence, then by decreasing ``loo``; candidates without either
+        come later, and last come fits with status caution, which are shown but not ranked. A withheld criterion is NaN,
+        and the column that ends in ``_from`` gives the reason. All criteria are of the ordered observations, in nats.
 
         ``model``, ``components``
-            The candidate's name; and its K or q, NaN where it has neither.
+            The candidate's name; and its K or q, NaN if it has neither.
         ``log_evidence``, ``evidence_se``, ``evidence_from``
             Log marginal likelihood, its Monte Carlo error (0 when exact), and ``"exact"``, ``"smc"``,
             ``"enumeration"`` of few rows, ``"importance sampling"`` (of mixtures and hidden Markov models, see
             `comparison.criteria`), ``"bridge sampling"`` of a fit by NUTS, or ``"withheld: ..."``. Laplace
             approximations and ELBOs are not evidences here.
         ``log_bayes_factor``, ``log_bayes_factor_se``
-            Log evidence less the highest, and its Monte Carlo error. NaN where one of several has an evidence.
+            Log evidence minus the highest, and its Monte Carlo error. NaN if only one of several has an evidence.
         ``probability``, ``probability_among``
-            Of the candidate given the data, among those that have an evidence, all being equally likely before; and how
-            many these are. NaN where one of several has an evidence.
+            Posterior probability of the candidate among those with an evidence, under equal prior probabilities; and
+            the number of these. NaN if only one of several has an evidence.
         ``elbo``, ``elbo_from``
-            Lower bound of the log evidence by variational Bayes, and how many climbs reached it. Its q has one order
-            of the labels of components, which alone may cost it up to log K!.
+            Lower bound of the log evidence by variational Bayes, and how many climbs reached it. Its q covers only one
+            order of the component labels, which lowers the bound by up to log K!.
         ``log_likelihood``, ``likelihood_from``
             The maximum of the log likelihood, and ``"closed form"``, ``"Newton's method"``, how many climbs of EM
-            reached it, or ``"withheld: ..."``. A mixture's is the highest that is not degenerate, see `fit`.
+            reached it, or ``"withheld: ..."``. For a mixture, the highest maximum that is not degenerate: see `fit`.
         ``parameters``, ``observations``
-            k, how many numbers the likelihood is maximized over; and n, the single observations (trials, not rows
-            of a table of counts).
+            k, the number of parameters that the likelihood is maximized over; and n, the number of single
+            observations (trials, not rows of a table of counts).
         ``aic``, ``bic``
             2 k - 2 log L (Akaike 1974) and k log n - 2 log L (Schwarz 1978): less is better.
         ``ric``
             Risk inflation criterion of linear models of a Gaussian outcome, 2 t log p - 2 log L, where t is the number
-            of terms of the candidate and p that of the largest one (Foster and George 1994): less is better. NaN of
+            of terms of the candidate and p that of the largest one (Foster and George 1994): less is better. NaN for
             other models.
         ``mdl``, ``mdl_from``
             Description length of a linear model of a Gaussian outcome in nats, ``(n / 2) log(Err / n)`` and for each
             term ``log(n) / 2 - log(pi)``, and ``"least squares"`` or ``"withheld: ..."``: less is better. Err is the
             squared error of least squares; prior and noise of the model do not matter.
         ``nml``, ``nml_from``
-            Code length of the ordered observations by normalized maximum likelihood, in nats, of one table of shares or
-            one chance: -log L plus the log of the sum of all data sets' largest likelihoods (Shtarkov 1987; Rissanen
-            1996); less is better. It asks for no prior; no code has a smaller worst regret.
+            Code length of the ordered observations by normalized maximum likelihood, in nats, for one table of shares
+            or one probability: -log L plus the log of the sum of the largest likelihoods of all data sets (Shtarkov
+            1987; Rissanen 1996); less is better. It needs no prior; no code has a smaller worst-case regret.
         ``kfold``, ``kfold_se``, ``kfold_from``
             Sum over observations of the log predictive density given the other folds, its standard error over
-            observations, and ``"exact"``, ``"plug-in of the MLE"`` where factors are hidden, which is given the maximum
-            of the likelihood of the other folds and no average over parameters, or ``"withheld: ..."``; more is better.
+            observations, and ``"exact"``, ``"plug-in of the MLE"`` or ``"withheld: ..."``; more is better. The plug-in,
+            for models with hidden factors, is at the maximum of the likelihood of the other folds and does not average
+            over parameters.
         ``kfold_difference``, ``kfold_difference_se``
-            ``kfold`` less the highest, and its standard error, paired over observations; NaN where one of several has
-            it.
+            ``kfold`` minus the highest, and its standard error, paired over observations; NaN if only one of several
+            has it.
         ``loo``, ``loo_se``, ``loo_mcse``, ``loo_from``
             Sum over observations of the leave-one-out log predictive density, its standard error over observations,
-            its Monte Carlo error, and ``"exact"``, ``"quadrature"`` over a few parameters, whose error is what halving
-            its grid changes, ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``; of an approximation it says
-            whether its draws are weighed to the posterior.
+            its Monte Carlo error, and ``"exact"``, ``"quadrature"`` over a few parameters (the error is then the change
+            when its grid is halved), ``"PSIS"`` (Vehtari et al. 2017) or ``"withheld: ..."``; for an approximation it
+            says whether the draws are weighted to the posterior.
         ``k_hat``
-            Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld, or the fit made again.
+            Largest Pareto shape of PSIS; above `k_hat_limit` the score is withheld, or the model fitted again.
         ``loo_difference``, ``loo_difference_se``
-            ``loo`` less the highest, and its standard error, paired over observations; NaN where one of several has it.
+            ``loo`` minus the highest, and its standard error, paired over observations; NaN if only one of several has
+            it.
         ``status``
-            Of the fit; ``"ok"`` for a model. Of a fit that failed or was interrupted everything is withheld.
+            Status of the fit; ``"ok"`` for a model. Every criterion of a failed or interrupted fit is withheld.
 
     Raises
     ------
     InputError
-        When the candidates are not of the same data. A model of counts and one of real numbers never are: a
+        When the candidates do not have the same data. A model of counts and a model of real numbers never do: a
         probability has no unit and a density has one, so that their ratio depends on the unit of measurement. When
-        `folds` or `keep_probability` is out of its range.
+        `folds` or `keep_probability` is out of range.
 
     Notes
     -----
-    An evidence judges the prior together with the likelihood, and keeps doing so however many the data. A prior
-    scaled to the data (`Model.weak`) has seen them: two models with such priors are compared as much by what `weak`
-    chose for each as by their fit, and what it took from the data is not among the k parameters that AIC and BIC
-    count; nor is it forgotten for the observations that K-fold and leave-one-out hold out. Give priors that you
-    believe. Under a flat prior there is no evidence; it is withheld for `pymc.Flat` and `pymc.HalfFlat`, and other
-    improper priors are not seen. Evidences of several K compare under one prior of the components only, which
-    `components` gives them.
+    An evidence judges the prior together with the likelihood, however many data there are. A prior scaled to the data
+    (`Model.weak`) has used them: two models with such priors are compared by the choices of `weak` as much as by their
+    fit. The numbers that `weak` takes from the data are not among the k parameters that AIC and BIC count, and they
+    still depend on the observations that K-fold and leave-one-out hold out. Give priors that you believe. Under a flat
+    prior there is no evidence; it is withheld for `pymc.Flat` and `pymc.HalfFlat`, but other improper priors are not
+    detected. Evidences for several K can be compared only under one prior of the components, which `components` gives
+    them.
 
     The description length is the two-part code of Rissanen (1978) with weights coded to a precision of one over the
     root of n, as in the ML blog's "Minimum Description Length" (2019) with the signs put right: there log(pi) stands
-    for -log(pi). The intercept is a term like any other. A term left out costs nothing, as there. What does not
-    depend on the model is left out: only differences mean something. For models of unknown noise they are half those
-    of BIC, and -log(pi) for each term more. For models of known noise BIC goes by the noise given, and this does not.
+    for -log(pi). The intercept is a term like any other. A term left out costs nothing, as there. Constants
+    that are the same for all models are left out: only differences mean something. For models with unknown noise the
+    differences are half those of BIC, plus -log(pi) for each further term. With known noise BIC uses its value, and
+    this does not.
 
     Examples
     --------
@@ -197,7 +200,7 @@ def select(
     """
     import pandas as pd
 
-    how = SelectOptions(folds, seed, keep_probability, loo, exact_loo)
+    options = SelectOptions(folds, seed, keep_probability, loo, exact_loo)
     gathered = gather(candidates, data)
     require_comparable(gathered)
     reporter = reporter or Reporter()
@@ -207,7 +210,7 @@ def select(
     with one_thread():
         for i, candidate in enumerate(gathered):
             reporter.progress("candidates", i, len(gathered))
-            rows.append(_row(candidate, how))
+            rows.append(_row(candidate, options))
     _bayes_factors(rows)
     _risk_inflation(rows)
     for name in ("kfold", "loo"):
@@ -217,8 +220,8 @@ def select(
     return frame.sort_values("status", key=lambda status: status == "caution", kind="stable", ignore_index=True)
 
 
-def _row(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
-    latent = Criteria(candidate, how.seed)
+def _row(candidate: Candidate, options: SelectOptions) -> dict[str, Any]:
+    latent = Criteria(candidate, options.seed)
     number = number_of_components(type(candidate.model))
     row = {
         "model": candidate.name,
@@ -229,14 +232,14 @@ def _row(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
     row |= _or_withheld("evidence", candidate, lambda: _evidence(latent))
     row |= _or_withheld("elbo", candidate, latent.elbo)
     row |= _or_withheld("likelihood", candidate, lambda: _likelihood(latent))
-    row |= _or_withheld("mdl", candidate, lambda: _description(candidate, how.keep_probability))
+    row |= _or_withheld("mdl", candidate, lambda: _description(candidate, options.keep_probability))
     row |= _or_withheld("nml", candidate, lambda: _normalized(candidate))
-    row |= _or_withheld("kfold", candidate, lambda: _k_fold(candidate, how))
-    return row | _or_withheld("loo", candidate, lambda: _leave_one_out(candidate, how))
+    row |= _or_withheld("kfold", candidate, lambda: _k_fold(candidate, options))
+    return row | _or_withheld("loo", candidate, lambda: _leave_one_out(candidate, options))
 
 
 def _or_withheld(name: str, candidate: Candidate, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return computed columns, or the reason why they are withheld, in the column ``{name}_from``."""
+    """Return the computed columns, or the reason that they are withheld in the column ``{name}_from``."""
     if candidate.status not in ("ok", "caution"):
         return {f"{name}_from": f"withheld: {WORDS[candidate.status]}"}
     try:
@@ -262,20 +265,20 @@ def _evidence(latent: Criteria) -> dict[str, Any]:
 
 
 def _bayes_factors(rows: list[dict[str, Any]]) -> None:
-    known = [row for row in rows if "log_evidence" in row and row["status"] == "ok"]
-    if not _are_compared(known, rows):
+    with_evidence = [row for row in rows if "log_evidence" in row and row["status"] == "ok"]
+    if not _are_compared(with_evidence, rows):
         return
-    best = max(known, key=lambda row: row["log_evidence"])
-    total = np.logaddexp.reduce([row["log_evidence"] for row in known])
-    for row in known:
+    best = max(with_evidence, key=lambda row: row["log_evidence"])
+    total = np.logaddexp.reduce([row["log_evidence"] for row in with_evidence])
+    for row in with_evidence:
         row["log_bayes_factor"] = row["log_evidence"] - best["log_evidence"]
         row["log_bayes_factor_se"] = 0.0 if row is best else math.hypot(row["evidence_se"], best["evidence_se"])
-        row |= {"probability": math.exp(row["log_evidence"] - total), "probability_among": len(known)}
+        row |= {"probability": math.exp(row["log_evidence"] - total), "probability_among": len(with_evidence)}
 
 
-def _are_compared(known: Sequence[object], rows: Sequence[object]) -> bool:
-    """Say whether there is something to compare: not where one of several candidates alone has a value."""
-    return len(known) > 1 or len(known) == len(rows)
+def _are_compared(scored: Sequence[object], rows: Sequence[object]) -> bool:
+    """Say whether candidates can be compared: not where only one of several has a value."""
+    return len(scored) > 1 or len(scored) == len(rows)
 
 
 # Likelihood and description length
@@ -296,7 +299,7 @@ def _likelihood(latent: Criteria) -> dict[str, Any]:
 
 
 def _max_log_likelihood(candidate: Candidate) -> float:
-    """Return the maximum of the log likelihood, or raise `NumericalError` with the reason why there is none."""
+    """Return the maximum of the log likelihood; raise `NumericalError` with the reason if there is none."""
     model = candidate.model
     if not (isinstance(model, PointEstimates) and isinstance(model, Observable)):
         raise NumericalError("no closed form", "no_closed_form")
@@ -305,11 +308,11 @@ def _max_log_likelihood(candidate: Candidate) -> float:
 
 
 def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
-    """Return the description length."""
+    """Return the description length of a linear model."""
     if not (isinstance(candidate.model, LinearPredictor) and isinstance(candidate.model, Sufficient)):
         raise NumericalError("it is not a linear model of a Gaussian outcome", "not_linear")
     if isinstance(candidate.model, PointMasses):
-        raise NumericalError("it averages over subsets of the weights, and chooses none", "averages_over_subsets")
+        raise NumericalError("it averages over subsets of the weights and chooses none", "averages_over_subsets")
     weights, squared_error = candidate.model.least_squares(candidate.stats)
     if not squared_error:
         raise NumericalError("the least-squares residuals are all zero", "exact_fit")
@@ -319,11 +322,11 @@ def _description(candidate: Candidate, keep: float) -> dict[str, Any]:
 
 
 def _risk_inflation(rows: list[dict[str, Any]]) -> None:
-    """Add the risk inflation criterion of linear models with a maximum of the likelihood, from the terms of each."""
-    known = [row for row in rows if "terms" in row and "log_likelihood" in row]
-    most = max((row["terms"] for row in rows if "terms" in row), default=0)
-    for row in known:
-        row["ric"] = 2 * row["terms"] * math.log(most) - 2 * row["log_likelihood"]
+    """Add the risk inflation criterion to linear models with a maximum of the likelihood."""
+    linear_rows = [row for row in rows if "terms" in row and "log_likelihood" in row]
+    most_terms = max((row["terms"] for row in rows if "terms" in row), default=0)
+    for row in linear_rows:
+        row["ric"] = 2 * row["terms"] * math.log(most_terms) - 2 * row["log_likelihood"]
 
 
 def _normalized(candidate: Candidate) -> dict[str, Any]:
@@ -331,26 +334,28 @@ def _normalized(candidate: Candidate) -> dict[str, Any]:
     block = candidate.model.block(candidate.stats) if isinstance(candidate.model, BlockModel) else None
     length = block.normalized_length(candidate.stats) if isinstance(block, Block) else None
     if length is None:
-        raise NumericalError("it is not one table of shares, and the sum over all data is not known", "not_known")
+        raise NumericalError(
+            "the model is not one table of shares: the sum over all data sets has no closed form", "not_known"
+        )
     return {"nml": _finite(length), "nml_from": "closed form"}
 
 
 # Prediction
 
 
-def _k_fold(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
+def _k_fold(candidate: Candidate, options: SelectOptions) -> dict[str, Any]:
     if candidate.kind != "exact" and isinstance(candidate.model, Predictive):
         raise NoScore(f"{candidate.method} would have to run for each fold: give the model itself")
     by_mle = plug_in(candidate.model)
-    scored = score.k_fold(candidate.model, candidate.data, how.folds, how.seed, by_mle)
+    scored = score.k_fold(candidate.model, candidate.data, options.folds, options.seed, by_mle)
     return _prediction("kfold", scored, "plug-in of the MLE" if by_mle else "exact")
 
 
-def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
-    if not how.loo:
+def _leave_one_out(candidate: Candidate, options: SelectOptions) -> dict[str, Any]:
+    if not options.loo:
         raise NoScore("not asked for")
     if candidate.tree is not None and candidate.has_draws:
-        loo = _scored(candidate.tree, how)
+        loo = _scored(candidate.tree, options)
         basis = averaging(Fit(candidate.tree))[0].basis
         source = "quadrature" if math.isnan(loo.k_hat) else basis.removeprefix("leave-one-out, ")
         source += f", {loo.refitted} rows refitted" * bool(loo.refitted)
@@ -359,14 +364,14 @@ def _leave_one_out(candidate: Candidate, how: SelectOptions) -> dict[str, Any]:
     elif candidate.kind == "exact" and predicts_by_points(type(candidate.model)):
         loo, source = score.by_quadrature(candidate.model, candidate.data), "quadrature"
     else:
-        lacking = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
-        raise NoScore(f"{lacking}: a fit by nuts (--nuts, or FILE.nc) gives a score")
+        reason = "no closed form" if candidate.tree is None else f"{candidate.method} has no draws of the posterior"
+        raise NoScore(f"{reason}: a fit by nuts (--nuts, or FILE.nc) gives a score")
     return _prediction("loo", loo, source) | {"loo_mcse": loo.total * loo.mcse, "k_hat": loo.k_hat}
 
 
-def _scored(tree: xr.DataTree, how: SelectOptions) -> Score:
+def _scored(tree: xr.DataTree, options: SelectOptions) -> Score:
     try:
-        return score.of_fit(tree, refit=how.exact_loo)
+        return score.of_fit(tree, refit=options.exact_loo)
     except NoScore as error:
         if error.code == "pareto_shape" and Fit(tree).kind == "sampled":
             again = f"{error}: --exact-loo (exact_loo=True) fits again without these rows"
@@ -375,17 +380,17 @@ def _scored(tree: xr.DataTree, how: SelectOptions) -> Score:
 
 
 def _prediction(name: str, scored: Score, source: str) -> dict[str, Any]:
-    """Return the columns of a score, and the score itself, by which it is compared with others."""
+    """Return the columns of a score, and the score, with which other candidates are compared."""
     mean = _finite(scored.mean)
     columns = {name: scored.total * mean, f"{name}_se": scored.total * scored.se, f"{name}_from": source}
     return {**columns, f"{name}_score": scored}
 
 
 def _differences(name: str, rows: list[dict[str, Any]]) -> None:
-    known = [(row, row[f"{name}_score"]) for row in rows if f"{name}_score" in row and row["status"] == "ok"]
-    if not _are_compared(known, rows):
+    with_score = [(row, row[f"{name}_score"]) for row in rows if f"{name}_score" in row and row["status"] == "ok"]
+    if not _are_compared(with_score, rows):
         return
-    _, best = max(known, key=lambda pair: pair[1].mean)
-    for row, scored in known:
-        less = score.difference(scored, best)
-        row |= {f"{name}_difference": less.total * less.mean, f"{name}_difference_se": less.total * less.se}
+    _, best = max(with_score, key=lambda pair: pair[1].mean)
+    for row, scored in with_score:
+        gap = score.difference(scored, best)
+        row |= {f"{name}_difference": gap.total * gap.mean, f"{name}_difference_se": gap.total * gap.se}

@@ -1,13 +1,13 @@
-"""Empirical Bayes by Monte Carlo EM, where the evidence has no closed form: fields of the prior chosen by draws.
+"""Empirical Bayes by Monte Carlo EM: fields of the prior chosen by draws, where the evidence has no closed form.
 
-A field eta that only the prior depends on is moved to where the mean log prior density of the posterior's draws is
-largest; then the posterior is drawn anew (Casella 2001; Park and Casella 2008, section 3.1). For Laplace weights of
-scale b that is b = E[mean of |w_j|]. With the score s = d log p(w | eta) / d log eta of the draws,
+A field eta that only the prior depends on is moved to the value that maximizes the mean log prior density of the
+posterior's draws; then the posterior is drawn again (Casella 2001; Park and Casella 2008, section 3.1). For Laplace
+weights of scale b this value is b = E[mean of |w_j|]. With the score s = d log p(w | eta) / d log eta of the draws,
 
     d log Z / d log eta      =  E[s]
     d^2 log Z / d log eta^2  =  E[d s / d log eta] + Var[s]
 
-(Louis 1982), which give Newton's step near the maximum, whether it is a maximum, and the Monte Carlo error of eta.
+(Louis 1982). These give Newton's step near the maximum, show whether it is one, and give the error of eta.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from bayeszoo.model.fields import hyperparameters
 from bayeszoo.model.over import moved, over_flat
 
 MAX_FITS = 30
-"""Runs of NUTS before a climb is given up."""
+"""Most runs of NUTS in a climb."""
 MAX_STEP = math.log(4.0)
-"""The furthest that one step moves the logarithm of a field."""
+"""Largest change of the logarithm of a field in one step."""
 TENFOLD = math.log(10.0)
-"""How much further out a climb begins that has to begin anew."""
+"""How much further out, in the logarithm of the fields, another climb begins."""
 NEAR = 1.0
-"""How far, in the logarithm of the fields, a step of Newton's is trusted."""
+"""Largest Newton step that is trusted, in the logarithm of the fields."""
 SETTLED = 2.0
-"""A climb ends if the score is within this many Monte Carlo errors of zero."""
+"""A climb ends when the score is within this many Monte Carlo errors of zero."""
 MAX_ERROR = 0.1
 """Largest Monte Carlo error of the logarithm of a chosen field."""
 SAME = 4.0
-"""Two climbs ended at the same maximum if they differ by at most this many Monte Carlo errors."""
-WITHHELD = "the log evidence is withheld: it has no closed form for these data, and draws tell its slope only"
+"""Two climbs reached the same maximum if their ends differ by at most this many Monte Carlo errors."""
+WITHHELD = "the log evidence is withheld: it has no closed form for these data, and draws give only its slope"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -62,19 +62,19 @@ class EmpiricalBayesByDraws(EmpiricalBayes):
     error : dict of str to float
         Monte Carlo standard error of the logarithm of each chosen field, or entry of one.
     fits : int
-        How many times NUTS ran.
+        Runs of NUTS.
     """
 
     error: dict[str, float] = field(default_factory=dict)
     fits: int = 0
 
     def about_evidence(self, shown: bool = True, decimals: int = 2) -> list[str]:
-        """Return why the evidence is withheld, and the errors of the fields where these are shown, a line each."""
+        """Return lines: the errors of the fields where these are shown, and why the evidence is withheld."""
         errors = [f"Monte Carlo error of log {name} {error:.2g}" for name, error in self.error.items()]
         return [*(errors if shown else []), WITHHELD, f"{self.fits} fits with NUTS"]
 
     def error_of(self, name: str) -> float:
-        """Return the Monte Carlo standard error of a field that is a number, in its own units."""
+        """Return the Monte Carlo standard error of a scalar field, in the units of the field."""
         return float(getattr(self.model, name)) * self.error[name]
 
 
@@ -89,11 +89,11 @@ def by_draws(
 ) -> EmpiricalBayesByDraws:
     """Choose positive fields of the prior so that the evidence is largest, from draws of NUTS.
 
-    Two climbs: from the model's own fields, and from those of ``model.weak(data)``, or ten times the own where these
-    are near. They must end at the same maximum, within their Monte Carlo errors. A climb that ends where the evidence
-    is level is left, and one more begins further out. ``why`` says why there is no closed form, for messages. Raises
-    `InputError`, with nothing compiled, unless the prior alone depends on each field, `Untrustworthy` where a run of
-    NUTS does not pass its gate, and `Interrupted`.
+    Two climbs begin at the fields of the model, and at those of ``model.weak(data)``, or where these are near, at ten
+    times those. The climbs must end at the same maximum, within their Monte Carlo errors. If one ends where the
+    evidence is level, a third begins further out. ``why`` says why there is no closed form, for messages. Raises
+    `InputError`, before anything compiles, unless only the prior depends on each field; `Untrustworthy` where a run of
+    NUTS does not pass its gate; and `Interrupted`.
     """
     require_prior_fields(model, data, over, why)
     rng = stream(seed, model.name, fields_of(model), data.digest, "empirical bayes", over)
@@ -103,29 +103,30 @@ def by_draws(
 
 
 def require_prior_fields(model: ClosedForm[Any], data: Data, names: Sequence[str], why: str) -> None:
-    """Refuse a field unless the prior depends on it, and neither the likelihood nor the statistics do."""
+    """Refuse fields unless the prior depends on them, and the likelihood and the statistics do not."""
     objections = {name: _objection(model, data, name) for name in hyperparameters(model)}
-    known = [name for name, objection in objections.items() if not objection]
+    free = [name for name, objection in objections.items() if not objection]
     for name in filter(objections.get, names):
         reason = f"over {name}: the evidence has no closed form ({why}), and {objections[name]}"
-        raise InputError(reason, "undefined_evidence", hint=f"by draws {', '.join(known) or 'no field'} can be chosen")
+        raise InputError(reason, "undefined_evidence", hint=f"by draws {', '.join(free) or 'no field'} can be chosen")
 
 
 def _objection(model: ClosedForm[Any], data: Data, name: str) -> str:
-    """Say what keeps a field from being chosen by draws; nothing where nothing does."""
+    """Say why a field cannot be chosen by draws; return an empty string where it can."""
     if type(model).log_prior is ClosedForm.log_prior or not isinstance(model, Observable):
         return f"{model.name} has no log_prior and likelihood to choose it by draws"
     if not hyperparameters(model)[name].positive:
         return f"by draws only positive fields are chosen, which {name} is not"
     models: list[Any] = [model, moved(model, name)]
-    some = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
-    first, second = (vars(each.statistics(some)) for each in models)
+    rows = model.inputs.reordered(data, np.arange(min(len(model.inputs.outcome(data)), 20)))
+    first, second = (vars(variant.statistics(rows)) for variant in models)
     if not all(_same(value, second[key]) for key, value in first.items()):
         return f"{model.name} reads the data through {name}"
     points = prior(model, data).rvs((5,), np.random.default_rng(0))
-    if not _same(*(log_density(each.likelihood(points, some), model.inputs.outcome(some)) for each in models)):
+    if not _same(*(log_density(variant.likelihood(points, rows), model.inputs.outcome(rows)) for variant in models)):
         return f"the likelihood depends on {name}, not the prior alone"
-    return f"the prior does not depend on {name}" if _same(*(each.log_prior(points, some) for each in models)) else ""
+    is_unused = _same(*(variant.log_prior(points, rows) for variant in models))
+    return f"the prior does not depend on {name}" if is_unused else ""
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -133,19 +134,19 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def mcse(values: np.ndarray) -> np.ndarray:
-    """Return the Monte Carlo standard errors of means of draws, shape (chain, draw, D); 0 where these are all equal."""
-    columns, least = np.moveaxis(values, -1, 0), 1e-12
-    return np.array([0.0 if np.ptp(c) <= least * np.max(np.abs(c)) else float(diagnostics.mcse(c)) for c in columns])
+    """Return the Monte Carlo standard errors (D,) of means of draws (chain, draw, D); 0 where all draws are equal."""
+    columns, limit = np.moveaxis(values, -1, 0), 1e-12
+    return np.array([0.0 if np.ptp(c) <= limit * np.max(np.abs(c)) else float(diagnostics.mcse(c)) for c in columns])
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What draws of the posterior with the D fields at x say of the log evidence there.
+    """The log evidence at x, the logarithms of the D fields, by draws of the posterior there.
 
-    ``slope`` (D,), with the Monte Carlo errors ``noise``, and ``curvature`` (D, D) are its gradient and Hessian, by
-    Louis's identity; ``z`` is the largest entry of the slope in its errors. ``error`` (D,) is that of where the slope
-    is zero, by the delta method, infinite where there is no maximum. ``further`` is the next place: Newton's where it
-    is near, else where the draws' mean log prior is largest (EM).
+    ``slope`` (D,), with the Monte Carlo errors ``noise``, and ``curvature`` (D, D) are the gradient and the Hessian, by
+    Louis's identity; ``z`` is the largest entry of the slope in its errors. ``error`` (D,) is the Monte Carlo error of
+    the point where the slope is zero, by the delta method, infinite where there is no maximum. ``further`` is the next
+    place: by Newton's step where it is short, else the maximum of the draws' mean log prior (EM).
     """
 
     x: np.ndarray
@@ -163,12 +164,12 @@ class Place:
 
     @property
     def is_at_maximum(self) -> bool:
-        """Whether the draws tell where the maximum is."""
+        """Whether the place is at a maximum, located precisely enough."""
         return self.is_settled and bool(np.max(self.error) <= MAX_ERROR)
 
     @property
     def top(self) -> np.ndarray:
-        """Where the slope is zero, as the draws tell, shape (D,)."""
+        """The estimated maximum, where the slope is zero, shape (D,)."""
         return self.further if self.is_at_maximum else self.x
 
 
@@ -178,7 +179,7 @@ def differences(function: Callable[[np.ndarray], Any], x: np.ndarray, step: floa
 
 
 def described(coordinates: SearchCoordinates, rows: Any, x: np.ndarray, draws: dict[str, np.ndarray]) -> Place:
-    """Describe a place by draws of shape (chain, draw, ...); ``rows`` are none of the rows, with their labels."""
+    """Describe a place by draws of shape (chain, draw, ...); ``rows`` are data without rows, for their labels."""
 
     def log_prior(x: np.ndarray) -> np.ndarray:
         return np.asarray(coordinates.model_at(x).log_prior(draws, rows))
@@ -204,7 +205,7 @@ def described(coordinates: SearchCoordinates, rows: Any, x: np.ndarray, draws: d
 
 @dataclass(frozen=True, eq=False)
 class MonteCarloSearch:
-    """Runs NUTS with the fields at one place after another: at those ``visited``."""
+    """Runs of NUTS with the fields at one place after another; ``visited`` lists the places."""
 
     coordinates: SearchCoordinates
     data: Data
@@ -213,7 +214,7 @@ class MonteCarloSearch:
     visited: list[np.ndarray] = field(default_factory=list)
 
     def sample(self, x: np.ndarray) -> Place:
-        """Draw the posterior with the fields at x; raise `Untrustworthy` when the gate is not passed."""
+        """Draw the posterior with the fields at x; raise `Untrustworthy` where the gate is not passed."""
         from bayeszoo.inference.methods import nuts
 
         model, rng = self.coordinates.model_at(x), np.random.default_rng(int(self.rng.integers(2**31 - 1)))
@@ -228,10 +229,10 @@ class MonteCarloSearch:
         return described(self.coordinates, model.inputs.split(self.data, 0)[0], x, dict(outcome.draws))
 
     def run(self) -> list[Place]:
-        """Climb from one place after another, until two climbs ended at a maximum or one did not settle."""
+        """Climb from up to three places, until two climbs have ended at a maximum or one has not settled."""
         weak, ends = self.coordinates.weak, []
-        away = weak if np.max(np.abs(weak)) > NEAR else weak + TENFOLD
-        for x in (np.zeros(len(weak)), away, away + TENFOLD):
+        distant = weak if np.max(np.abs(weak)) > NEAR else weak + TENFOLD
+        for x in (np.zeros(len(weak)), distant, distant + TENFOLD):
             ends.append(self.climb(x))
             if not ends[-1].is_settled or sum(end.is_at_maximum for end in ends) == 2:
                 break
@@ -251,8 +252,8 @@ class MonteCarloSearch:
 def _result(search: MonteCarloSearch, ends: list[Place]) -> EmpiricalBayesByDraws:
     coordinates, at_maximum = search.coordinates, [end for end in ends if end.is_at_maximum]
     best = next(iter(at_maximum), ends[0])
-    near = [np.abs(end.top - best.top) <= SAME * np.hypot(end.error, best.error) for end in at_maximum]
-    reached = sum(bool(np.all(each)) for each in near)
+    is_near = [np.abs(end.top - best.top) <= SAME * np.hypot(end.error, best.error) for end in at_maximum]
+    reached = sum(bool(np.all(entries)) for entries in is_near)
     boundary = {} if at_maximum else _boundary(coordinates, best.x, best.error)
     checks = [
         boundary_check([*boundary.values()]),
@@ -261,18 +262,18 @@ def _result(search: MonteCarloSearch, ends: list[Place]) -> EmpiricalBayesByDraw
         at_least("climbs that reached the maximum", reached, 2),
     ]
     errors = dict(zip(coordinates.labels, best.error.tolist(), strict=True))
-    ended = coordinates.model_at(best.top), coordinates.model.base, tuple(coordinates.shapes)
-    chosen = *ended, boundary, reached, len(ends), checks
-    return EmpiricalBayesByDraws(*chosen, error=errors, fits=len(search.visited))
+    models = coordinates.model_at(best.top), coordinates.model.base
+    result = *models, tuple(coordinates.shapes), boundary, reached, len(ends), checks
+    return EmpiricalBayesByDraws(*result, error=errors, fits=len(search.visited))
 
 
 def _boundary(coordinates: SearchCoordinates, x: np.ndarray, error: np.ndarray) -> dict[str, str]:
-    """Say of each entry in which the evidence has no maximum what it does there."""
+    """Return what the evidence does along each entry in which it has no maximum."""
     low, high = coordinates.bounds()
-    said = {}
+    lines = {}
     for i, (label, value) in enumerate(zip(coordinates.labels, coordinates.entries(x), strict=True)):
         if x[i] <= low[i] or x[i] >= high[i]:
-            said[label] = still_rises("evidence", label, value)
+            lines[label] = still_rises("evidence", label, value)
         elif error[i] > NEAR:
-            said[label] = f"no maximum in {label}, judged by the draws: the evidence is level at {value:g}"
-    return said
+            lines[label] = f"no maximum in {label}, judged by the draws: the evidence is level at {value:g}"
+    return lines

@@ -1,6 +1,6 @@
-"""Empirical Bayes of log-concave models: the fields under which Laplace's approximation of the evidence is largest.
+"""Empirical Bayes of log-concave models: the fields that maximize Laplace's approximation of the evidence.
 
-Rasmussen and Williams 2006, section 5.5.1. The evidence is approximate, and its gap is measured where it is largest by
+Rasmussen and Williams 2006, section 5.5.1. The evidence is approximate; its gap at the maximum is measured by
 importance sampling.
 """
 
@@ -24,20 +24,20 @@ from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.fields import hyperparameters, plain
 
 REACH = 1e3
-"""Factor beyond a field, or units beyond a real one, to which the search goes."""
+"""How far the search goes from the model's fields: a factor for positive fields, a distance for real ones."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class EmpiricalBayesByLaplace(EmpiricalBayes):
-    """A model whose fields maximize Laplace's approximation of the evidence, which ``log_evidence`` is.
+    """A model whose fields maximize ``log_evidence``, which is Laplace's approximation.
 
     Attributes
     ----------
     importance_evidence, importance_evidence_se : float
-        The log evidence at the fields chosen by importance sampling about the mode, and its Monte Carlo error; NaN
-        where the weights are too unequal (``k_hat`` above 0.5), and then the status is ``"caution"``.
+        The log evidence at the chosen fields by importance sampling about the mode, and its Monte Carlo error. If the
+        weights are too unequal (``k_hat`` above 0.5), they are NaN and the status is ``"caution"``.
     k_hat : float
-        Pareto shape of these weights.
+        Pareto shape of the importance weights.
     """
 
     importance_evidence: float = math.nan
@@ -55,7 +55,7 @@ class EmpiricalBayesByLaplace(EmpiricalBayes):
 
 @dataclass(frozen=True)
 class _Surface(Evidence):
-    """The log evidence by the coordinates of some fields: logs of positive ones, real ones as they are."""
+    """The log evidence as a function of coordinates: the logs of positive fields, and real fields unchanged."""
 
     model: LogConcave
     data: Data
@@ -64,9 +64,9 @@ class _Surface(Evidence):
 
     @property
     def start(self) -> np.ndarray:
-        """The coordinates of the model's own fields."""
+        """The coordinates of the model's fields."""
         parts = [np.ravel(np.asarray(getattr(self.model, name), dtype=np.float64)) for name in self.names]
-        return np.concatenate([np.log(own) if is_log else own for own, is_log in zip(parts, self.logs, strict=True)])
+        return np.concatenate([np.log(part) if is_log else part for part, is_log in zip(parts, self.logs, strict=True)])
 
     @property
     def logs(self) -> list[bool]:
@@ -79,12 +79,12 @@ class _Surface(Evidence):
         for name, is_log in zip(self.names, self.logs, strict=True):
             shape = np.shape(getattr(self.model, name))
             end = begin + math.prod(shape)
-            own = np.reshape(np.exp(x[begin:end]) if is_log else x[begin:end], shape)
-            values[name], begin = plain(own) if shape else float(own), end
+            entries = np.reshape(np.exp(x[begin:end]) if is_log else x[begin:end], shape)
+            values[name], begin = plain(entries) if shape else float(entries), end
         return self.model.replaced(**values)
 
     def height(self, x: np.ndarray) -> float:
-        """Return the log evidence, -inf where there is none."""
+        """Return the log evidence, -inf where it does not exist."""
         try:
             value = self.at(x).concave(self.data).laplace_evidence()
         except NumericalError:
@@ -93,13 +93,13 @@ class _Surface(Evidence):
 
     @property
     def ends(self) -> list[tuple[float, float]]:
-        """Where each field may lie."""
+        """The lowest and the highest value of each coordinate's field."""
         pairs = [(0.0 if is_log else -math.inf, math.inf) for is_log in self.logs]
         return [pair for pair, n in zip(pairs, self.names, strict=True) for _ in range(np.size(getattr(self.model, n)))]
 
     @property
     def labels(self) -> list[str]:
-        """Name each coordinate: ``amplitude``, and ``length[x]`` of a field with an entry for each label."""
+        """The names of the coordinates: ``amplitude``, or ``length[x]`` for a field with an entry for each label."""
         named = list[str]()
         for name in self.names:
             shape, axes = np.shape(getattr(self.model, name)), hyperparameters(self.model)[name].axes
@@ -113,14 +113,15 @@ def by_laplace(
 ) -> EmpiricalBayesByLaplace:
     """Choose fields of a log-concave model so that Laplace's approximation of the evidence is largest.
 
-    Climbs by L-BFGS-B, from the model's own fields and places about them. It has no maximum where it does not fall
-    towards an end of the search, 1e3 beyond the fields given. Raises `InputError` where the density has corners.
+    Climbs by L-BFGS-B begin at the model's fields and at random places around them. If the evidence does not fall
+    towards an end of the search, 1e3 beyond these fields, it has no maximum. Raises `InputError` where the density has
+    corners.
     """
     if model.concave(data).has_corners:
-        raise InputError(f"{model.name} has corners, and no curvature at a mode on one", "no_closed_form")
+        raise InputError(f"the density of {model.name} has corners, where a mode has no curvature", "no_closed_form")
     surface = _Surface(model, data, tuple(over))
-    first, rng = surface.start, np.random.default_rng(seed)
-    if not math.isfinite(before := surface.height(first)):
+    start, rng = surface.start, np.random.default_rng(seed)
+    if not math.isfinite(before := surface.height(start)):
         raise NumericalError(f"the log evidence of {model} is not finite", "not_finite")
     reach = np.concatenate(
         [
@@ -128,8 +129,8 @@ def by_laplace(
             for n, is_log in zip(surface.names, surface.logs, strict=True)
         ]
     )
-    places = (first, *(first + rng.normal(size=(starts - 1, len(first)))))
-    end = climbed(surface, places, scipy.optimize.Bounds(first - reach, first + reach))
+    places = (start, *(start + rng.normal(size=(starts - 1, len(start)))))
+    end = climbed(surface, places, scipy.optimize.Bounds(start - reach, start + reach))
     chosen = surface.at(end.x)
     gap = _importance(chosen, data, rng)
     measured = at_most("k_hat", gap[-1], GOOD_K_HAT).or_caveat("the gap of Laplace's method is not known")
@@ -145,9 +146,9 @@ def _importance(model: LogConcave, data: Data, rng: np.random.Generator) -> tupl
 
     def weigh(draws: int) -> np.ndarray:
         z = rng.standard_normal((draws, rows.size))
-        heights = [rows.joint_values(q.at(z[some])) for some in blocks(draws, width)]
+        heights = [rows.joint_values(q.at(z[block])) for block in blocks(draws, width)]
         return np.asarray(np.concatenate(heights) - q.log_density_at(z))
 
-    known = assessed(weigh)
-    none = math.nan
-    return known.get("importance_evidence", none), known.get("importance_evidence_se", none), known["k_hat"]
+    facts = assessed(weigh)
+    evidence, error = (facts.get(name, math.nan) for name in ("importance_evidence", "importance_evidence_se"))
+    return evidence, error, facts["k_hat"]

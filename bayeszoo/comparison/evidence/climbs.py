@@ -1,4 +1,4 @@
-"""Climbs of an evidence whose value alone is computed, from several starts inside bounds; and where it levels off."""
+"""Maxima of an evidence within bounds, by climbs from several starts; and where the evidence levels off."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bayeszoo.foundation.gate import Check, at_least, at_most
 from bayeszoo.inference.methods.modes.surface import boundary_check, without_maximum
 
 LEVEL = 1e-3
-"""Nats by which the evidence must fall on the way from the maximum to an end of the search."""
+"""Nats by which the evidence must fall from the maximum to an end of the search."""
 SAME = 1e-5
-"""Nats within which climbs have reached the best."""
+"""A climb reached the best one if it ended within this many nats of it."""
 STEP, GAIN = 1e-2, 1e-8
-"""Step in a coordinate by which a maximum is tried, and the nats that it may gain."""
+"""Step in a coordinate that tests a maximum, and the most nats that it may gain."""
 
 
 class Evidence(ABC):
-    """The log evidence by coordinates (D,), each with a label and two ends at infinite coordinates."""
+    """The log evidence as a function of coordinates (D,); each has a label and a value at either infinite end."""
 
     noun: str
-    """What it is called."""
+    """The name of the quantity in messages."""
 
     @property
     @abstractmethod
@@ -35,21 +35,22 @@ class Evidence(ABC):
     @property
     @abstractmethod
     def ends(self) -> list[tuple[float, float]]:
-        """The values at the two ends of each coordinate."""
+        """The values at the lower and upper end of each coordinate."""
 
     @abstractmethod
     def height(self, x: np.ndarray) -> float:
-        """Return the log evidence, -inf where there is none."""
+        """Return the log evidence, -inf where it does not exist."""
 
     def slope(self, x: np.ndarray) -> np.ndarray | None:
-        """Return the gradient; None: by differences."""
+        """Return the gradient, or None to take differences."""
         return None
 
 
 class Climbed(NamedTuple):
-    """Where the best climb ended and how high, how many reached it, and what the evidence does at its ends.
+    """The end of the best climb and its height, how many climbs reached it, and where there is no maximum.
 
-    ``boundary`` says of each entry without a maximum why, ``limits`` which end these have where others have one.
+    ``boundary`` gives the reason for each coordinate without a maximum, ``limits`` the end that such a coordinate goes
+    to if other coordinates have a maximum.
     """
 
     x: np.ndarray
@@ -61,19 +62,19 @@ class Climbed(NamedTuple):
 
 
 def climbed(surface: Evidence, starts: Sequence[np.ndarray], bounds: scipy.optimize.Bounds) -> Climbed:
-    """Climb from each start, and look from the highest end towards both ends of each coordinate."""
+    """Climb from each start, and follow the evidence from the best end to both ends of each coordinate."""
     climbs = sorted((_climb(surface, start, bounds) for start in starts), key=lambda end: -end[1])
     best, height = climbs[0]
     reached = sum(height - other <= SAME for _, other in climbs)
-    there, best = _at_ends(surface, best, height, bounds)
-    limits = there if len(there) < len(best) else {}
+    level_ends, best = _at_ends(surface, best, height, bounds)
+    limits = level_ends if len(level_ends) < len(best) else {}
     caveat = f"in the limit {', '.join(f'{label} -> {end:g}' for label, end in limits.items())}" if limits else ""
-    lines = {label: without_maximum(surface.noun, label, end) for label, end in there.items()}
+    lines = {label: without_maximum(surface.noun, label, end) for label, end in level_ends.items()}
     steps = [surface.height(best + sign * STEP * axis) for axis in np.eye(len(best)) for sign in (-1, 1)]
     checks = [
         boundary_check([*lines.values()]).or_caveat(caveat),
         at_least("restarts", reached, 2),
-        at_most("small_step_gain", max(max(steps) - height, 0.0), LEVEL if there else GAIN),
+        at_most("small_step_gain", max(max(steps) - height, 0.0), LEVEL if level_ends else GAIN),
     ]
     return Climbed(best, height, reached, lines, limits, checks)
 
@@ -99,14 +100,14 @@ def _climb(surface: Evidence, start: np.ndarray, bounds: scipy.optimize.Bounds) 
 def _at_ends(
     surface: Evidence, best: np.ndarray, height: float, bounds: scipy.optimize.Bounds
 ) -> tuple[dict[str, float], np.ndarray]:
-    """Return the ends towards which the evidence does not fall, the other entries as they are; and move them there.
+    """Return the ends towards which the evidence does not fall, other coordinates held, and the point moved to them.
 
-    So does a length of a feature that does not matter, towards infinity: the evidence levels off.
+    Such an end is an infinite length of an irrelevant feature, where the evidence levels off.
     """
-    level = dict[str, float]()
+    level_ends = dict[str, float]()
     for i, (label, ends) in enumerate(zip(surface.labels, surface.ends, strict=True)):
-        for far, end in zip((bounds.lb[i], bounds.ub[i]), ends, strict=True):
-            there = np.where(np.arange(len(best)) == i, far, best)
-            if surface.height(there) > height - LEVEL:
-                level[label], best = end, there
-    return level, best
+        for bound, end in zip((bounds.lb[i], bounds.ub[i]), ends, strict=True):
+            moved = np.where(np.arange(len(best)) == i, bound, best)
+            if surface.height(moved) > height - LEVEL:
+                level_ends[label], best = end, moved
+    return level_ends, best

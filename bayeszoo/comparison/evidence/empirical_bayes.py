@@ -1,4 +1,4 @@
-"""Empirical Bayes: the hyperparameters under which the evidence of the data is largest.
+"""Empirical Bayes: the hyperparameters that maximize the evidence of the data.
 
 Also called evidence maximization, or maximum likelihood of type II (Good 1965; MacKay 1992; Bishop, PRML, section 3.5).
 """
@@ -31,11 +31,11 @@ from bayeszoo.model.over import over_flat
 from bayeszoo.model.over_fields import require_fields
 from bayeszoo.model.steps import Expectation
 
-ONLY_A_BOUND = "the log evidence itself is withheld: the fields make its lower bound largest, by variational Bayes"
+ONLY_A_BOUND = "the log evidence itself is withheld: the fields maximize its lower bound, by variational Bayes"
 MOST_STEPS = 2000
-"""Steps of a climb: if a field goes to an edge, the ELBO rises ever more slowly and no climb converges."""
+"""Most steps of a climb: if a field goes to an edge, the ELBO rises ever more slowly and no climb converges."""
 NEAR = 1e-3
-"""Relative distance to an edge of the search at which a field is at it."""
+"""Relative distance to an edge of the search within which a field counts as at the edge."""
 
 
 def empirical_bayes(
@@ -47,57 +47,57 @@ def empirical_bayes(
     seed: int = 0,
     reporter: Reporter | None = None,
 ) -> EmpiricalBayes:
-    """Choose fields of a model so that the evidence of the data is largest.
+    """Choose fields of a model that maximize the evidence of the data.
 
     The data can choose a field that governs many quantities: the prior of many weights or of many groups' rates, the
     spread of many rows. They cannot choose the prior of a single parameter: the evidence of one coin's tosses is
     largest for a prior concentrated on the observed share of successes, at the boundary.
 
-    Where the evidence has no closed form for these data, fields that the prior alone depends on are chosen from draws
-    of NUTS, with Monte Carlo errors: see `by_draws`. A model without closed form may choose them by variational Bayes,
-    so that the lower bound of the evidence is largest: see `by_vb`. Of one that is `LogConcave` the evidence is by
-    Laplace's method, which is approximate, with its gap by importance sampling: see `by_laplace`. Of a Gaussian
-    process the lengths of the features are chosen as its field ``scale``, together with its parameters: `by_lengths`.
+    Where the evidence has no closed form for these data, fields that only the prior depends on are chosen from draws
+    of NUTS, with Monte Carlo errors: see `by_draws`. Some models without a closed form maximize the lower bound of the
+    evidence by variational Bayes: see `by_vb`. For a `LogConcave` model the evidence is approximated by Laplace's
+    method, and importance sampling measures the gap: see `by_laplace`. For a Gaussian process the lengths of the
+    features are chosen as its field ``scale``, together with its parameters: see `by_lengths`.
 
     Parameters
     ----------
     model : Model
-        Is `ClosedForm`, or `LogConcave`, or has fields that variational Bayes chooses. A field that is a vector of
+        A `ClosedForm` or `LogConcave` model, or one with fields that variational Bayes chooses. A vector field with
         dozens of entries takes long.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
-        The fields to choose. One number that stands for a whole vector stays one number; of a vector every entry is
-        chosen by itself.
+        The fields to choose. A single number that stands for a whole vector stays one number; each entry of a vector
+        is chosen separately.
     starts : int
-        Climbs, at least two: from the model's own fields, and from places around these and around ``model.weak(data)``.
-        By draws there are two.
+        Number of climbs, at least two: from the model's fields, and from places around these and around
+        ``model.weak(data)``. By draws there are two.
     seed : int
-        Of the places, or of the draws.
+        Seed of the places, or of the draws.
     reporter : Reporter, optional
         Takes the progress of NUTS; silent by default.
 
     Returns
     -------
     EmpiricalBayes
-        Its status is not ``"ok"`` when the evidence has no maximum, or none was found for certain.
+        Its status is not ``"ok"`` when the evidence has no maximum, or the search is not certain of it.
 
     Raises
     ------
     InputError
-        When the model has no such fields or no evidence to choose them by, reads the data through one of them, or the
-        data do not suit it.
+        When the model has no such fields or no evidence to maximize, the sufficient statistics depend on a field, or
+        the data do not suit the model.
     NumericalError
-        When the evidence of the model as given is not finite.
+        When the evidence at the model's fields is not finite.
     Untrustworthy
         When a run of NUTS does not pass its gate.
 
     Notes
     -----
-    L-BFGS-B in the logarithms of positive fields, and in real fields in units that change the evidence by about a nat,
-    up to a factor of 1e6 beyond the model's fields and the weak ones; then Newton steps. A maximum is accepted only
-    where the curvature is that of one, and when no field can be moved 1e3 further out to either side, the others
-    following, with the evidence as high as before: where it levels off towards a supremum there is no maximum.
+    L-BFGS-B climbs in the logarithms of positive fields, and in real fields in units that change the evidence by about
+    a nat, up to a factor of 1e6 beyond the model's fields and the weak ones; Newton steps follow. A maximum is accepted
+    only if its curvature is that of a maximum, and if the evidence falls when any field moves 1e3 further out to either
+    side, with the others maximized: an evidence that levels off towards a supremum has no maximum.
 
     Examples
     --------
@@ -126,8 +126,8 @@ def empirical_bayes(
     if not math.isfinite(before := float(model.log_evidence(outer.statistics(data)))):
         raise NumericalError(f"the log evidence of {model} is not finite", "not_finite")
     mode = highest(outer, data, True, starts, np.random.default_rng(seed))
-    chosen = outer.at(mode.outer), model, names, mode.boundary, mode.reached, starts, mode.checks
-    return EmpiricalBayes(*chosen, mode.height, before, mode.limits)
+    result = outer.at(mode.outer), model, names, mode.boundary, mode.reached, starts, mode.checks
+    return EmpiricalBayes(*result, mode.height, before, mode.limits)
 
 
 def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
     by_vb = isinstance(model, Variational) and model.chosen_by_vb
     if isinstance(model, HasLengths):
         if over not in ("scale", ["scale"], ("scale",)):
-            problem = f"of {model.name} the field scale is chosen, the length of each feature"
+            problem = f"{model.name} can choose only the field scale, the length of each feature"
             raise InputError(problem, "unknown_field", hint="amplitude, length and sigma are parameters: fit by mle")
     elif not (isinstance(model, ClosedForm) or by_vb or is_log_concave(model)):
         raise InputError(
@@ -147,7 +147,7 @@ def _chosen(model: Model, over: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def no_closed_form(model: Model, data: Data) -> str:
-    """Say why the evidence of these data has no closed form, where draws may take its place; else nothing."""
+    """Say why the evidence of these data has no closed form, if draws can replace it; else return an empty string."""
     if not (isinstance(model, ClosedForm) and isinstance(model, Observable)):
         return ""
     if type(model).log_prior is ClosedForm.log_prior:
@@ -166,9 +166,9 @@ class EmpiricalBayesByVB(EmpiricalBayes):
     Attributes
     ----------
     elbo, elbo_before : float
-        The largest ELBO found over the fields and q, and at the fields given over q alone.
+        The largest ELBO over the fields and q, and over q alone at the fields of the model.
     trace : ndarray of shape (steps,)
-        The ELBO of the best climb; its steps are of q and of the fields in turn.
+        The ELBO of the best climb, whose steps change q and the fields in turn.
     """
 
     elbo: float = math.nan
@@ -190,15 +190,15 @@ def by_vb(
     seed: int = 0,
     reporter: Reporter | None = None,
 ) -> EmpiricalBayesByVB:
-    """Choose fields so that the ELBO is largest, by climbs from the fields given, each with a q at random.
+    """Choose fields that maximize the ELBO, by climbs from the model's fields, each with a random q.
 
     Variational EM (Blei, Ng and Jordan 2003, section 5.3; Bishop, PRML, section 10.2): from an optimum of q at the
-    fields given, steps of q alternate with steps of the fields; each climbs the ELBO. The result is the
-    maximum of a bound, and not of the evidence.
+    model's fields, steps of q alternate with steps of the fields; each raises the ELBO. The result is the maximum of a
+    bound, and not of the evidence.
 
-    Its status is not ``"ok"`` where a field went to the edge of the search, 1e-6 or 1e6, or the best climb did not
-    converge or was reached once only. Raises `InputError` where the model cannot choose such a field, `NumericalError`
-    where no climb converged, as where a field has no best value.
+    The status is not ``"ok"`` where a field went to the edge of the search, 1e-6 or 1e6, or the best climb did not
+    converge or was reached only once. Raises `InputError` where the model cannot choose the field, `NumericalError`
+    where no climb converged, for example because a field has no best value.
     """
     for name in over:
         if name not in model.chosen_by_vb:
@@ -207,46 +207,46 @@ def by_vb(
     after = climbed.best.state[0]
     edges = _edges(after, over)
     checks = [*climbed.checks, boundary_check([*edges.values()])]
-    chosen = after, model, tuple(over), edges, climbed.reached, len(climbed.climbs), checks
-    return EmpiricalBayesByVB(*chosen, elbo=climbed.best.objective, elbo_before=before, trace=climbed.best.trace)
+    result = after, model, tuple(over), edges, climbed.reached, len(climbed.climbs), checks
+    return EmpiricalBayesByVB(*result, elbo=climbed.best.objective, elbo_before=before, trace=climbed.best.trace)
 
 
 def _search(
     model: Variational, data: Data, over: tuple[str, ...], starts: int, rng: np.random.Generator, reporter: Reporter
 ) -> tuple[Search, float]:
-    """Climb the ELBO over q and the fields, from optima of q at the fields given, and return the best of these.
+    """Maximize the ELBO over q and the fields, and return the climbs and the best ELBO at the model's fields.
 
-    A state is a model and its q. From a q at random the fields often settle on what that is like; a quarter begins
-    there none the less, for no start is best for all data.
+    A state is a model and its q. Most climbs begin at an optimum of q at the model's fields: from a random q the fields
+    often fit that q. A quarter begins at a random q nonetheless, because no start is best for all data.
     """
     effort, before = Effort.of(model, data), [-math.inf]
     effort = replace(effort, steps=min(effort.steps, MOST_STEPS))
 
     def evaluate(state: tuple[Any, Any]) -> tuple[float, Expectation]:
-        own, q = state
-        expected = own.vb_e_step(q, data)
-        return expected.value - float(own.divergence(q)), Expectation((own, expected.stats), expected.value)
+        current, q = state
+        expected = current.vb_e_step(q, data)
+        return expected.value - float(current.divergence(q)), Expectation((current, expected.stats), expected.value)
 
-    def held(stats: tuple[Any, Any]) -> tuple[Any, Any]:
+    def with_fields_held(stats: tuple[Any, Any]) -> tuple[Any, Any]:
         return stats[0], stats[0].vb_m_step(stats[1])
 
-    def chosen(stats: tuple[Any, Any]) -> tuple[Any, Any]:
-        own, q = held(stats)
-        return own.vb_choose(q, over)
+    def with_fields_chosen(stats: tuple[Any, Any]) -> tuple[Any, Any]:
+        current, q = with_fields_held(stats)
+        return current.vb_choose(q, over)
 
     def begin(rng: np.random.Generator) -> tuple[Any, Any]:
         at_random, start = bool(before[0] > -math.inf and rng.random() < 0.25), (model, model.vb_start(data, rng))
         if at_random:
             return start
-        climbed = climb(start, evaluate, held, effort)
+        climbed = climb(start, evaluate, with_fields_held, effort)
         before[0] = max(before[0], climbed.objective)
         return climbed.state
 
-    return search(begin, evaluate, chosen, rng, reporter, restarts=starts, effort=effort), before[0]
+    return search(begin, evaluate, with_fields_chosen, rng, reporter, restarts=starts, effort=effort), before[0]
 
 
 def _edges(model: Variational, over: Sequence[str]) -> dict[str, str]:
-    """Say which fields ended at an edge of the search, where the ELBO has no maximum."""
+    """Return the fields that ended at an edge of the search, each with the message that the ELBO has no maximum."""
     edges = {}
     for name in over:
         values = np.asarray(getattr(model, name))

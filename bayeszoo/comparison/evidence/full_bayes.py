@@ -1,7 +1,7 @@
 """Full Bayes over hyperparameters: fields of a model are integrated out, where empirical Bayes plugs in a maximum.
 
-The fields get a prior, a posterior, and the evidence keeps every constant. Means and variances of the parameters follow
-by the laws of total expectation and variance. MacKay 1992, section 2.4; Bishop, PRML, section 3.5.
+The fields have a prior and a posterior, and the evidence keeps every constant. Means and variances of the parameters
+follow by the laws of total expectation and variance. MacKay 1992, section 2.4; Bishop, PRML, section 3.5.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ from bayeszoo.model.over import over as make_over
 from bayeszoo.model.over_fields import domain
 
 FACTOR = 100.0
-"""A positive field is integrated from its empirical-Bayes maximum divided by this to that times this."""
+"""A positive field is integrated from its empirical-Bayes maximum divided by this factor to the maximum times it."""
 EDGE = 0.1
-"""The share of the distance between the bounds that counts as near one of them."""
+"""The share of the distance between the bounds that counts as near a bound."""
 MAX_EDGE = 1e-3
-"""Posterior probability that may lie near a bound."""
+"""Largest posterior probability that may lie near a bound."""
 MAX_EDGE_VARIANCE = 1e-2
-"""Share of a variance that may come from near a bound; where it is larger, the bounds decide the moments."""
+"""Largest share of a variance from near a bound; above it, the bounds decide the moments."""
 
 LogPrior = Callable[..., float]
-"""``log_prior(tau=..., sigma=...)`` is the log density of a prior of these fields."""
+"""``log_prior(tau=..., sigma=...)`` is the log prior density of these fields."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FullBayes:
-    """Posterior of fields of a model and of its parameters, with the fields integrated out.
+    """Posterior of some fields of a model, and of its parameters with these fields integrated out.
 
     Attributes
     ----------
     model, over : Model, tuple of str
-        The model that was given, whose other fields stay, and the fields that were integrated out.
+        The model, whose other fields stay, and the fields that were integrated out.
     bounds, prior, prior_mass : dict of str to pair of float, str, float
-        The bounds of each field whose prior is uniform between any, the prior, and its probability there, which is 1
-        but of a ``log_prior``.
+        The bounds of each field with a uniform prior; the prior, in words; and its probability within the bounds,
+        which is 1 except for a ``log_prior``.
     log_evidence, log_evidence_error : float
-        Log of the evidence with the fields integrated out, and what halving the grid changes it by.
+        Log evidence with the fields integrated out, and its change when the grid is halved.
     fields : dict of str to dict
         ``mean``, ``sd``, ``q025``, ``median`` and ``q975`` of each field; moments that the bounds decide are NaN.
     parameters : dict of str to dict
-        ``mean`` and ``sd`` of each parameter, of its shape, and ``plug_in_mean`` and ``plug_in_sd``: what the posterior
-        at the maximum of the evidence says, None where there is no maximum.
+        ``mean`` and ``sd`` of each parameter, of its shape; and ``plug_in_mean`` and ``plug_in_sd``, those of the
+        posterior at the maximum of the evidence, None where there is no maximum.
     edges : dict of str to pair of float
-        Posterior probability in the lowest and the highest tenth of the range that a bounded field was integrated over.
+        Posterior probability of each bounded field in the lowest and the highest tenth of its range.
     variance_near_bounds : dict of str to float
-        The share of the variance of each field and parameter, of a vector the largest, that comes from there.
+        The share of the variance of each field and parameter that comes from there; the largest one of a vector.
     points, plug_in, checks : tuple of int, EmpiricalBayes, list of Check
-        Of the grid; the maximum of the evidence; all of these must pass.
+        The size of the grid; the maximum of the evidence; the checks, all of which must pass.
     """
 
     model: Model
@@ -108,9 +108,9 @@ class FullBayes:
 
     def __repr__(self) -> str:
         """Show the fields, the prior, the log evidence and the status."""
-        said = "{} {median:.6g} ({q025:.3g} to {q975:.3g})"
+        line = "{} {median:.6g} ({q025:.3g} to {q975:.3g})"
         lines = [
-            f"{self.model.name}: {', '.join(said.format(name, **figures) for name, figures in self.fields.items())}",
+            f"{self.model.name}: {', '.join(line.format(name, **figures) for name, figures in self.fields.items())}",
             f"prior: {self.prior}",
             f"log evidence {self.log_evidence:.10g}, fields integrated out; {self.log_evidence_error:.1g} by halving",
             f"status {self.status}",
@@ -133,22 +133,22 @@ def full_bayes(
     Parameters
     ----------
     model : Model
-        Must be `ClosedForm`. Fields that are not named stay.
+        A `ClosedForm` model; its other fields stay.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
-        The fields, each a single number; by default all with bounds or priors.
+        The fields, each a single number; by default all fields with bounds or priors.
     bounds : mapping of str to pair of float, optional
-        Between which values to integrate; by default from a hundredth to a hundred times the maximum of the evidence.
-        A real field, such as a mean, needs them.
+        The range of each field; by default from a hundredth to a hundred times the maximum of the evidence. A real
+        field, such as a mean, needs bounds.
     priors : mapping of str to Prior or text, optional
-        The prior of each field, as ``{"tau": HalfNormal(10)}``; where there is one no bounds are needed.
+        The prior of each field, such as ``{"tau": HalfNormal(10)}``; a field with a prior needs no bounds.
     log_prior : callable, optional
-        ``log_prior(tau=..., sigma=...)`` returns the log density of the fields' prior, with every constant, with
-        respect to the fields themselves. By default the prior is uniform between the bounds, for a positive field in
-        its logarithm, so that the evidence depends on the bounds.
+        ``log_prior(tau=..., sigma=...)`` returns the log prior density of the fields, with every constant, with respect
+        to the fields themselves. By default the prior is uniform between the bounds, for a positive field in its
+        logarithm; the evidence then depends on the bounds.
     plug_in : EmpiricalBayes, optional
-        The maximum of the evidence over the same fields, where it is known already.
+        The maximum of the evidence over the same fields, if it is already computed.
 
     Returns
     -------
@@ -158,15 +158,15 @@ def full_bayes(
     Raises
     ------
     InputError
-        When the model has no closed form or no such fields, the bounds are no bounds, or the data do not suit it.
+        When the model has no closed form or no such fields, the bounds are invalid, or the data do not suit the model.
     Untrustworthy
-        When the evidence has no maximum to lay bounds around, and none are given.
+        When no bounds are given and the evidence has no maximum to put them around.
 
     Notes
     -----
-    It is the exact fit of `over`, in figures. The grid is dense around the highest posterior density and grows
-    exponentially coarser towards the bounds. It is refined until leaving out every other point changes little; what
-    that changes is reported.
+    This is the exact fit of `over`, as numbers. The grid is dense around the highest posterior density and becomes
+    exponentially coarser towards the bounds. It is refined until leaving out every other point changes little; the
+    change is reported.
 
     Examples
     --------
@@ -178,8 +178,8 @@ def full_bayes(
     """
     chosen = Priors(priors or {})
     names = (over,) if isinstance(over, str) else tuple(over or dict.fromkeys([*(bounds or {}), *chosen]))
-    known, data = require_few(model, names), read(model, data)
-    laws = _priors(known, names, bounds or {}, chosen)
+    closed, data = require_few(model, names), read(model, data)
+    laws = _priors(closed, names, bounds or {}, chosen)
     if reason := no_closed_form(model, data):
         raise InputError(f"{model.name} has no evidence in closed form for these data: {reason}", "no_closed_form")
     best = plug_in or empirical_bayes(model, data, names)
@@ -188,22 +188,22 @@ def full_bayes(
             f"plug_in is the maximum over {', '.join(best.over)}, not over {', '.join(names)}", "not_comparable"
         )
     laid = [name for name in names if name not in laws]
-    begin = known.replaced(**{name: getattr(best.model, name) for name in names})
+    begin = closed.replaced(**{name: getattr(best.model, name) for name in names})
     outer = make_over(begin, {name: laws[name] if name in laws else _around(best, name) for name in names})
-    return _result(outer if log_prior is None else outer.under(log_prior), known, best, data, laid)
+    return _result(outer if log_prior is None else outer.under(log_prior), closed, best, data, laid)
 
 
 def _priors(model: Model, names: Sequence[str], bounds: Bounds, chosen: Priors) -> dict[str, Prior]:
-    """Return the priors that were given, those between bounds among them."""
+    """Return the priors of fields with a prior or with bounds."""
     for name in [*bounds, *chosen]:
         if name not in names or (name in bounds and name in chosen):
-            what = "both bounds and a prior" if name in names else "which is not among the fields to integrate out"
-            raise InputError(f"bounds of {name}, {what}: {', '.join(names)}", "out_of_range")
+            problem = "both bounds and a prior" if name in names else "which is not among the fields to integrate out"
+            raise InputError(f"bounds of {name}, {problem}: {', '.join(names)}", "out_of_range")
     return {**between(model, bounds), **chosen}
 
 
 def _around(best: EmpiricalBayes, name: str) -> Uniform:
-    """Return the default prior of a field."""
+    """Return the default prior of a field, around the maximum of the evidence."""
     above = domain(best.model, name).low
     if math.isinf(above):
         raise InputError(
@@ -253,7 +253,7 @@ def _edges(marginal: Marginal, prior: Uniform) -> tuple[float, float]:
 
 
 def _shares(outer: Over, fitted: Integrated, laws: Mapping[str, Uniform], data: Data) -> dict[str, np.ndarray]:
-    """Return the share of each variance, of the fields and of the parameters, that comes from near a bound."""
+    """Return the share of the variance of each field and parameter that comes from near a bound."""
     near = np.zeros(len(fitted.mass), dtype=bool)
     for name, law in laws.items():
         low, high = law.ppf([EDGE, 1 - EDGE])
@@ -265,7 +265,7 @@ def _shares(outer: Over, fitted: Integrated, laws: Mapping[str, Uniform], data: 
 
 
 def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.ndarray) -> np.ndarray:
-    """Return the share of the variance of a mixture that comes from the points near a bound."""
+    """Return the share of the variance of a mixture that comes from grid points near a bound."""
     with np.errstate(invalid="ignore", divide="ignore"):  # infinite numbers are shown as infinite
         parts = np.square(sds) + np.square(means - np.tensordot(mass, means, axes=1))
         share = np.tensordot(mass * near, parts, axes=1) / np.tensordot(mass, parts, axes=1)
@@ -273,7 +273,7 @@ def _share_near(mass: np.ndarray, near: np.ndarray, means: np.ndarray, sds: np.n
 
 
 def _moments(marginal: Marginal, share: np.ndarray) -> dict[str, np.ndarray]:
-    """Return mean and sd, NaN where points near a bound decide them."""
+    """Return mean and sd, NaN where the bounds decide them."""
     moments = {"mean": marginal.mean(), "sd": marginal.std()}
     return {key: np.where(share > MAX_EDGE_VARIANCE, math.nan, value) for key, value in moments.items()}
 
@@ -287,12 +287,14 @@ def _prior_mass(outer: Over, grid: Grid) -> float:
     """Return the prior probability of the region of integration."""
     if not outer.is_under_another:
         return 1.0
-    at, points = OuterCoordinates.of(outer, outer.integrated_over), combinations([rule.points for rule in grid.rules])
-    return float(np.exp(outer.log_outer_prior(at.outer(points)) + at.log_slope(points)) @ np.ravel(grid.weights))
+    coordinates = OuterCoordinates.of(outer, outer.integrated_over)
+    points = combinations([rule.points for rule in grid.rules])
+    log_density = outer.log_outer_prior(coordinates.outer(points)) + coordinates.log_slope(points)
+    return float(np.exp(log_density) @ np.ravel(grid.weights))
 
 
 def _described(outer: Over, mass: float, laid: Sequence[str]) -> str:
-    """Say what the prior is; ``laid`` are the fields whose bounds were laid around the maximum of the evidence."""
+    """Describe the prior; ``laid`` are the fields whose bounds were put around the maximum of the evidence."""
     priors = ", ".join(f"{name} ~ {prior:.6g}" for name, prior in outer.priors.items())
     if outer.is_under_another:
         return f"as given, with probability {mass:.6g} between the bounds of {priors}"
@@ -310,7 +312,7 @@ def _checks(edges: Mapping[str, tuple[float, float]], prior_mass: float) -> list
 
 
 def _plugged_in(best: EmpiricalBayes, stats: Any) -> dict[str, dict[str, Any]]:
-    """Return mean and sd of each parameter at the maximum of the evidence, None where it has none."""
+    """Return mean and sd of each parameter at the maximum of the evidence, None without a maximum."""
     assert isinstance(best.model, ClosedForm)
     figures = {
         name: (np.asarray(marginal.mean()), np.asarray(marginal.std())) if best.status == "ok" else (None, None)

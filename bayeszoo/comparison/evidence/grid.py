@@ -1,4 +1,4 @@
-"""The evidence at a table of values of one or two fields of a model, and what full Bayes is over."""
+"""The evidence on a grid of one or two fields of a model, and the checks of these fields."""
 
 from __future__ import annotations
 
@@ -37,24 +37,23 @@ def evidence_grid(model: Model, data: object = None, over: Bounds | None = None,
     Parameters
     ----------
     model : Model
-        Must be `ClosedForm`; its other fields stay.
+        A `ClosedForm` model; its other fields stay.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : mapping of str to pair of float
         The fields, each a single number, and the lowest and highest value of each.
     points : int
-        How many values of each, bounds included: at equal ratios where the field must be positive, else at equal
-        distances.
+        Number of values of each field, bounds included: at equal ratios for a positive field, else at equal distances.
 
     Returns
     -------
     xarray.Dataset
-        ``log_evidence`` along the fields, in nats, NaN where the model has none.
+        ``log_evidence`` along the fields, in nats, NaN where it does not exist.
 
     Raises
     ------
     InputError
-        When the model has no closed form or no such fields, or the bounds are no bounds.
+        When the model has no closed form or no such fields, or the bounds are invalid.
 
     Examples
     --------
@@ -64,8 +63,8 @@ def evidence_grid(model: Model, data: object = None, over: Bounds | None = None,
     >>> round(float(grid.log_evidence.idxmax()), 1)
     79.3
     """
-    known, data = require_few(model, tuple(over or ())), read(model, data)
-    priors = between(known, over or {})
+    closed, data = require_few(model, tuple(over or ())), read(model, data)
+    priors = between(closed, over or {})
     if isinstance(points, bool) or not isinstance(points, int) or points < 2 or points ** len(priors) > MAX_POINTS:
         raise InputError(
             f"points must be a whole number >= 2, and at most {MAX_POINTS} in all, got {points!r}", "too_large"
@@ -73,14 +72,14 @@ def evidence_grid(model: Model, data: object = None, over: Bounds | None = None,
     coords = {name: prior.ppf(np.linspace(0.0, 1.0, points)) for name, prior in priors.items()}
     table = np.meshgrid(*coords.values(), indexing="ij")
     with one_thread():
-        log_evidence = make_over(known, priors).log_marginal(dict(zip(coords, table, strict=True)), data)
+        log_evidence = make_over(closed, priors).log_marginal(dict(zip(coords, table, strict=True)), data)
     values = np.where(np.isfinite(log_evidence), log_evidence, math.nan)
     attrs = {"model": str(model), "data_digest": data.digest}
     return xr.Dataset({"log_evidence": (tuple(coords), values)}, coords, attrs)
 
 
 def between(model: Model, bounds: Bounds) -> dict[str, Uniform]:
-    """Return priors of fields that are uniform between bounds, of one that must be positive in its logarithm."""
+    """Return uniform priors of fields between bounds, for positive fields uniform in the logarithm."""
     if not isinstance(bounds, Mapping):
         raise InputError(
             "the fields of a grid need bounds", "unknown_field", hint='give over={"tau": (lowest, highest)}'
@@ -99,13 +98,13 @@ def between(model: Model, bounds: Bounds) -> dict[str, Uniform]:
 
 
 def require_few(model: Model, names: Sequence[str]) -> ClosedForm[Any]:
-    """Refuse a model without a closed form, and anything but one or two of its fields that are single numbers."""
-    known = require_closed_form(model, names)
+    """Refuse a model without a closed form, more than two fields, and fields with several entries."""
+    closed = require_closed_form(model, names)
     if len(names) > MAX_FIELDS:
         raise InputError(f"a grid is over one or two fields, got {', '.join(names)}", "too_many_fields")
     for name in names:
         if np.ndim(getattr(model, name)):
             raise InputError(
-                f"over {name}: it has several entries", "wrong_shape", hint="set it to one number that stands for all"
+                f"over {name}: it has several entries", "wrong_shape", hint="set it to one number for all entries"
             )
-    return known
+    return closed

@@ -16,7 +16,7 @@ from bayeszoo.tools.bridge import bridge
 
 
 def log_evidence(candidate: Candidate) -> tuple[float, float, str]:
-    """Return the log evidence, its Monte Carlo error and the method; `NumericalError` says why there is none."""
+    """Return the log evidence, its Monte Carlo error and the method; raise `NumericalError` if there is none."""
     model, method, tree = candidate.model, candidate.method, candidate.tree
     if is_integrated(type(model)) and method == "exact":
         return exact_evidence(model, candidate.data), 0.0, method
@@ -24,31 +24,31 @@ def log_evidence(candidate: Candidate) -> tuple[float, float, str]:
         if method == "exact":
             return float(model.log_evidence(candidate.stats)), 0.0, method
         if method != "smc":
-            raise NumericalError(f"{method} gives none: give the model itself", "no_evidence")
+            raise NumericalError(f"{method} gives no evidence: give the model itself", "no_evidence")
     elif why := _undefined(candidate):
         raise NumericalError(why, "no_evidence")
     elif candidate.kind != "sampled":
-        lacking = NO_EVIDENCE if tree is None else f"{method} gives none: a fit by nuts or smc gives an estimate"
-        raise NumericalError(lacking, "no_evidence")
+        reason = NO_EVIDENCE if tree is None else f"{method} gives no evidence: a fit by nuts or smc gives an estimate"
+        raise NumericalError(reason, "no_evidence")
     elif _is_of_counts(candidate):
-        raise NumericalError("it is of the table of counts, not of the ordered observations", "no_evidence")
+        raise NumericalError("the density is of the table of counts, not of the ordered observations", "no_evidence")
     elif method != "smc":
         return _by_bridge(candidate)
-    assert tree is not None  # what has no fit is exact
+    assert tree is not None  # a candidate without a fit is exact
     value, error = (Fit(tree).fact(name) for name in ("log_evidence", "log_evidence_mcse"))
     return math.nan if value is None else value, math.nan if error is None else error, method
 
 
 def _is_of_counts(candidate: Candidate) -> bool:
-    """Say whether the density may be that of a table of counts, whose orders the model has not taken out."""
+    """Say whether the density may be that of a table of counts, and so counts the orders of observations."""
     model, data = candidate.model, candidate.data
-    takes_out = isinstance(model, Sufficient) or type(model).log_coefficient is not Model.log_coefficient
-    return not takes_out and candidate.observations[0].keys() != data.keys()
+    is_of_order = isinstance(model, Sufficient) or type(model).log_coefficient is not Model.log_coefficient
+    return not is_of_order and candidate.observations[0].keys() != data.keys()
 
 
 def _by_bridge(candidate: Candidate) -> tuple[float, float, str]:
     """Return the log evidence by bridge sampling from the draws of a fit, and its standard error."""
-    assert candidate.tree is not None  # what was sampled is a fit
+    assert candidate.tree is not None  # a sampled candidate has a fit
     try:
         answer = bridge(candidate.tree)
     except InputError as error:  # exchangeable labels, too few draws
@@ -60,9 +60,9 @@ def _by_bridge(candidate: Candidate) -> tuple[float, float, str]:
 
 
 def _undefined(candidate: Candidate) -> str | None:
-    """Say which of the priors is flat, or that there is no density at all.
+    """Say which prior is flat, or that there is no density; None where neither holds.
 
-    Only models without closed forms have flat ones, so that the others stay light.
+    Only models without closed forms have flat priors, and only these import PyMC here.
     """
     from bayeszoo.compile.density import no_evidence
 

@@ -1,4 +1,4 @@
-"""What empirical Bayes returns: a model whose fields were chosen by the data, or why there is none."""
+"""The result of empirical Bayes: a model whose fields were chosen by the data, or why there is none."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class EmpiricalBayes:
     Attributes
     ----------
     model : Model
-        The model at the largest evidence found; where ``boundary`` is not empty, only where the search ended.
+        The model at the largest evidence found; if ``boundary`` is not empty, where the search ended.
     before : Model
-        The model that was given.
+        The model before.
     log_evidence, log_evidence_before : float
-        max over the fields of log p(data), and log p(data) at the fields given. The first is an upper envelope: it
-        may not be compared with the evidence of a model whose fields were not chosen by the same data.
+        The maximum of log p(data) over the fields, and log p(data) at the fields before. The maximum is an upper
+        envelope: do not compare it with the evidence of a model whose fields were not chosen by the same data.
     over : tuple of str
         The fields that were chosen.
     boundary : dict of str to str
-        What the evidence does, for each field, or entry of one, in which it has no maximum.
+        What the evidence does along each field, or entry of a field, in which it has no maximum.
     reached, starts : int
-        How many climbs ended within `SAME` nats of the best, and how many there were.
+        Number of climbs that ended within `SAME` nats of the best one, and number of climbs.
     checks : list of Check
         All of them must pass.
     limits : dict of str to float
-        Entries that go to an end of theirs where the evidence levels off, and that end, if the others have a maximum
-        in this limit; ``model`` and ``log_evidence`` are then those of the limit.
+        Entries that go to an end of their range where the evidence levels off, and that end, if the other entries have
+        a maximum in this limit; ``model`` and ``log_evidence`` are then those of the limit.
     """
 
     model: Model
@@ -59,7 +59,7 @@ class EmpiricalBayes:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the chosen fields are an answer: there is a maximum, or one in the limit."""
+        """Whether the chosen fields are an answer: the evidence has a maximum, perhaps in a limit."""
         return self.status in ("ok", "caution", "in the limit")
 
     def __repr__(self) -> str:
