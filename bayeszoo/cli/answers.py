@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved
+from bayeszoo.foundation.named import Document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ class AnswerOptions:
     def answer(
         self,
         frame: pd.DataFrame,
-        whole: dict[str, Any],
+        whole: Document,
         show: Show,
         in_full: pd.DataFrame | None = None,
         **writers: saved.Writer,
@@ -60,7 +61,7 @@ class AnswerOptions:
         """Print a table and its summary lines, and write the table, or the unabridged table ``in_full``."""
         whole = {**whole, **{str(name): value for name, value in frame.attrs.items()}}
 
-        def document(written: saved.Written) -> dict[str, Any]:
+        def document(written: saved.Written) -> Document:
             return {**whole, **written, "rows": saved.records(frame)}
 
         self.deliver(

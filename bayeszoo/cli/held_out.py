@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -20,6 +20,7 @@ from bayeszoo.comparison.held_out_rows import held_out_error
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
+from bayeszoo.foundation.named import Document
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Classifies, Latent
 from bayeszoo.report.numbers import number
@@ -87,7 +88,7 @@ def require_components(model: Model, rows: Data) -> None:
         raise InputError(f"{model.name} has no k-means next to it", "unknown_method", hint=hint)
 
 
-def beside_clusters(model: Model, rows: Data, trees: Sequence[xr.DataTree], seed: int | None) -> dict[str, Any]:
+def beside_clusters(model: Model, rows: Data, trees: Sequence[xr.DataTree], seed: int | None) -> Document:
     """Return the objective of k-means with K clusters, and how many rows each fit puts into another cluster."""
     answer = kmeans(rows["Y"], int(fields_of(model)["K"]), seed=seed)
     apart: dict[str, int | None] = {}
@@ -101,7 +102,7 @@ def beside_clusters(model: Model, rows: Data, trees: Sequence[xr.DataTree], seed
     return {"objective": answer.objective, "rows": len(answer.labels), "apart": apart, "compared": compared}
 
 
-def show_clusters(clusters: dict[str, Any], digits: int | None) -> None:
+def show_clusters(clusters: Document, digits: int | None) -> None:
     """Print the objective of k-means, and how many rows each fit puts into another cluster."""
     console = terminal.out()
     console.print(f"k-means: sum of squared distances {number(clusters['objective'], digits or 6)}")
@@ -156,7 +157,7 @@ def refuse_pictures(report: Path | None, plot: Path | None) -> None:
         )
 
 
-def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the table, and the meaning of its columns."""
     count, rows, parts = (whole[name] for name in ("held_out", "rows", "parts"))
     how = f"{count} of {rows} rows held out" if parts == 1 else f"{rows} rows held out in {parts} folds"

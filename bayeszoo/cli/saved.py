@@ -22,6 +22,7 @@ from bayeszoo.data.table.table import Column, escaped, quoted, to_numbers
 from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import writing
+from bayeszoo.foundation.named import Document
 from bayeszoo.report.judged import about_judged
 from bayeszoo.report.numbers import MOST_DIGITS, number, spread, statistic, without_error
 from bayeszoo.results import files
@@ -111,7 +112,7 @@ def new_parts(tree: xr.DataTree, data: str | None, table: TableOptions) -> dict[
     return parts
 
 
-def about(tree: xr.DataTree, *more: str) -> dict[str, Any]:
+def about(tree: xr.DataTree, *more: str) -> Document:
     """Return the head of every answer from a fit, or from fits by group: model, method, status and caveats."""
     fits = fits_of(tree).values() if is_by_group(tree) else [tree]
     said = [line for fit in fits if Fit(fit).status == "caution" for line in failures_of(fit)[1:]]
@@ -262,7 +263,7 @@ def records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     return frame.reset_index().to_dict("records")
 
 
-def title(whole: dict[str, Any], kind: str | None = None) -> str:
+def title(whole: Document, kind: str | None = None) -> str:
     """Return the title of a table: model, method, and what the numbers are."""
     return f"{whole['model']}, {whole['method']} ({kind or whole['kind']}{', with caution' * ('caveats' in whole)})"
 

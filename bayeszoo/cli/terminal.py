@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -25,6 +25,7 @@ from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation import signals
 from bayeszoo.foundation.gate import Check
+from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.progress import Reporter, lasting
 from bayeszoo.model.views import View
 from bayeszoo.report.numbers import number, seconds
@@ -271,7 +272,7 @@ def kind_of(frame: pd.DataFrame, kind: str) -> str:
     return "draws of the exact posterior" if kind == "exact" and frame[errors].gt(0).any(axis=None) else kind
 
 
-def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None = None) -> None:
+def show_fit(tree: xr.DataTree, document: Document, digits: int | None = None) -> None:
     """Print a fit: its model and data, the estimates, the figures of the fit as a whole, the gate."""
     console = out()
     console.print(f"{Fit(tree).model}  {document['method']}: {document['sampler']}, {document['kind']}")
@@ -290,7 +291,7 @@ def show_fit(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None 
         console.print(f"caution {escaped(line)}")
 
 
-def _show_profiles(tree: xr.DataTree, document: Mapping[str, Any], digits: int | None) -> None:
+def _show_profiles(tree: xr.DataTree, document: Document, digits: int | None) -> None:
     """Print the function, or a profile of components, states and topics, before the estimates of parameters."""
     if not Fit(tree).model.views() & PROFILED:
         return
@@ -308,7 +309,7 @@ def show_profile(title: str, columns: list[str], rows: list[list[Any]], words: S
         out().print(escaped(title))
 
 
-def judged(document: Mapping[str, Any], noun: str = "checks") -> str:
+def judged(document: Document, noun: str = "checks") -> str:
     """Return a line with the status, and the number of checks with the worst verdict."""
     checks = document["gate"]["checks"]
     if not checks:

@@ -1,4 +1,4 @@
-"""Mappings from names to arrays: the two that every step of a model takes or returns."""
+"""Mappings by name: arrays that the steps of a model take and return, and documents."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,3 +13,6 @@ Params = Mapping[str, Any]
 
 Simulated = tuple[dict[str, Any], dict[str, np.ndarray]]
 """Parameters that were drawn, and the arrays of a data set that was drawn under them."""
+
+Document = dict[str, Any]
+"""A JSON document by names: what commands print with ``--json``, and what reports show."""

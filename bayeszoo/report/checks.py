@@ -20,7 +20,7 @@ from bayeszoo.model.capabilities import Observable
 from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.residuals import draw_replicates, plot_residuals
-from bayeszoo.report.blocks import Folded, Section, Skipped, Words, picture, skipping, table
+from bayeszoo.report.blocks import Block, Folded, Section, Skipped, Words, picture, skipping, table
 from bayeszoo.report.numbers import digits_for, estimate, interval, number, written
 from bayeszoo.report.series import FALSE_ALARM, P_VALUES, conclusion_of_series, misfits
 from bayeszoo.report.verdict import Verdict
@@ -124,7 +124,7 @@ def _listed(frame: pd.DataFrame) -> str:
     )
 
 
-def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left_out: list[Any]) -> Section:
+def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left_out: list[Skipped]) -> Section:
     """Compare the data with what the model makes: after the data, each row from the others, and before the data."""
     blocks: list[Any] = []
     parts: dict[str, Callable[[], list[Any]]] = {
@@ -144,7 +144,7 @@ def section(checked: Checked, named: Mapping[str, tuple[xr.DataTree, Any]], left
     return Section("fit", "Does the model fit?", of_which + blocks)
 
 
-def _predictive(checked: Checked) -> list[Any]:
+def _predictive(checked: Checked) -> list[Block]:
     """List and draw the quantities of replicated data sets and the observed ones."""
     columns = ["quantity", "observed", "replicates", "2.5%", "97.5%", "p-value", "MCSE", "note"]
     rows = [_quantity(row) for row in checked.frame.reset_index().to_dict("records")]
@@ -234,7 +234,7 @@ def leave_one_out(named: Mapping[str, tuple[xr.DataTree, object]]) -> Folded:
     return Folded("Each row from the others: leave-one-out", blocks)
 
 
-def _score(tree: xr.DataTree) -> list[Any]:
+def _score(tree: xr.DataTree) -> list[str | float | None]:
     """Return score, its errors and the largest k-hat of a fit, or the reason why there is none."""
     if not Fit(tree).is_shown:
         return [None, None, None, None, "the estimates are withheld"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.data.table.table import listed
+from bayeszoo.foundation.named import Document
 from bayeszoo.report.numbers import number
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ ABOUT_UNLIKE = (
 ABOUT_PLUGGED_IN = "Parameter uncertainty is ignored (point estimate)."
 
 
-def about_rows(whole: Mapping[str, object], rows: int) -> list[str]:
+def about_rows(whole: Document, rows: int) -> list[str]:
     """Say which rows are scored, from the attributes of the table of decisions and how many it has."""
     if whole["rows_are"] == "left out":
         others = {"rows_withheld": _not_far(whole), "rows": rows}
@@ -48,12 +49,12 @@ def about_rows(whole: Mapping[str, object], rows: int) -> list[str]:
     return [*_about_features(whole, rows), *[ABOUT_FITTED] * (whole["rows_are"] == "fitted")]
 
 
-def _not_far(whole: Mapping[str, Any]) -> int:
+def _not_far(whole: Document) -> int:
     """Return how many rows are withheld though an approximation agrees with the posterior there."""
     return int(whole.get("rows_withheld", 0) - whole.get("rows_far", 0))
 
 
-def _about_features(whole: Mapping[str, Any], rows: int) -> list[str]:
+def _about_features(whole: Document, rows: int) -> list[str]:
     """Say what the distribution of the features tells of rows."""
     withheld = _not_far(whole) - whole.get("rows_impossible", 0)
     unlike = listed([row - 1 for row in whole.get("unlike", [])])
@@ -81,7 +82,7 @@ def _bin(row: Mapping[Any, Any], digits: int | None) -> list[Any]:
     return [str(row["class"]), edges, int(row["trials"]), *means, interval]
 
 
-def score_rows(whole: Mapping[str, Any], digits: int | None = None) -> tuple[list[str], list[list[Any]]]:
+def score_rows(whole: Document, digits: int | None = None) -> tuple[list[str], list[list[Any]]]:
     """Return the columns and a row a score: its mean over trials with the standard error; then ROC areas.
 
     Under the loss stands that of one decision for all rows, of many classes the least such loss.

@@ -14,7 +14,7 @@ from bayeszoo.foundation import diagnostics
 from bayeszoo.model.linear_predictor import has_slopes
 from bayeszoo.plots import fits as plots
 from bayeszoo.plots.drawable import at_modes, drawable, lines, one_of_each, same_model, that_have, with_draws, withheld
-from bayeszoo.report.blocks import Choice, Folded, Skipped, Words, picture
+from bayeszoo.report.blocks import Block, Choice, Folded, Skipped, Words, picture
 from bayeszoo.results.quantities import draws_of, finite, free_of_labels, labels, measurable, modes
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import best, components_withheld, not_listed
@@ -72,7 +72,7 @@ def _of_which(drawn: Sequence[xr.DataTree], shown: Sequence[xr.DataTree], trees:
     return said + ([f"Without {', '.join(lacking)}, which have other quantities."] if lacking else [])
 
 
-def section(trees: Sequence[xr.DataTree]) -> list[Any]:
+def section(trees: Sequence[xr.DataTree]) -> list[Block]:
     """Draw the densities of quantities, their chains, their intervals, and approximations against a sampler."""
     shown, sampled = drawable(trees), [tree for tree in trees if tree.attrs["kind"] == "sampled"]
     main = best(sampled or shown or trees)
@@ -87,7 +87,7 @@ def section(trees: Sequence[xr.DataTree]) -> list[Any]:
     return [*_remarks(main), *_diverged(main), *(Folded(title, blocks) for title, blocks in folded.items() if blocks)]
 
 
-def _remarks(main: xr.DataTree) -> list[Any]:
+def _remarks(main: xr.DataTree) -> list[Block]:
     """Name the entries that are not drawn one by one, and say why."""
     blocks: list[Any] = []
     if not Fit(main).is_shown and main.attrs["kind"] == "sampled":
@@ -124,7 +124,7 @@ def _chosen(main: xr.DataTree, shown: Sequence[xr.DataTree], most: int = MOST) -
     return [every[i] for i in varies[:most]]
 
 
-def _all_densities(chosen: Sequence[str], trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Any]:
+def _all_densities(chosen: Sequence[str], trees: Sequence[xr.DataTree], shown: Sequence[xr.DataTree]) -> list[Block]:
     """Draw the densities of all quantities chosen, of the fits that have them."""
     fits = that_have(shown, chosen) if chosen else []
     if not fits:
@@ -139,7 +139,7 @@ def _sized(chosen: Sequence[str]) -> dict[str, Any]:
     return {"col_wrap": across, "figure_kwargs": {"figsize": size}}
 
 
-def _chains(main: xr.DataTree, chosen: Sequence[str]) -> list[Any]:
+def _chains(main: xr.DataTree, chosen: Sequence[str]) -> list[Block]:
     """Return the pictures of the chains of a sampler: ranks and traces of each quantity, and energies."""
     if main.attrs["kind"] != "sampled" or not chosen:
         return []
@@ -168,7 +168,7 @@ def _thinned(tree: xr.DataTree) -> tuple[xr.DataTree, str]:
     return thin, f"; {MOST_DRAWS} of its {draws} draws, evenly spaced"
 
 
-def _diverged(main: xr.DataTree) -> list[Any]:
+def _diverged(main: xr.DataTree) -> list[Block]:
     """Draw where transitions diverged, if any did."""
     stats: Any = main.children.get("sample_stats", {})
     count = int(stats["diverging"].sum()) if "diverging" in stats else 0

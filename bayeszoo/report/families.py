@@ -38,7 +38,7 @@ from bayeszoo.plots.families.lasso_path import plot_lasso_path
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.plots.style import COLOURS, panels, short
-from bayeszoo.report.blocks import Folded, Section, Words, picture, skipping, table
+from bayeszoo.report.blocks import Block, Folded, Section, Skipped, Words, picture, skipping, table
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN, MOST_CLASSES, about_rows, confusion_rows, score_rows
 from bayeszoo.report.densities import hero
 from bayeszoo.report.function import about_function, function, nodes
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     under: Sequence[Any] = ()
 
 
-def answer(trees: Sequence[xr.DataTree], left_out: list[Any]) -> Answer:
+def answer(trees: Sequence[xr.DataTree], left_out: list[Skipped]) -> Answer:
     """Return the answer of the model, or where it has none, or withholds it, the densities of its parameters."""
     answers: list[Answer] = []
     with skipping("the answer of the first screen", left_out):
@@ -122,7 +122,7 @@ def _effects(main: xr.DataTree, interval: str) -> str:
     return said
 
 
-def _shares(trees: Sequence[xr.DataTree]) -> list[Any]:
+def _shares(trees: Sequence[xr.DataTree]) -> list[Block]:
     """Say which share of the variance each model explains, by its first fit, or why that is not known."""
     firsts, said, skipped = dict[str, Any](), list[str](), list[Any]()
     for tree in trees:
@@ -145,7 +145,7 @@ def states(tree: xr.DataTree) -> Answer:
     return Answer(below=[drawn, *profiled(tree)])
 
 
-def profiled(tree: xr.DataTree) -> list[Any]:
+def profiled(tree: xr.DataTree) -> list[Block]:
     """Return what the components or states are, as tables."""
     blocks: list[Any] = []
     for title, columns, rows, words in profiles(tree, document(tree)):
@@ -236,7 +236,7 @@ def _of_each_class(frame: pd.DataFrame, of_rows: str) -> tuple[list[Any], list[A
     return [drawn], [table(*counts, "True classes by decision, where every mistake costs the same")]
 
 
-def _telling(tree: xr.DataTree) -> list[Any]:
+def _telling(tree: xr.DataTree) -> list[Block]:
     """Draw how much each feature tells of the class, where features have a distribution."""
     fit = Fit(tree)
     if fit.kind == "point estimate" or not has_information(fit.model):

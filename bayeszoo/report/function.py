@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def about_function(tree: xr.DataTree) -> list[Any]:
+def about_function(tree: xr.DataTree) -> list[Block]:
     """Say how much of the outcome the function explains, and where it is lowest and highest among the rows."""
     data = Fit(tree).data
     frame, y = function_bands(tree, {"X": data["X"], "feature": data["feature"]}), data["y"] / data.get("trials", 1)

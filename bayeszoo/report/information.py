@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from bayeszoo.foundation.named import Document
 from bayeszoo.report.numbers import estimate, number
 from bayeszoo.tools.information import CLASS_ENTROPY
 
@@ -33,7 +33,7 @@ def _cells(row: pd.Series, others: dict[str, str], digits: int | None) -> list[s
     return first + last
 
 
-def about_information(whole: Mapping[str, object], has_plug_in: bool) -> list[str]:
+def about_information(whole: Document, has_plug_in: bool) -> list[str]:
     """Say which number is what, in a line each."""
     unit, lines = whole["unit"], [f"Unit: {whole['unit']}."]
     if whole["kind"] != "point estimate":

@@ -9,7 +9,7 @@ from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.lags import about_stationary, has_lags
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.levels import plot_levels
-from bayeszoo.report.blocks import Words, picture, table
+from bayeszoo.report.blocks import Block, Words, picture, table
 from bayeszoo.report.numbers import written
 from bayeszoo.results.stored import Fit
 
@@ -21,7 +21,7 @@ STEPS = 3
 """Rows to come that the page gives in numbers."""
 
 
-def next_rows(tree: xr.DataTree) -> list[Any]:
+def next_rows(tree: xr.DataTree) -> list[Block]:
     """Give the level now and the next rows of each sequence, in a line and a table."""
     now = decode(tree).iloc[-1]
     if "features" in now:
@@ -36,7 +36,7 @@ def next_rows(tree: xr.DataTree) -> list[Any]:
     return [Words(f"{line}, by {by}."), _table(ahead)]
 
 
-def next_of_lags(tree: xr.DataTree) -> list[Any]:
+def next_of_lags(tree: xr.DataTree) -> list[Block]:
     """Give the next rows of a regression on its lags, and whether the process is stationary; nothing of another."""
     if not has_lags(Fit(tree)):
         return []

@@ -20,6 +20,7 @@ from bayeszoo.answers.time_tables import sequences
 from bayeszoo.answers.topics import TOPICS, topics
 from bayeszoo.data.read import Data
 from bayeszoo.errors import Untrustworthy
+from bayeszoo.foundation.named import Document
 from bayeszoo.model.capabilities import Classifies, rows_have_parameters
 from bayeszoo.model.views import View
 from bayeszoo.report.judged import about_judged
@@ -64,7 +65,7 @@ class Profile(NamedTuple):
 class _Estimates:
     """The estimates of a fit by name, formatted by their Monte Carlo errors."""
 
-    def __init__(self, tree: xr.DataTree, described: Mapping[str, Any], digits: int | None) -> None:
+    def __init__(self, tree: xr.DataTree, described: Document, digits: int | None) -> None:
         self.summaries = {**described["parameters"], **described["derived"]}
         self.dims = {name: tuple(summary["dims"]) for name, summary in self.summaries.items()}
         self.digits, self.is_point = digits, described["kind"] == "point estimate"
@@ -93,7 +94,7 @@ class _Estimates:
         return [str(label) for label in self.variables[name][self.dims[name][axis]].to_numpy().tolist()]
 
 
-def profiles(tree: xr.DataTree, described: Mapping[str, Any], digits: int | None = None) -> Iterator[Profile]:
+def profiles(tree: xr.DataTree, described: Document, digits: int | None = None) -> Iterator[Profile]:
     """Yield the profile of the components, states or topics of a fit, where their estimates are shown.
 
     Parameters

@@ -21,7 +21,7 @@ from bayeszoo.model.fields import hyperparameters, text
 from bayeszoo.model.find import names_a_file, own_file
 from bayeszoo.model.over_fields import OverFields
 from bayeszoo.plots.graph import declared, draw
-from bayeszoo.report.blocks import Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
+from bayeszoo.report.blocks import Block, Choice, Code, Folded, Section, TableBlock, Words, picture, skipping, table
 from bayeszoo.report.numbers import seconds
 from bayeszoo.results.stored import Fit
 
@@ -68,7 +68,7 @@ def section(trees: Mapping[str, xr.DataTree]) -> Section:
     return Section("asked", "What was asked", [Choice("model", options), described])
 
 
-def _model(tree: xr.DataTree) -> list[Any]:
+def _model(tree: xr.DataTree) -> list[Block]:
     """Give a model as its file states it, its prior and its graph."""
     model, data = Fit(tree).model, Fit(tree).observed
     _, *others = _paragraphs(notation(type(model)))  # the first is at the top of the page

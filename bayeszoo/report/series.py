@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
 
 FALSE_ALARM = 0.05
 """Probability at most that a p-value of a model that is right is so near to 0 or 1 that it is said (Bonferroni)."""
@@ -29,12 +28,12 @@ P_VALUES = {
 }
 
 
-def misfits(facts: Mapping[Any, Any]) -> list[str]:
+def misfits(facts: Mapping[Hashable, float]) -> list[str]:
     """Return which p-values of `residuals` of a series are too small, of all together one in 20 by chance."""
     return [name for name in P_VALUES if facts[name] < FALSE_ALARM / len(P_VALUES)]
 
 
-def conclusion_of_series(facts: Mapping[Any, Any], model: str) -> list[str]:
+def conclusion_of_series(facts: Mapping[Hashable, float], model: str) -> list[str]:
     """Say in a sentence whether a series is as its model predicts it a step ahead, and what to try where it is not."""
     if all(math.isnan(facts[name]) for name in P_VALUES):
         return ["The model was not checked: not enough rows are predicted."]

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import MIXING
+from bayeszoo.foundation.named import Document
 from bayeszoo.report.folded import below_diagonal, folded
 from bayeszoo.report.numbers import nats, number, statistic, without_error
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements
@@ -42,7 +43,7 @@ ABOUT_COMPARISON = (
 
 
 def estimate_rows(
-    tree: xr.DataTree, document: Mapping[str, Any], digits: int | None = None, most: int = MAX_ROWS
+    tree: xr.DataTree, document: Document, digits: int | None = None, most: int = MAX_ROWS
 ) -> tuple[list[str], list[list[Any]]]:
     """Return the columns of the table of estimates, and one row a scalar; withheld cells say so.
 
@@ -67,13 +68,11 @@ def estimate_rows(
     return ["parameter", *(heads[i] for i in used)], rows
 
 
-def _summaries(document: Mapping[str, Any]) -> dict[str, Any]:
+def _summaries(document: Document) -> dict[str, Any]:
     return {name: summary for part in _PARTS.values() for name, summary in document[part].items()}
 
 
-def _cells(
-    variable: xr.DataArray, document: Mapping[str, Any], keys: Sequence[str], digits: int | None
-) -> Iterator[list[Any]]:
+def _cells(variable: xr.DataArray, document: Document, keys: Sequence[str], digits: int | None) -> Iterator[list[Any]]:
     """Yield a row for each scalar of a variable: its name, and the statistics ``keys`` as text."""
     withheld, whole = set(document["facts"].get("withheld", ())), _summaries(document)[str(variable.name)]
     summary = whole if digits is not None else _without_rounding(whole, document["kind"])
@@ -98,12 +97,12 @@ def _without_rounding(summary: Mapping[str, object], kind: str) -> Mapping[str, 
     return {**summary, "mean": np.where(values < NONE_AT_ALL, 0.0, values)}
 
 
-def _used(document: Mapping[str, Any], key: str) -> bool:
+def _used(document: Document, key: str) -> bool:
     withheld = not _is_shown(document) and key in ("mean", "sd")
     return withheld or any(summary[key] is not None for part in _PARTS.values() for summary in document[part].values())
 
 
-def _is_shown(document: Mapping[str, object]) -> bool:
+def _is_shown(document: Document) -> bool:
     return document["status"] in ("ok", "caution")
 
 
@@ -147,7 +146,7 @@ def _worst_mixing(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return f": worst {', '.join(worst)}; --json has all" if worst else ""
 
 
-def figures(document: Mapping[str, Any], digits: int | None = None) -> list[str]:
+def figures(document: Document, digits: int | None = None) -> list[str]:
     """Return lines on evidence, ELBO and likelihood: each number with how it was found and its gap to the exact one.
 
     They have two decimals, or as many ``digits`` as asked for.
@@ -184,7 +183,7 @@ def figures(document: Mapping[str, Any], digits: int | None = None) -> list[str]
     return lines
 
 
-def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -> list[str]:
+def _of_restarts(facts: Document, is_shown: bool, digits: int | None) -> list[str]:
     """Say how a climb from many starts went, and which maxima were refused; how high they are where that is shown."""
     if "restarts" not in facts:
         return _of_live(facts) if is_shown and "live_mcse" in facts else []
@@ -201,7 +200,7 @@ def _of_restarts(facts: Mapping[str, Any], is_shown: bool, digits: int | None) -
     return lines + _of_live(facts)
 
 
-def _of_live(facts: Mapping[str, Any]) -> list[str]:
+def _of_live(facts: Document) -> list[str]:
     """Say how many components are in use, and how probable that is where it was measured."""
     if "live" in facts:
         how = f"\u00b1 {number(facts['live_mcse'], 1)}" if "live_mcse" in facts else f"by {facts['measured_against']}"
@@ -213,7 +212,7 @@ def _of_live(facts: Mapping[str, Any]) -> list[str]:
     return [f"{noun}: {facts['occupied_components']}"] if "occupied_components" in facts else []
 
 
-def _of_labels(facts: Mapping[str, Any]) -> list[str]:
+def _of_labels(facts: Document) -> list[str]:
     """Say how sure the draws are which component is which."""
     subject, by = ("factors", "by length") if "labelled" in facts else ("components", "by weight")
     lines = []
@@ -233,7 +232,7 @@ def _own_figures(facts: Mapping[str, object]) -> list[str]:
     return [f"{name.replace('_', ' ')} {'withheld' if v is None else number(v)}" for name, v in own.items()]
 
 
-def _how(document: Mapping[str, object], facts: Mapping[str, object], exact: Mapping[str, object]) -> str:
+def _how(document: Document, facts: Mapping[str, object], exact: Mapping[str, object]) -> str:
     if document["kind"] == "exact":
         return "(exact, of the ordered data)"
     label = f"({document['method']} approximation)"

@@ -10,8 +10,9 @@ import numpy as np
 
 from bayeszoo.answers import leave_out
 from bayeszoo.foundation import check_names
+from bayeszoo.foundation.named import Document
 from bayeszoo.report import tables
-from bayeszoo.report.blocks import Choice, Folded, Section, Words, table
+from bayeszoo.report.blocks import Block, Choice, Folded, Section, Words, table
 from bayeszoo.report.numbers import number
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _FOUND = {
 _LEAD = "Estimates are withheld if a check fails, shown with a warning if a check narrowly fails or cannot be run."
 HEADS = {"q025": "2.5%", "q975": "97.5%", "mcse_mean": "MCSE", "ess_bulk": "ESS bulk", "ess_tail": "ESS tail"}
 HEADS |= {"r_hat": "R-hat", "error_sd": "error/sd", "sd_ratio": "sd ratio"}
-Named = Mapping[str, tuple["xr.DataTree", Mapping[str, Any]]]
+Named = Mapping[str, tuple["xr.DataTree", Document]]
 """Fits by name, each with its document."""
 
 
@@ -50,7 +51,7 @@ class Verdict:
     words: str
 
 
-def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
+def verdict(name: str, document: Document) -> Verdict:
     """Say in words whether the fit called ``name`` may be trusted, and why; ``document`` is of `summary.document`."""
     if document["status"] not in ("ok", "caution"):
         return Verdict(name, "withheld", f"not to be trusted ({document['status']})", _why_not(document))
@@ -65,7 +66,7 @@ def verdict(name: str, document: Mapping[str, Any]) -> Verdict:
     return Verdict(name, state, headline, f"{words} {total} of {total} checks passed.")
 
 
-def _why_not(document: Mapping[str, Any]) -> str:
+def _why_not(document: Document) -> str:
     first, *others = document["warnings"]
     step = f" Next: {document['next']}." if document["next"] else ""
     return f"{_sentence(first)}: {'; '.join(others)}.{step}" if others else f"{_sentence(first)}.{step}"
@@ -75,12 +76,12 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _exact(document: Mapping[str, object]) -> tuple[str, str]:
+def _exact(document: Document) -> tuple[str, str]:
     how = "in closed form" if document["method"] == "exact" else "by summing over all assignments"
     return "exact", f"Computed {how}: nothing had to converge."
 
 
-def _point(document: Mapping[str, Any]) -> tuple[str, str]:
+def _point(document: Document) -> tuple[str, str]:
     places = {"mle": "maximum of the likelihood", "mean": "posterior mean"}
     place = places.get(document["facts"].get("estimate", document["method"]), "mode")
     checks = document["gate"]["checks"]
@@ -88,11 +89,11 @@ def _point(document: Mapping[str, Any]) -> tuple[str, str]:
     return "one point, no uncertainty", f"The {' and '.join([f'{place} was found', *said])}.{_measured(document)}"
 
 
-def _approximate(document: Mapping[str, object]) -> tuple[str, str]:
+def _approximate(document: Document) -> tuple[str, str]:
     return "an approximation", f"An approximation.{_measured(document)}"
 
 
-def _sampled(document: Mapping[str, object]) -> tuple[str, str]:
+def _sampled(document: Document) -> tuple[str, str]:
     worst = {name: _worst(document, name) for name in _SAMPLED}
     said = [words.format(number(worst[name], 4)) for name, words in _SAMPLED.items() if worst[name] is not None]
     return "sampled well", _sentence(f"{', '.join(said)}{'.' * bool(said)}{_measured(document)}".strip())
@@ -101,7 +102,7 @@ def _sampled(document: Mapping[str, object]) -> tuple[str, str]:
 _WORDS = {"exact": _exact, "point estimate": _point, "approximate": _approximate, "sampled": _sampled}
 
 
-def _worst(document: Mapping[str, Any], name: str) -> float | None:
+def _worst(document: Document, name: str) -> float | None:
     """Return the worst figure of a check, of parameters and derived quantities."""
     checks = document["gate"]["checks"]
     values = [checks[key]["value"] for key in (name, f"derived: {name}") if key in checks]
@@ -110,7 +111,7 @@ def _worst(document: Mapping[str, Any], name: str) -> float | None:
     return worst(known) if known else None
 
 
-def _measured(document: Mapping[str, Any]) -> str:
+def _measured(document: Document) -> str:
     """Say how far the means and the spreads are from the closed form, where there is one."""
     if document["kind"] == "sampled":
         errors = _all(document, "error_mcse")
@@ -124,7 +125,7 @@ def _measured(document: Mapping[str, Any]) -> str:
     return f" Against {yardstick} it errs by at most {np.max(np.abs(errors)):.2f} sd{spread}."
 
 
-def _all(document: Mapping[str, Any], key: str) -> np.ndarray:
+def _all(document: Document, key: str) -> np.ndarray:
     """Return the finite figures of every entry of every parameter."""
     summaries = [document["parameters"], document["derived"]]
     values = [np.ravel(each[key]) for part in summaries for each in part.values() if each[key] is not None]
@@ -138,7 +139,7 @@ def section(named: Named, main: str, pictures: Sequence[object]) -> Section:
     return Section("gate", "Did the computation work?", [Words(_LEAD), Choice("fit", options, main), *pictures])
 
 
-def _checks(document: Mapping[str, Any]) -> list[Any]:
+def _checks(document: Document) -> list[Block]:
     rows: dict[bool, list[list[Any]]] = {False: [], True: []}
     for name, check in document["gate"]["checks"].items():
         figure = "not checked" if check["value"] is None else check["value"]
@@ -167,7 +168,7 @@ def estimates(named: Named, main: str) -> Choice:
     return Choice("fit", options, main)
 
 
-def comparison(frame: pd.DataFrame) -> list[Any]:
+def comparison(frame: pd.DataFrame) -> list[Block]:
     """Compare all fits in a table, figures of whole fits first, without figures that all fits withhold."""
     said = []
     for title, columns, rows, words in tables.comparison_tables(frame):

@@ -17,6 +17,7 @@ from bayeszoo.data.by import read_by
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.named import Document
 from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report.groups import contrast_rows, decision_rows, estimates_by_group
 from bayeszoo.results import files
@@ -117,7 +118,7 @@ def _answer(
 ) -> None:
     """Print the estimates of all groups and their contrasts, as tables or as one JSON document, and write the files."""
 
-    def whole(written: saved.Written) -> dict[str, Any]:
+    def whole(written: saved.Written) -> Document:
         if _is_alone(tree):
             about = {**saved.about(tree), **{str(name): value for name, value in frame.attrs.items()}}
         else:

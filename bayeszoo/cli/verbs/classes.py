@@ -19,6 +19,7 @@ from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.data.read import Data
 from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Document
 from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.report.classes import (
     ABOUT_PLUGGED_IN,
@@ -96,7 +97,7 @@ def classify_command(
     shown.answer(frame, whole, _show, in_full, plot=draw)
 
 
-def _show_explained(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_explained(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the log odds of each feature, and their sum."""
     saved.show_rows(frame, saved.title(whole), spare=("log_density",), words=["value"], digits=digits)
     decision, against, total = (frame.attrs[name] for name in ("decision", "against", "log_odds"))
@@ -115,7 +116,7 @@ def _matrix(loss: str | None) -> Any:
         raise InputError(f"--loss {loss} is not JSON", "wrong_type", hint='write "[[0,1],[5,0]]"') from None
 
 
-def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the scores, then the decisions, and mark those within Monte Carlo error of a tie."""
     is_open = ~frame["settled"] & (frame["decision"] != WITHHELD)
     console, open_rows = terminal.out(), frame.index[is_open] - 1
@@ -150,7 +151,7 @@ def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> Non
         console.print(ABOUT_PLUGGED_IN)
 
 
-def _show_scores(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None, is_short: bool) -> None:
+def _show_scores(frame: pd.DataFrame, whole: Document, digits: int | None, is_short: bool) -> None:
     """Print the scores; of few classes also the confusion matrix, the ROC areas and the calibration of each."""
     if not is_short:
         terminal.show_table(*score_rows({**whole, "auc": {}}, digits))
@@ -195,7 +196,7 @@ def svm_command(
     shown.answer(answer.summary, whole, _show_svm)
 
 
-def _show_svm(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_svm(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the mode and the pseudo-posterior of each weight, and what a pseudo-posterior is not."""
     title = f"support vector machine, pseudo-posterior: tau {whole['tau']:g}, C {2 * whole['tau'] ** 2:g}"
     columns = ["weight", "mode", "mean", "sd", "2.5%", "median", "97.5%", "R-hat"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -12,6 +12,7 @@ from bayeszoo.answers.clusters import Clusters, clusters, row_density
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
+from bayeszoo.foundation.named import Document
 from bayeszoo.plots.clusters import plot_clusters
 from bayeszoo.report.profile import of_clusters
 
@@ -53,7 +54,7 @@ def clusters_command(
     )
 
 
-def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the number of clusters, the groups, and the rows that are most probably alone."""
     console = terminal.out()
     console.print(saved.title(whole))
@@ -67,7 +68,7 @@ def _show_clusters(answer: Clusters, frame: pd.DataFrame, whole: dict[str, Any],
     console.print("alone: probability that no other row is in the row's cluster (an outlier)")
 
 
-def _show_density(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_density(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the densities."""
     saved.show_rows(frame, saved.title(whole), "places", digits=digits)
     terminal.out().print("density: of a new row, per unit of each column; quantiles: of the density over the draws")

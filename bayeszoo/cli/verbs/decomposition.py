@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -12,6 +12,7 @@ from bayeszoo.cli import terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Document
 from bayeszoo.plots.decomposition import plot_due_to
 from bayeszoo.report.numbers import estimate, number
 from bayeszoo.tools.decomposition.due_to import CHANGE
@@ -97,7 +98,7 @@ def _of_total(
     shown.answer(answer.summary, whole, _show_total, plot=draw)
 
 
-def _show_total(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_total(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the exact parts, and each as a share of the change."""
     change, ends = float(frame["mean"].to_dict()[CHANGE]), (frame.index[0], frame.index[-1])
     rows = [
@@ -108,7 +109,7 @@ def _show_total(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) 
     terminal.out().print("Shapley values: each factor's change with the others before or after it, over all orders")
 
 
-def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print a row for each total and part."""
     title = f"{whole['total']} of {whole['within']}, by {whole['by']}, {of_data(whole['data'])}, seed {whole['seed']}"
     columns = ["part", "observed", "mean", "Monte Carlo error", "95%", "P(> 0)"]

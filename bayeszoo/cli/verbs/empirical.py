@@ -28,6 +28,7 @@ from bayeszoo.data.read import Data
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.mackay import FIELDS, FixedPoint, applies, mackay
 from bayeszoo.foundation.gate import as_dict
+from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.capabilities import ClosedForm
@@ -110,7 +111,7 @@ def empirical_command(
 
 def document(
     maximum: EmpiricalBayes, rows: Data, point: FixedPoint | None = None, integrated: FullBayes | None = None
-) -> dict[str, Any]:
+) -> Document:
     """Return the results as plain values; numbers whose checks failed are withheld (null).
 
     ``point`` is where MacKay's iteration ended, ``integrated`` the posterior with the fields integrated out.
@@ -147,7 +148,7 @@ def _unless(is_withheld: bool, **values: Any) -> dict[str, Any]:
     return dict.fromkeys(values) if is_withheld else values
 
 
-def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
+def _of_draws(maximum: EmpiricalBayesByDraws) -> Document:
     """Return the errors of fields chosen from draws, and the reason why there is no evidence."""
     shown = _unless(
         not maximum.is_shown,
@@ -157,19 +158,19 @@ def _of_draws(maximum: EmpiricalBayesByDraws) -> dict[str, Any]:
     return {**shown, "fits": maximum.fits, "log_evidence": WITHHELD}
 
 
-def _of_laplace(maximum: EmpiricalBayesByLaplace) -> dict[str, Any]:
+def _of_laplace(maximum: EmpiricalBayesByLaplace) -> Document:
     """Return the evidence by Laplace's method, and by importance sampling."""
     names = ("log_evidence_before", "log_evidence", "importance_evidence", "importance_evidence_se", "k_hat")
     return _unless(not maximum.is_shown, **{name: getattr(maximum, name) for name in names})
 
 
-def _of_lengths(maximum: EmpiricalBayesOfLengths) -> dict[str, Any]:
+def _of_lengths(maximum: EmpiricalBayesOfLengths) -> Document:
     """Return the highest log densities of the rows, with one length and with one for each feature."""
     names = ("log_evidence_before", "log_evidence", "amplitude", "sigma")
     return _unless(not maximum.is_shown, **{name: getattr(maximum, name) for name in names})
 
 
-def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
+def _of_fixed_point(point: FixedPoint) -> Document:
     shown = _unless(
         not point.converged,
         fields={name: getattr(point.model, name) for name in point.over},
@@ -179,7 +180,7 @@ def _of_fixed_point(point: FixedPoint) -> dict[str, Any]:
     return {"converged": point.converged, **shown, "iterations": point.iterations, "reason": point.reason}
 
 
-def _of_full_bayes(integrated: FullBayes, rows: Data) -> dict[str, Any]:
+def _of_full_bayes(integrated: FullBayes, rows: Data) -> Document:
     model, plain = integrated.model, ("status", "prior", "bounds", "log_evidence_error", "edges")
     shown = _unless(
         integrated.status != "ok",
@@ -221,7 +222,7 @@ def _warnings(maximum: EmpiricalBayes, point: FixedPoint | None, integrated: Ful
 # The terminal
 
 
-def _show(maximum: EmpiricalBayes, described: dict[str, Any], digits: int | None) -> None:
+def _show(maximum: EmpiricalBayes, described: Document, digits: int | None) -> None:
     """Print the fields before and after, the evidence, and how far it can be trusted."""
     console, source = terminal.out(), described["data"]
     console.print(f"{maximum.model.name}: fields that maximize the evidence")
@@ -236,7 +237,7 @@ def _show(maximum: EmpiricalBayes, described: dict[str, Any], digits: int | None
         _show_integrated(described["full_bayes"], digits)
 
 
-def _rows(described: dict[str, Any], digits: int | None) -> list[list[str]]:
+def _rows(described: Document, digits: int | None) -> list[list[str]]:
     write = text if digits is None else partial(_text, digits)
     point = described["mackay"]
     chosen = [described["fields"], *([point["fields"]] if point else [])]
@@ -254,7 +255,7 @@ def _text(digits: int, value: object) -> str:
     return number(value, digits) if isinstance(value, float) else text(value)
 
 
-def _more(described: dict[str, Any], digits: int) -> Iterator[str]:
+def _more(described: Document, digits: int) -> Iterator[str]:
     """Yield lines on the effective number of parameters, on MacKay's iteration and on the climbs."""
     for name, value in (described["figures"] or {}).items():
         yield f"{name.replace('_', ' ')} {number(value, digits)}"
@@ -268,7 +269,7 @@ def _more(described: dict[str, Any], digits: int) -> Iterator[str]:
         yield f"{described['reached']} of {described['starts']} climbs reached the highest maximum"
 
 
-def _show_integrated(described: dict[str, Any], digits: int | None) -> None:
+def _show_integrated(described: Document, digits: int | None) -> None:
     """Print the posterior of the fields, and of the parameters with the fields integrated out."""
     console = terminal.out()
     console.print("", f"Full Bayes: prior {described['prior']}", sep="\n")
@@ -287,7 +288,7 @@ def _show_integrated(described: dict[str, Any], digits: int | None) -> None:
     console.print(terminal.judged(described))
 
 
-def _parameters(described: dict[str, Any]) -> Iterator[list[Any]]:
+def _parameters(described: Document) -> Iterator[list[Any]]:
     """Yield a row for each scalar, by its labels where it has any."""
     for name, moments_of in described["parameters"].items():
         labels = [described["coords"][dim] for dim in moments_of["dims"] if dim in described["coords"]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayeszoo.answers.factors import project, reconstruct
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
+from bayeszoo.foundation.named import Document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,6 @@ def reconstruct_command(
     shown.answer_rows(reconstruct, fit_file, data, table, _show)
 
 
-def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the first rows."""
     saved.show_rows(frame, saved.title(whole), spare=("median", "sd"), words=["column", "what"], digits=digits)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -32,6 +32,7 @@ from bayeszoo.data.read import example
 from bayeszoo.errors import InputError, NumericalError
 from bayeszoo.fit import METHODS, check_method, default_method, fit, methods_for, usual_method
 from bayeszoo.foundation import signals
+from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.model.many_files.additive import Additive
@@ -196,7 +197,7 @@ def compare_command(
     frame = compare(results)
     clusters = beside_clusters(prior_model, rows, trees, seed) if held.clusters else {}
 
-    def whole(written: saved.Written) -> dict[str, Any]:
+    def whole(written: saved.Written) -> Document:
         withheld = [asdict(fit) for fit in results if isinstance(fit, Withheld)]
         fits, baseline = [document(tree) for tree in trees], {KMEANS: clusters} if clusters else {}
         return {"fits": fits, "withheld": withheld, **baseline, **written, "table": frame.to_dict("records")}

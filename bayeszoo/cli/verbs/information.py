@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayeszoo.answers.information import entropy, mutual_information
 from bayeszoo.cli import options as opt
@@ -13,6 +13,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Document
 from bayeszoo.plots.families.information import plot_information
 from bayeszoo.report.information import SPARE, about_information, information_rows
 from bayeszoo.tools.information import CLASS_ENTROPY
@@ -56,7 +57,7 @@ def information_command(
     return shown.answer(frame, saved.about(tree), partial(_show, top), plot=draw)
 
 
-def _show(top: int, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(top: int, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print a row a feature."""
     between = "with the class" if CLASS_ENTROPY in whole else "of columns"
     _table(frame.head(top), f"{saved.title(whole)}: mutual information {between}", digits)
@@ -66,7 +67,7 @@ def _show(top: int, frame: pd.DataFrame, whole: dict[str, Any], digits: int | No
         terminal.out().print(f"The {top} highest of {len(frame)} features; all of them: --json or -o.")
 
 
-def _show_entropy(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_entropy(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the entropy of a row."""
     _table(frame, f"{saved.title(whole)}: entropy of a row", digits)
     of_numbers = "The entropy of numbers is differential: it may be negative, and depends on their unit."

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.errors import Untrustworthy
+from bayeszoo.foundation.named import Document
 from bayeszoo.report.numbers import written
 from bayeszoo.tools.judge import Judgement, judge
 
@@ -50,7 +51,7 @@ def _cell(row: pd.Series, column: str, digits: int | None) -> Any:
     return written(row, column, digits) if f"mcse_{column}" in row else row[column]
 
 
-def _show(answer: Judgement, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(answer: Judgement, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the quantities, doubtful ones first, and the verdict with the checks that failed and advice."""
     verdicts, r_hats = frame["verdict"].tolist(), frame["r_hat"].tolist()
     order = sorted(range(len(frame)), key=lambda i: (_WORST.index(verdicts[i]), -r_hats[i]))

@@ -19,6 +19,7 @@ from bayeszoo.data.read import example
 from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError
 from bayeszoo.fit import methods_for
+from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.streams import stream
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model, fields_of
@@ -44,7 +45,7 @@ def _show_models(rows: Iterable[Mapping[str, Any]], plugins: Mapping[str, str]) 
         terminal.out().print(f"{escaped(name)}  plug-in, not loaded until named ({escaped(value)})")
 
 
-def _show_model(described: Mapping[str, Any], graph: Iterable[str]) -> None:
+def _show_model(described: Document, graph: Iterable[str]) -> None:
     """Print the description of a model, and its graph as lines of text."""
     console = terminal.out()
     terminal.show_lines(f"{described['notation']}\n\ntable: {described['inputs']}")
@@ -115,7 +116,7 @@ def _answer(answer: Suggestion) -> str:
     return f"{named}{about}" + (f"\n    {answer.why}" if answer.why else "")
 
 
-def in_brief(model: type[Model]) -> dict[str, Any]:
+def in_brief(model: type[Model]) -> Document:
     """Return a model's name, first line, capabilities, methods and data sets."""
     return {
         "name": model.name,
@@ -126,7 +127,7 @@ def in_brief(model: type[Model]) -> dict[str, Any]:
     }
 
 
-def in_full(model: type[Model]) -> dict[str, Any]:
+def in_full(model: type[Model]) -> Document:
     """Return the description in brief, with notation, fields, inputs, data, and the graph in Mermaid."""
     rows, known = [], hyperparameters(model)
     for field in fields(cast(Any, model)):

@@ -14,6 +14,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions, Show
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.data.table.read import read_table
 from bayeszoo.data.table.table import to_reals
+from bayeszoo.foundation.named import Document
 from bayeszoo.plots.neighbourhoods import plot_density, plot_neighbours
 from bayeszoo.report.numbers import number, statistic
 from bayeszoo.tools.density import ABOUT, Densities, density
@@ -56,7 +57,7 @@ def density_command(
 def _answer(
     shown: AnswerOptions,
     answer: Densities | Neighbours,
-    whole: dict[str, Any],
+    whole: Document,
     show: Show,
     *,
     new: Path | None,
@@ -71,7 +72,7 @@ def _answer(
         shown.answer(answer.classify(new), whole, _show_classes, plot=plot)
 
 
-def _show_density(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_density(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the bandwidths."""
     saved.show_rows(frame, f"Parzen windows, {of_data(whole['data'])}", spare=("median", "pseudo_sd"), digits=digits)
     console = terminal.out()
@@ -107,13 +108,13 @@ def knn_command(
     _answer(shown, answer, whole, _show_knn, new=new, plot=shown.drawn(lambda: plot_neighbours(answer), plot))
 
 
-def _show_knn(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_knn(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print k and beta."""
     saved.show_rows(frame, f"nearest neighbours, {of_data(whole['data'])}", digits=digits)
     terminal.out().print(whole["about"])
 
 
-def _show_classes(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_classes(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the class probabilities of new rows."""
     saved.show_rows(frame, f"classes of new rows, by {of_data(whole['data'])}", words=["decision"], digits=digits)
     terminal.out().print(whole["about"])
@@ -153,7 +154,7 @@ def kmeans_command(
     shown.answer(frame, whole, _show_clusters)
 
 
-def _show_clusters(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_clusters(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the centres."""
     centres = frame.assign(
         **{name: [statistic("mean", x, None, digits) for x in frame[name]] for name in frame.columns[1:]}
@@ -193,7 +194,7 @@ def _ranks_of(path: Path) -> dict[str, float]:
     return dict(zip(map(str, table["node"].values), to_reals(table["rank"]).tolist(), strict=True))
 
 
-def _show_ranks(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_ranks(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the nodes of highest rank."""
     saved.show_rows(frame, f"PageRank, damping {whole['damping']:g}", "nodes", digits=digits)
     steps = whole["steps"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayeszoo.answers.group_estimates import group_estimates
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
+from bayeszoo.foundation.named import Document
 from bayeszoo.plots.families.pooling import plot_pooling
 from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, fully_pooled, highest_first, pooling_rows, rank_rows
 
@@ -39,14 +40,14 @@ def groups_command(
     tree = saved.load(fit_file)
     frame = group_estimates(tree)
 
-    def show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+    def show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
         _show(highest_first(frame).head(top), len(frame), whole, digits)
 
     draw = shown.drawn(lambda: plot_pooling(tree), plot)
     shown.answer(frame, saved.about(tree), show, plot=draw)
 
 
-def _show(shown: pd.DataFrame, total: int, whole: dict[str, Any], digits: int | None) -> None:
+def _show(shown: pd.DataFrame, total: int, whole: Document, digits: int | None) -> None:
     """Print a row a group of its estimates, and one of its ranks."""
     console, is_point = terminal.out(), whole["kind"] == "point estimate"
     columns, rows = pooling_rows(shown, digits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -13,6 +13,7 @@ from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.verbs.resampling import about_data, of_data
 from bayeszoo.comparison.prequential import prequential
 from bayeszoo.data.table.table import escaped
+from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.prequential import plot_prequential
 from bayeszoo.report.numbers import number
@@ -50,7 +51,7 @@ def prequential_command(
     shown.answer(frame, whole, _show, plot=shown.drawn(lambda: plot_prequential(frame), plot))
 
 
-def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the first rows, and the totals."""
     forgets = "" if whole["forget"] == 1 else f", forget {whole['forget']:g}"
     title = f"{escaped(whole['model'])}: log loss of each row given the rows before it, exact{forgets}"

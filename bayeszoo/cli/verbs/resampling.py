@@ -10,6 +10,7 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, DRAWS, AnswerOptions, DrawsOptions
 from bayeszoo.data.table.table import escaped
+from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
 from bayeszoo.report.numbers import estimate, number, spread
 from bayeszoo.tools.bayesbag import bayesbag, require_conjugate
@@ -80,7 +81,7 @@ def _of_model(name: str, data: Any, draws: int, seed: int | None, shown: DrawsOp
     shown.answer(answer.summary, whole, _show_of_model)
 
 
-def _show_of_model(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_of_model(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the estimate of each parameter, and its spread over resamples."""
     title = f"mle of {whole['model']} by the classical bootstrap, {of_data(whole['data'])}, seed {whole['seed']}"
     saved.show_rows(frame, title, "parameters", spare=("median",), digits=digits)
@@ -126,7 +127,7 @@ def bayesbag_command(
     shown.answer(bag.summary, whole, _show_bag)
 
 
-def _show_bag(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_bag(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the bagged posterior next to the posterior, and what their ratio means."""
     about = f"{escaped(whole['model'])}: {whole['kind']}, resamples of {whole['size']} observations"
     title = [about, f"{of_data(whole['data'])}, seed {whole['seed']}"]
@@ -147,12 +148,12 @@ def _of_quantity(name: str, row: pd.Series, digits: int | None) -> list[str]:
     return [name, written["mean"], written["sd"], own, written["ratio"], error, written["mismatch"]]
 
 
-def about_data(data: Data) -> dict[str, Any]:
+def about_data(data: Data) -> Document:
     """Return the head of a table: its source, digest and number of rows."""
     return {"source": data.source, "digest": data.digest, "rows": data.rows}
 
 
-def of_data(described: dict[str, Any]) -> str:
+def of_data(described: Document) -> str:
     """Write it in a line."""
     rows = described["rows"]
     return f"{rows} row{'s' * (rows != 1)} of {escaped(described['source'])} ({described['digest'][:8]})"
@@ -166,7 +167,7 @@ def _drawn(answer: Bootstrap) -> pd.DataFrame:
     return pd.DataFrame({answer.functional: answer.draws}, index=index)
 
 
-def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print each estimate with its Monte Carlo error, and notes on how it was computed."""
     name, known = str(frame.index[0]), frame.iloc[0]
     rows = [["of the rows", estimate(known["of_rows"], None, digits, known["sd"]), "exact"]]

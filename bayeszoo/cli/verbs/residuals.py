@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.data.inputs import Inputs
+from bayeszoo.foundation.named import Document
 from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.next_model import conclusion
@@ -65,7 +67,7 @@ def residuals_command(
     checks = None if series else predictive_check(tree, replicates=replicates, seed=seed)
     worst, facts = worst_rows(frame, rows), {**frame.attrs, "rows": len(frame)}
 
-    def document(written: saved.Written) -> dict[str, Any]:
+    def document(written: saved.Written) -> Document:
         tables = {"worst": saved.records(worst), **({} if checks is None else {"checks": saved.records(checks)})}
         return {**{str(name): value for name, value in facts.items()}, **tables, "seed": seed, **written}
 
@@ -74,7 +76,7 @@ def residuals_command(
     shown.deliver(show, document, frame, plot=draw)
 
 
-def _about_all(facts: dict[Any, Any], digits: int | None) -> list[str]:
+def _about_all(facts: dict[Hashable, Any], digits: int | None) -> list[str]:
     """Return lines on the normal scores in their band, and on the test of uniform PITs."""
     if math.isnan(facts["outside"]):
         return ["QQ plot and Kolmogorov-Smirnov test: withheld, as they need all rows."]
@@ -94,7 +96,7 @@ def worst_rows(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
 
 
 def _show_residuals(
-    worst: pd.DataFrame, checks: pd.DataFrame | None, facts: dict[Any, Any], inputs: Inputs, digits: int | None
+    worst: pd.DataFrame, checks: pd.DataFrame | None, facts: dict[Hashable, Any], inputs: Inputs, digits: int | None
 ) -> None:
     """Print the largest residuals, how many normal scores lie outside the band, and the predictive checks."""
     console, basis = terminal.out(), facts["basis"]
@@ -121,7 +123,7 @@ def _show_residuals(
     return None
 
 
-def _show_series(facts: dict[Any, Any], digits: int | None) -> None:
+def _show_series(facts: dict[Hashable, Any], digits: int | None) -> None:
     """Print whether the residuals of a series depend on earlier ones, and which model to try next."""
     console = terminal.out()
     if math.isnan(facts["ljung_box_p"]):

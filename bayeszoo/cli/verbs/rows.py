@@ -21,6 +21,7 @@ from bayeszoo.cli.groups import by_group
 from bayeszoo.data.inputs.labels import joined
 from bayeszoo.data.table.table import escaped, listed
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.levels import plot_levels
@@ -52,7 +53,7 @@ def assign_command(
     shown.answer_rows(assign, fit_file, data, table, _show_components)
 
 
-def _show_components(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_components(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the rows, and the expected errors of their labels."""
     console = terminal.out()
     saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])), spare=("p[",), digits=digits)
@@ -117,7 +118,7 @@ def decode_command(
     return shown.answer(frame, whole, partial(_show_states, changes), plot=draw)
 
 
-def _show_ahead(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_ahead(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the forecast of a regression with lags, and the probability that the series is stationary."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "path"), digits=digits)
@@ -126,7 +127,7 @@ def _show_ahead(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) 
         console.print("Parameter uncertainty is ignored (point estimate).")
 
 
-def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the levels, or the forecast."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "sd_", "slope"), digits=digits)
@@ -137,7 +138,7 @@ def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None)
         console.print("Parameter uncertainty is ignored (point estimate).")
 
 
-def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print when the state changes, the rows, and facts about all of them."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     title = saved.title(whole, kind)
@@ -221,7 +222,7 @@ def predict_command(
     shown.answer(frame, whole, _show_prediction, in_full)
 
 
-def _show_function(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_function(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the function at each new row."""
     saved.show_rows(frame, spare=("median", "sd"), digits=digits)
     _say_far(frame.index[frame["prior_share"] > FAR].tolist())
@@ -234,7 +235,7 @@ def _say_far(rows: list[int]) -> None:
         terminal.out().print(f"Far from the data, where the prediction is the prior: {named}.")
 
 
-def _show_prediction(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_prediction(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the predictive of each new row."""
     kind = terminal.kind_of(frame, whole["kind"])
     words = [*map(str, frame.index.names), *frame.columns[: "by" in whole]]
@@ -297,7 +298,7 @@ def _of_topics(tree: Any, new: Any, asked: dict[str, Any]) -> pd.DataFrame:
     return proportions(tree, new, untrusted=asked["untrusted"])
 
 
-def _show_scores(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_scores(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the score of each document, and perplexity."""
     shown = frame if (frame["withheld"] != "").any() else frame.drop(columns="withheld")
     saved.show_rows(shown, saved.title(whole), "documents", words=["withheld"], digits=digits)
@@ -318,14 +319,14 @@ def _caveat(frame: pd.DataFrame) -> None:
         terminal.out().print(f"With caution: {caveat}.")
 
 
-def _show_topics(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_topics(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print each topic in a line, and each of its words with its interval."""
     terminal.show_table(*topic_rows(frame), title=saved.title(whole), words=["words"], digits=digits)
     saved.show_rows(frame, words=["word"], digits=digits)
     _caveat(frame)
 
 
-def _show_proportions(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_proportions(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the mean share of each topic in each document, with its standard deviation."""
     wide = frame.unstack(sort=False)
     labels, sds = list(wide["mean"].columns), wide["sd"].to_numpy()

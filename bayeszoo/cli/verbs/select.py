@@ -27,6 +27,7 @@ from bayeszoo.data.table.table import escaped
 from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.linear.terms import orders, polynomials, subsets
 from bayeszoo.fit import fit, uninterrupted
+from bayeszoo.foundation.named import Document
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
@@ -221,7 +222,7 @@ def select_command(
             named = _fitted(named, rows, options["seed"], reporter)
         frame = select(named, rows, **options, reporter=reporter)
 
-    def document(written: saved.Written) -> dict[str, Any]:
+    def document(written: saved.Written) -> Document:
         return {"prior": prior, **options, **written, "table": frame.to_dict("records")}
 
     draw = shown.drawn(lambda: plot_select(frame), plot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -13,6 +13,7 @@ from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.data.table.table import escaped
+from bayeszoo.foundation.named import Document
 from bayeszoo.plots.families.steps import plot_steps
 from bayeszoo.report.numbers import estimate
 
@@ -46,7 +47,7 @@ def steps_command(fit_file: opt.FitFile, /, *, plot: _Plot = None, shown: Answer
     shown.answer(frame, whole, partial(_show, answer), plot=draw)
 
 
-def _show(answer: Steps, frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(answer: Steps, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the function at the steps of the most probable tree, jumps, this tree, first cuts, numbers of leaves."""
     console = terminal.out()
     if len(answer.data["feature"]) == 1:

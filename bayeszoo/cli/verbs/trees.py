@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayeszoo.answers.complete import complete
 from bayeszoo.cli import options as opt
@@ -10,6 +10,7 @@ from bayeszoo.cli import saved, terminal
 from bayeszoo.cli.answers import ANSWER, AnswerOptions
 from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.resampling import about_data, of_data
+from bayeszoo.foundation.named import Document
 from bayeszoo.report.numbers import number
 from bayeszoo.tools.trees import trees
 
@@ -54,7 +55,7 @@ def trees_command(
     shown.answer(answer.summary, whole, _show)
 
 
-def _show(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the pairs of features, and the evidences."""
     title = [f"edges of trees of features, exact, alpha {whole['alpha']:g}", of_data(whole["data"])]
     listed = frame.head(saved.MAX_ROWS)
@@ -93,7 +94,7 @@ def complete_command(
     shown.answer_rows(complete, fit_file, data, table, _show_levels)
 
 
-def _show_levels(frame: pd.DataFrame, whole: dict[str, Any], digits: int | None) -> None:
+def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the first rows."""
     saved.show_rows(frame, saved.title(whole), words=["feature", "level"], digits=digits)
     terminal.out().print("is_in_completion: whether the level is in the most probable completion of the whole row")

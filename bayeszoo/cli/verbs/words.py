@@ -15,6 +15,7 @@ from bayeszoo.cli.groups import by_group
 from bayeszoo.cli.verbs.select import parse_candidate
 from bayeszoo.comparison.held_out_words import SHARE, OfWords, held_out
 from bayeszoo.errors import InputError
+from bayeszoo.foundation.named import Document
 from bayeszoo.report.numbers import estimate, number
 
 _OF_FITS = ("method", "kind", "status")
@@ -74,7 +75,7 @@ def heldout_command(
         terminal.note(f"note: {line}")
     rows = frame.to_dict("records")
 
-    def document(written: saved.Written) -> dict[str, Any]:
+    def document(written: saved.Written) -> Document:
         return {"share": share, "seed": seed, **written, "rows": rows}
 
     shown.deliver(partial(_show_held_out, rows, shown.digits), document, frame)
