@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayeszoo.answers.assign import by_row
 from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.judged import (
+    Part,
+    answering,
+    gaps_agree,
+    has_withheld,
+    is_judged,
+    limits_of,
+    line_of,
+    moments_part,
+    only_agreeing,
+    reference_of,
+    refuse_if_none,
+)
 from bayeszoo.answers.law import new_rows
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.averaged import Averaged
-from bayeszoo.errors import InputError
+from bayeszoo.distributions.posterior import QUANTILES
+from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.streams import stream_of_fit
@@ -23,13 +37,15 @@ from bayeszoo.foundation.tails import Moments, moments
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.function import HasSlopes, OfFunction
-from bayeszoo.results.caveats import require_shown
+from bayeszoo.results.caveats import next_step
+from bayeszoo.results.gaps import gaps_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+_ANSWER = "values of its function"
 NEGLIGIBLE = 1e-9
 """Mass of a point of a quadrature that is left out: all of these together are some 1e-5."""
 FEW = 400
@@ -82,10 +98,14 @@ def function_values(
         its three numbers, of a point estimate of the function itself given its values at the rows); and columns
         ``draw_1``, ... of the functions drawn.
 
+        Of an approximation some of whose parameters are off, numbers are NaN where draws of the posterior do not agree;
+        the column ``withheld`` says which, ``attrs["judged"]`` how far off the others are.
+
     Raises
     ------
     Untrustworthy
-        When the fit failed its gate.
+        When the fit failed its gate, or no number of an approximation that is off agrees with the posterior's; or
+        functions are to be drawn of one whose parameters are withheld, as draws at several places are not judged.
     InputError
         When the model has no function, or it has no derivative, or the new data do not suit it.
 
@@ -97,15 +117,36 @@ def function_values(
     >>> bz.function_values(tree, {"milliseconds": [20.0, 100.0]})["prior_share"].round(2).tolist()
     [0.02, 1.0]
     """
-    fit = require_shown(tree, "values of its function")
+    fit = answering(tree, _ANSWER)
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, new_data, options)
     if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
         raise InputError(f"draws must be a whole number >= 0, got {draws!r}", "wrong_type")
     along = _along(model, derivative)
     drawn = {f"draw_{i + 1}": f for i, f in enumerate(drawn_functions(tree, data, int(draws), seed, **along))}
-    columns = function_moments(fit, model, data, **along)
+    own = _valued(fit, data, along, drawn)
+    return _judged(fit, own, _valued(reference_of(fit), data, along, {})) if is_judged(fit) else own
+
+
+def _valued(fit: Fit, data: Data, along: Mapping[str, str], drawn: Arrays) -> pd.DataFrame:
+    columns = function_moments(fit, _of_function(fit.model), data, **along)
     withheld = columns.pop("withheld")
     return with_reasons(by_row({**columns, **drawn}, data), withheld)
+
+
+def _judged(fit: Fit, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Withhold values that draws of the posterior do not agree on, and shares of the prior's variance."""
+    limits = limits_of(fit)
+    values, gaps = moments_part(own, known, limits)
+    share, other = (frame["prior_share"].to_numpy() for frame in (own, known))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        agree = limits.agree(np.zeros(len(share)), np.sqrt(share / other)) | (share == other)  # shares are of variances
+    parts = [values, Part(("prior_share",), agree)]
+    refuse_if_none(own, parts[:1], fit, _ANSWER)
+    drawn = tuple(str(name) for name in own if str(name).startswith("draw_"))
+    parts += [Part(drawn, values.agree, "draws")] if drawn else []
+    frame = only_agreeing(own, parts)
+    frame.attrs["judged"] = line_of(values.agree, gaps.mean, gaps.sd, limits)
+    return frame
 
 
 def _along(model: OfFunction, feature: str | None) -> dict[str, Any]:
@@ -138,19 +179,58 @@ def function_bands(tree: xr.DataTree, places: Arrays) -> pd.DataFrame:
     ``mcse_q975`` are their Monte Carlo errors, NaN where there is none. Rows of classes, whose mean is a probability,
     have no interval. Nor has the function of a point estimate that is one of itself: its ends are NaN.
     """
-    fit = require_shown(tree, "values of its function")
-    model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
-    draws = None if is_summed(fit) and _is_quick(fit) else few_draws(fit)
-    (_, band), (known, of_rows) = (_averaged(fit, law, data, draws) for law in (model.function, model.law))
-    columns = {"mean": known.mean, "mcse_mean": known.mcse_mean}
-    for name in ("q025", "q975"):
-        value = band.values[name] if has_interval(fit) else np.full_like(band.values[name], math.nan)
-        error = band.errors[name]
-        low, high = (model.mean_outcome(value + side * error) for side in (-1.0, 1.0))
-        columns |= {name: model.mean_outcome(value), f"mcse_{name}": (high - low) / 2}
-    if not isinstance(model, Classifies):
-        columns |= {f"row_{name}": of_rows.values[name] for name in ("q025", "q975")}
-    return by_row(columns, data)
+    fit = answering(tree, _ANSWER)
+    _, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
+    own = _bands(fit, data)
+    return _judged_bands(fit, data, own) if is_judged(fit) else own.table(fit, data)
+
+
+class _Bands(NamedTuple):
+    """Moments and quantiles of the function, and of new rows, at places."""
+
+    function: tuple[Moments, Quantiles]
+    rows: tuple[Moments, Quantiles]
+
+    def table(self, fit: Fit, data: Data) -> pd.DataFrame:
+        """Return the columns of `function_bands`."""
+        model, (_, band), (known, of_rows) = _of_function(fit.model), self.function, self.rows
+        columns = {"mean": known.mean, "mcse_mean": known.mcse_mean}
+        for name in ("q025", "q975"):
+            value = band.values[name] if has_interval(fit) else np.full_like(band.values[name], math.nan)
+            error = band.errors[name]
+            low, high = (model.mean_outcome(value + side * error) for side in (-1.0, 1.0))
+            columns |= {name: model.mean_outcome(value), f"mcse_{name}": (high - low) / 2}
+        if not isinstance(model, Classifies):
+            columns |= {f"row_{name}": of_rows.values[name] for name in ("q025", "q975")}
+        return by_row(columns, data)
+
+
+def _bands(fit: Fit, data: Data) -> _Bands:
+    model, draws = _of_function(fit.model), None if is_summed(fit) and _is_quick(fit) else few_draws(fit)
+    if is_judged(fit):  # errors of few draws would pass for those of the approximation
+        draws = fit.draws()
+    of_function, of_rows = (_averaged(fit, law, data, draws) for law in (model.function, model.law))
+    return _Bands(of_function, of_rows)
+
+
+def _judged_bands(fit: Fit, data: Data, own: _Bands) -> pd.DataFrame:
+    """Withhold the bands that draws of the posterior do not agree on; the mean is of a new row as well."""
+    limits, known = limits_of(fit), _bands(reference_of(fit), data)
+    both = [[_statistics(*each) for each in bands] for bands in (own, known)]
+    gaps = [gaps_of(*each) for each in zip(*both, strict=True)]
+    function, rows = (gaps_agree(gap, true, limits) for gap, true in zip(gaps, both[1], strict=True))
+    function &= limits.agree(gaps[1].mean, np.ones(function.shape))  # the mean that is printed is that of rows
+    frame = own.table(fit, data)
+    parts = [Part(("mean", "q025", "q975"), function, "mean, quantiles")]
+    parts += [Part(("row_q025", "row_q975"), rows, "quantiles of rows")] if "row_q025" in frame else []
+    refuse_if_none(frame, parts, fit, _ANSWER)
+    frame = only_agreeing(frame, parts)
+    frame.attrs["judged"] = line_of(function, gaps[0].mean, gaps[0].sd, limits)
+    return frame
+
+
+def _statistics(known: Moments, quantiles: Quantiles) -> np.ndarray:
+    return np.stack([known.mean, known.sd, *(quantiles.values[name] for name in QUANTILES)])
 
 
 def has_interval(fit: Fit) -> bool:
@@ -222,11 +302,17 @@ def _places_along(column: np.ndarray, count: int) -> np.ndarray:
 def drawn_functions(
     tree: xr.DataTree, places: Arrays, draws: int, seed: int | np.random.Generator = 0, **along: Any
 ) -> np.ndarray:
-    """Draw functions at all places together, (draws, rows), one for each of evenly spaced draws of the parameters."""
-    fit = require_shown(tree, "values of its function")
+    """Draw functions at all places together, (draws, rows), one for each of evenly spaced draws of the parameters.
+
+    Where parameters are withheld they are refused: answers are judged place by place, and these are of all together.
+    """
+    fit = answering(tree, _ANSWER)
     model, (data, _) = _of_function(fit.model), new_rows(fit.model, fit.like, places, {})
     if not draws:
         return np.empty((0, model.inputs.size(data)))
+    if has_withheld(fit):
+        why = "parameters are withheld, and functions drawn, of all places together, cannot be judged place by place"
+        raise Untrustworthy(f"{why}: leave draws out, or {next_step(tree)}", "withheld")
     rng = stream_of_fit(fit.tree.attrs, seed, "function", data.digest)
     return model.drawn_function(evenly(fit.pooled(), draws), fit.like, data, rng, **along)
 

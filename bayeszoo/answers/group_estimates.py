@@ -139,7 +139,7 @@ def _judged(fit: Fit, own: pd.DataFrame) -> pd.DataFrame:
     weights = (own["shrinkage"].to_numpy(), other["shrinkage"].to_numpy())
     parts = [
         estimates,
-        Part(("shrinkage",), limits.means_agree(*weights, other[_SPREAD].to_numpy())),
+        Part(("shrinkage",), limits.means_agree(*weights, other[_SPREAD].to_numpy()) | np.isnan(weights[0])),
         Part(("rank", "rank_q025", "rank_q975"), _ranks_agree(own, _ranked(theta), limits), "rank"),
     ]
     for name in ("p_highest", "p_lowest"):

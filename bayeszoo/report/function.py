@@ -14,6 +14,7 @@ from bayeszoo.model.function import OfFunction
 from bayeszoo.plots.families.function import plot_function
 from bayeszoo.plots.families.nodes import plot_nodes
 from bayeszoo.report.blocks import Block, Code, Words, picture
+from bayeszoo.report.judged import about_judged
 from bayeszoo.report.numbers import estimate, number, written
 from bayeszoo.results.stored import Fit
 
@@ -26,11 +27,12 @@ def about_function(tree: xr.DataTree) -> list[Block]:
     """Say how much of the outcome the function explains, and where it is lowest and highest among the rows."""
     data = Fit(tree).data
     frame, y = function_bands(tree, {"X": data["X"], "feature": data["feature"]}), data["y"] / data.get("trials", 1)
-    left, total = float(np.mean(np.square(y - frame["mean"]))), float(np.var(y))
-    ends = [_place(tree, frame, int(i)) for i in (np.argmin(frame["mean"]), np.argmax(frame["mean"]))]
+    left, total = float(np.mean(np.square(y - frame["mean"].to_numpy()))), float(np.var(y))
+    ends = [_place(tree, frame, int(i)) for i in (np.nanargmin(frame["mean"]), np.nanargmax(frame["mean"]))]
     said = f"Among the rows the function is lowest at {ends[0]}, and highest at {ends[1]}"
-    said += f"; it leaves {left / total:.0%} of the variance of the outcome" if total else ""
-    return [Words(f"{said}. By {Fit(tree).method}."), *_about_trees(tree)]
+    said += f"; it leaves {left / total:.0%} of the variance of the outcome" if total and not np.isnan(left) else ""
+    about = [Words(line, "note") for line in about_judged(frame)]
+    return [Words(f"{said}. By {Fit(tree).method}."), *about, *_about_trees(tree)]
 
 
 def _about_trees(tree: xr.DataTree) -> list[Block]:

@@ -141,7 +141,12 @@ def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
     if fit.data.rows > MOST_ROWS_OF_FUNCTION:
         yield Profile("`bayeszoo predict FIT PLACES --function` gives the function at the rows of a table")
         return
-    frame, names = function_along(tree), [str(name) for name in fit.data["feature"]]
+    try:
+        frame = function_along(tree)
+    except Untrustworthy as error:
+        yield Profile(str(error))
+        return
+    names = [str(name) for name in fit.data["feature"]]
     outcome = str(getattr(fit.data, "columns", {}).get("y", "y"))
     of = f"probability of {fit.model.classes(fit.data)[1]}" if isinstance(fit.model, Classifies) else f"mean {outcome}"
     ends = ("q025", "q975") if has_interval(fit) else ()
@@ -157,10 +162,13 @@ def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
     columns = ["feature", "at", of, *ends, "mcse"]
     given = ", given the estimate" if fit.kind == "point estimate" else ""
     title = f"the function: {of}{' with its 95% interval' if ends else ''}{given}"
+    about = [Profile(line.removesuffix(".")) for line in about_judged(frame)]
     if len(names) == 1:
         yield Profile(title, [names[0], *columns[2:]], [row[1:] for row in rows])
+        yield from about
         return
     yield Profile(f"{title}; other features are at their means", columns, rows, ("feature",))
+    yield from about
     if (left := len(names) - frame["feature"].nunique()) > 0:
         yield Profile(
             f"{left} further features: `bayeszoo predict FIT PLACES --function` gives the function at any places"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayeszoo.answers.function import drawn_functions, function_bands, has_interval
+from bayeszoo.answers.judged import has_withheld
 from bayeszoo.errors import InputError
 from bayeszoo.model.capabilities import Classifies
 from bayeszoo.model.function import OfFunction
@@ -43,7 +44,8 @@ def plot_function(tree: xr.DataTree, features: Sequence[str] | None = None, *, d
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a feature; rows are shown where there is one feature.
+        A panel a feature; rows are shown where there is one feature. What is withheld is left out: functions drawn,
+        too, where parameters are.
 
     Raises
     ------
@@ -80,7 +82,7 @@ def draw_along(axes: Axes, tree: xr.DataTree, j: int, draws: int, seed: int = 0)
     places = {"X": rows, "feature": data["feature"]}
     model = Fit(tree).model
     assert isinstance(model, OfFunction)  # else its bands were refused
-    draws = draws if has_interval(Fit(tree)) else 0
+    draws = draws if has_interval(Fit(tree)) and not has_withheld(Fit(tree)) else 0
     function, drawn = function_bands(tree, places), model.mean_outcome(drawn_functions(tree, places, draws, seed))
     colour = COLOURS[0]
     if "row_q025" in function:
