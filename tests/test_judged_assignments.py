@@ -7,7 +7,7 @@ from sklearn.metrics.cluster import contingency_matrix
 
 import bayeszoo as bz
 from bayeszoo.answers import judged
-from bayeszoo.answers.assign import Assignments, _probabilities_agree
+from bayeszoo.answers.assign import Assignments, _agreement, probabilities_agree
 from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
@@ -55,14 +55,16 @@ def test_assignments_do_not_pass_by_components_of_other_numbers(mixture):
         bz.assign(changed(mixture, means=lambda m: m + 6.0))
 
 
-def test_a_probability_is_compared_in_its_tail_too():
+def test_a_probability_is_compared_in_its_tail_too(mixture):
     limits = judged.WITHIN
     each = [Assignments(np.array([[p, 1 - p]]), np.zeros((1, 2))) for p in (1e-3, 1e-2, 0.48, 0.52, 0.9, 0.91)]
-    agree = lambda i, j: _probabilities_agree(each[i], each[j], limits).item()  # noqa: E731
+    agree = lambda i, j: probabilities_agree(each[i], each[j], limits).item()  # noqa: E731
     assert agree(4, 5)
     assert not agree(0, 1)
     assert not agree(1, 0)
-    assert not agree(2, 3)  # near, and another label
+    assert agree(2, 3)
+    with raises(Untrustworthy, "withheld"):  # near, and another label
+        _agreement(Fit(mixture), each[2], each[3])
 
 
 def test_an_assignment_is_printed_without_what_is_of_all_rows(mixture, run, tmp_path):

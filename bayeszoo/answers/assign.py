@@ -169,7 +169,7 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     own = assignments(model, fit.draws(), data)
     if not is_judged(fit):
         return _frame(model, data, own)
-    agreement = _agreement(fit, own, assignments(model, _of_posterior(fit, model), data))
+    agreement = _agreement(fit, own, assignments(model, numbered_reference(fit, model, _ANSWER), data))
     frame = _frame(model, data, own.only(agreement.shown), agreement.shown)
     what = "probabilities" if isinstance(own, Assignments) else "mean"
     frame = with_reasons(frame, np.where(agreement.shown, "", f"{what}: {FAR}").astype(object))
@@ -177,14 +177,14 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
     return frame
 
 
-def _of_posterior(fit: Fit, model: Latent) -> Params:
+def numbered_reference(fit: Fit, model: Latent, answer: str) -> Params:
     """Return draws of the posterior with components numbered as the fit's, if they agree what the components are."""
     draws = reference_of(fit).draws()
     if not is_symmetric(model):
         return draws
     ordered, pattern = aligned(model, draws, fit.observed, "sampled"), pattern_of(model, fit.draws(), fit.observed)
     if ordered is None or ordered.withheld or pattern is None:
-        refuse(fit, _ANSWER)
+        refuse(fit, answer)
     assert ordered is not None
     return numbered_as(model, ordered.draws, np.asarray(pattern), fit.observed)[0]
 
@@ -193,7 +193,7 @@ def _agreement(fit: Fit, own: Assignments | Latents, known: Assignments | Latent
     """Compare each row's probabilities, or mean, with those by draws of the posterior."""
     limits = limits_of(fit)
     if isinstance(own, Assignments) and isinstance(known, Assignments):
-        agree = _probabilities_agree(own, known, limits) | own.impossible
+        agree = (probabilities_agree(own, known, limits) & (own.label == known.label)) | own.impossible
         known_rows = agree & ~own.impossible
         gap = np.abs(own.probability - known.probability)[known_rows].max(initial=0.0)
         line = line_within(agree, f": probabilities within {gap:.2g} of the posterior's", limits)
@@ -216,11 +216,11 @@ def _apart(own: np.ndarray, known: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(own == known, 0.0, error).max(axis=1))
 
 
-def _probabilities_agree(own: Assignments, known: Assignments, limits: Limits) -> np.ndarray:
-    """Compare rows by their probabilities, whose tails are compared as normal scores, and by their labels."""
+def probabilities_agree(own: Assignments, known: Assignments, limits: Limits) -> np.ndarray:
+    """Compare rows by their probabilities, whose tails are compared as normal scores."""
     near = _apart(own.probability, known.probability) <= limits.mean
     tails = limits.scores_agree(_scores(own.probability), _scores(known.probability)).all(axis=1)
-    return np.asarray(near & tails & (own.label == known.label))
+    return np.asarray(near & tails)
 
 
 def _scores(p: np.ndarray) -> np.ndarray:

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayeszoo.answers import lags
-from bayeszoo.answers.assign import Assignments, assignments, labelled, rows_asked
+from bayeszoo.answers.assign import (
+    Assignments,
+    assignments,
+    labelled,
+    numbered_reference,
+    probabilities_agree,
+    rows_asked,
+)
 from bayeszoo.answers.averages import log_means
 from bayeszoo.answers.columns import moment_columns, with_reasons
-from bayeszoo.answers.levels import coming, decoded, forecasted
+from bayeszoo.answers.judged import (
+    Limits,
+    Part,
+    answering,
+    has_withheld,
+    is_judged,
+    limits_of,
+    line_within,
+    only_agreeing,
+    refuse_if_none,
+    without_of_all,
+)
+from bayeszoo.answers.levels import LEVELS, coming, decoded, forecasted
 from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead, whole_number
 from bayeszoo.data.read import Data, read
 from bayeszoo.errors import InputError, Untrustworthy
@@ -29,6 +48,9 @@ from bayeszoo.results.summary import components_withheld
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+_STATES = "states by it"
+_OF_STATES = ("path[", "smoothed[", "mcse[", "filtered[", "mcse_filtered[")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +105,16 @@ def _each(params: Params) -> list[dict[str, np.ndarray]]:
     return [dict(zip(params, point, strict=True)) for point in zip(*params.values(), strict=True)]
 
 
-def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_states: bool = True) -> Decodable:
+def decodable(
+    source: Any, new_data: Any, options: Mapping[str, Any], *, need_states: bool = True, may_be_judged: bool = False
+) -> Decodable:
     """Return the rows to decode: the fit's own, new rows, or rows of a model with all tables known.
 
-    With ``need_states`` draws that do not agree what the states are, are refused.
+    With ``need_states`` draws that do not agree what the states are, are refused; and a fit whose parameters are
+    withheld unless what is said of it ``may_be_judged``.
     """
-    fit = None if isinstance(source, Model) else require_shown(source, "states by it")
+    take = answering if may_be_judged else require_shown
+    fit = None if isinstance(source, Model) else take(source, _STATES)
     model = source if fit is None else fit.model
     if not isinstance(model, StatesInTime):
         raise InputError(f"{model.name} has no states over time", "no_states", hint="see `bayeszoo list`")
@@ -103,14 +129,16 @@ def decodable(source: Any, new_data: Any, options: Mapping[str, Any], *, need_st
     return Decodable(model, fit.draws(), rows, fitted, withheld, fit.has_independent_draws)
 
 
-def _of_levels(source: Any, new_data: Any, options: Mapping[str, Any]) -> tuple[Fit, Data] | None:
+def _of_levels(
+    source: Any, new_data: Any, options: Mapping[str, Any], take: Callable[[Any, str], Fit] = require_shown
+) -> tuple[Fit, Data] | None:
     """Return a fit whose hidden states are numbers, and the rows asked for; None where they are no numbers."""
     model = source if isinstance(source, Model) else Fit(source).model
     if not isinstance(model, LevelsInTime):
         return None
     if isinstance(source, Model):
         model.known_parameters(read(model, new_data, **options))
-    fit = require_shown(source, "levels by it")
+    fit = take(source, LEVELS)
     data = rows_asked(fit, new_data, options, "levels")
     if new_data is not None and data != fit.data and model.sequences_share_parameters(data):
         hint = "fit all sequences together (--sequence); `bayeszoo predict FIT NEW.csv` predicts rows that follow"
@@ -158,6 +186,9 @@ def decode(
         - ``filtered[k]`` and ``mcse_filtered[k]``: the same given the rows so far, with the parameters that all rows of
           the fit gave.
 
+        Of an approximation some of whose parameters are off, numbers are NaN where draws of the posterior do not agree,
+        and the column ``withheld`` says which; numbers of all rows are, where a row is, or where they do not agree.
+
         In ``attrs``: ``viterbi_log_joint``, the log joint density of the rows and the path given the parameters at its
         point; ``log_likelihood``, that of the rows there; ``expected_errors``, the expected number of rows whose state
         is not ``state``; and of new rows by several draws ``log_predictive``, the log of their density averaged over
@@ -175,7 +206,8 @@ def decode(
     Raises
     ------
     Untrustworthy
-        When the fit failed its gate, or its draws do not agree what the states are.
+        When the fit failed its gate, or its draws do not agree what the states are; or no row of an approximation that
+        is off agrees with the posterior, or paths are to be drawn of one whose parameters are withheld.
     InputError
         When the model has no states over time, has unknown tables and no fit, or the rows do not suit it.
     NumericalError
@@ -188,9 +220,33 @@ def decode(
     >>> bz.decode(tree)[["state", "viterbi", "smoothed[2]"]]  # doctest: +SKIP
     """
     paths = whole_number(paths, 0, "paths")
-    if (levels := _of_levels(source, new_data, options)) is not None:
+    if (levels := _of_levels(source, new_data, options, answering)) is not None:
+        _refuse_paths(levels[0], paths)
         return decoded(*levels, paths, seed)
-    whole = decodable(source, new_data, options)
+    whole = decodable(source, new_data, options, may_be_judged=True)
+    if isinstance(source, Model) or not is_judged(fit := Fit(source)):
+        return _decoded(whole, paths, seed).frame
+    _refuse_paths(fit, paths)
+    params = numbered_reference(fit, whole.model, _STATES)
+    return _judged(fit, _decoded(whole, paths, seed), _decoded(replace(whole, draws=params), 0, seed))
+
+
+def _refuse_paths(fit: Fit, paths: int) -> None:
+    """Refuse paths where parameters are withheld."""
+    if paths and has_withheld(fit):
+        why = "parameters are withheld, and paths drawn, of all rows together, cannot be judged row by row"
+        raise Untrustworthy(f"{why}: leave paths out, or {next_step(fit.tree)}", "withheld")
+
+
+class _Decoded(NamedTuple):
+    """What is said of states, and the probabilities that it comes from."""
+
+    frame: pd.DataFrame
+    smoothed: Assignments
+    filtered: Assignments
+
+
+def _decoded(whole: Decodable, paths: int, seed: int | np.random.Generator) -> _Decoded:
     model, states = whole.model, np.array(whole.states)
     smoothed, filtered, best = whole.average(), whole.average(model.filtered), whole.best()
     path, value = model.best_path(best, whole.data)
@@ -202,7 +258,44 @@ def decode(
     columns |= _by_state(filtered, states, "filtered", "mcse_filtered")
     log_likelihood = float(model.log_likelihoods(best, whole.data))
     about = {"viterbi_log_joint": value, "log_likelihood": log_likelihood, **whole.score()}
-    return frame_of(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
+    frame = frame_of(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
+    return _Decoded(frame, smoothed, filtered)
+
+
+def _judged(fit: Fit, own: _Decoded, known: _Decoded) -> pd.DataFrame:
+    """Withhold probabilities and states that are not those by draws of the posterior, and numbers of all rows.
+
+    The most probable path is of all rows together: its states are shown where those of the posterior's path are the
+    same, and its density where all are.
+    """
+    limits, frame = limits_of(fit), own.frame
+    smoothed = probabilities_agree(own.smoothed, known.smoothed, limits)
+    filtered = probabilities_agree(own.filtered, known.filtered, limits)
+    path = (frame["viterbi"] == known.frame["viterbi"]).to_numpy()
+    columns = {start: tuple(name for name in map(str, frame) if name.startswith(start)) for start in _OF_STATES}
+    of_path = ("viterbi", *columns["path["])
+    parts = [
+        Part((*columns["smoothed["], *columns["mcse["]), smoothed, "smoothed"),
+        Part((*columns["filtered["], *columns["mcse_filtered["]), filtered, "filtered"),
+        Part(of_path, path, "viterbi"),
+        Part(("state",), own.smoothed.label == known.smoothed.label),
+    ]
+    refuse_if_none(frame, [parts[0], parts[1], parts[3]], fit, _STATES)
+    gap = np.abs(own.smoothed.probability - known.smoothed.probability)[parts[0].agree].max(initial=0.0)
+    line = line_within(parts[0].agree, f": probabilities within {gap:.2g} of the posterior's", limits)
+    frame = only_agreeing(frame.astype({name: object for name in ("state", "viterbi")}), parts)
+    frame = without_of_all(frame, _far_of_all(own.frame, known.frame, limits, parts))
+    frame.attrs["judged"] = line
+    return frame
+
+
+def _far_of_all(own: pd.DataFrame, known: pd.DataFrame, limits: Limits, parts: list[Part]) -> list[str]:
+    """Name the numbers of all rows that do not agree, or are of rows that do not."""
+    logs: list[str] = [name for name in ("viterbi_log_joint", "log_likelihood", "log_predictive") if name in own.attrs]
+    far = [name for name in logs if not limits.logs_agree(*(np.array(each.attrs[name]) for each in (own, known)))]
+    far += ["mcse_log_predictive"] * ("log_predictive" in far)
+    of_rows = {"expected_errors": parts[0], "viterbi_log_joint": parts[2]}
+    return list(dict.fromkeys([*far, *(name for name, part in of_rows.items() if not part.agree.all())]))
 
 
 def forecast(
@@ -262,11 +355,11 @@ def forecast(
             "paths of rows to come are drawn of regressions with lags", "unknown_option", hint="leave it out"
         )
     if not isinstance(source, Model) and (rows := coming(Fit(source), new_data, options)) is not None:
-        fit = require_shown(source, "levels by it")
+        fit = require_shown(source, LEVELS)
         return forecasted(fit, fit.data, steps, rows)
     if (levels := _of_levels(source, new_data, options)) is not None:
         return forecasted(*levels, steps)
-    whole = decodable(source, new_data, options, need_states=False)
+    whole = decodable(source, new_data, options, need_states=False)  # refused where parameters are withheld
     labels, K, kept = whole.data.get("symbol"), len(whole.states), list[np.ndarray]()
 
     def ahead(params: Params, data: Arrays) -> np.ndarray:

@@ -180,14 +180,23 @@ def refuse_if_none(frame: pd.DataFrame, parts: Sequence[Part], fit: Fit, answer:
         refuse(fit, answer)
 
 
+def without_of_all(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return an answer without numbers of all rows, in ``attrs``, that disagree or are of rows that do."""
+    if names:
+        frame.attrs |= dict.fromkeys(names, np.nan)
+        frame.attrs["withheld"] = [*frame.attrs.get("withheld", []), f"{', '.join(names)} of all rows: {FAR}"]
+    return frame
+
+
 def _numbers(frame: pd.DataFrame, part: Part) -> list[str]:
     return [name for key in part.columns for name in (key, f"mcse_{key}") if name in frame]
 
 
 def _joined(reason: str, text: str) -> str:
     """Add a reason to those of a row; names with one reason stand together."""
-    (names, why), (other, of_other) = (each.partition(": ")[::2] for each in (reason, text))
-    return f"{other}, {names}: {why}" if why == of_other else "; ".join(filter(None, (text, reason)))
+    others, separator, last = text.rpartition("; ")
+    (names, why), (other, of_other) = (each.partition(": ")[::2] for each in (reason, last))
+    return f"{others}{separator}{other}, {names}: {why}" if why == of_other else "; ".join(filter(None, (text, reason)))
 
 
 def moments_part(

@@ -11,22 +11,38 @@ import numpy as np
 
 from bayeszoo.answers.averages import Average, averaging
 from bayeszoo.answers.columns import moment_columns, with_reasons
+from bayeszoo.answers.judged import (
+    Limits,
+    Part,
+    gaps_agree,
+    is_judged,
+    limits_of,
+    line_of,
+    moments_part,
+    only_agreeing,
+    reference_of,
+    refuse_if_none,
+    without_of_all,
+)
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.answers.time_tables import frame_of, sequences, times_ahead
 from bayeszoo.data.inputs import Series
 from bayeszoo.data.read import Data, read
 from bayeszoo.distributions.averaged import NOTHING, Averaged, RowLaw
+from bayeszoo.distributions.posterior import QUANTILES
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Params
 from bayeszoo.foundation.streams import stream
 from bayeszoo.foundation.tails import Moments, existing, moments
 from bayeszoo.model.base import fields_of
 from bayeszoo.model.sequential import LevelsInTime
+from bayeszoo.results.gaps import gaps_of
 from bayeszoo.results.stored import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
 
+LEVELS = "levels by it"
 MOST, OF_POINTS = 2**23, 2**25
 """Numbers of a table of draws by rows, of more than which an even selection of draws is taken; and of points of a
 quadrature by rows, of more than which nothing is said."""
@@ -126,6 +142,47 @@ class Mixed:
 
 def decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
     """Return the level of each row: `bz.decode` of a fit whose hidden state is a number."""
+    own = _decoded(fit, data, paths, seed)
+    return _judged(fit, data, own, _decoded(reference_of(fit), data, 0, seed)) if is_judged(fit) else own
+
+
+def _judged(fit: Fit, data: Data, own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Withhold numbers that draws of the posterior do not agree on: each component, what is filtered, and scores."""
+    limits, model = limits_of(fit), fit.model
+    assert isinstance(model, LevelsInTime)
+    levels, gaps = moments_part(own, known, limits, ("level", "sd", *QUANTILES), "level, sd, quantiles")
+    filtered = ((frame["filtered"].to_numpy(), frame["sd_filtered"].to_numpy()) for frame in (own, known))
+    scores = (frame["log_score"].to_numpy() for frame in (own, known))
+    is_scored = own["log_score"].notna().to_numpy()
+    agree = limits.logs_agree(*scores) | ~is_scored
+    parts = [levels, Part(("filtered", "sd_filtered"), limits.moments_agree(*filtered))]
+    parts += [_judged_part(own, known, limits, part) for part in model.parts(data)[1:]]
+    parts += [_judged_gaps(own, known, limits)] if "filled" in own else []
+    refuse_if_none(own, parts, fit, LEVELS)
+    frame = only_agreeing(own, [*parts, Part(("log_score",), agree)])
+    total, other = (np.array(each.attrs["log_score"]) for each in (own, known))
+    is_near = agree.all() and limits.logs_agree(total, other)
+    frame = frame if is_near else without_of_all(frame, ["log_score"])
+    frame.attrs["judged"] = line_of(levels.agree, gaps.mean, gaps.sd, limits)
+    return frame
+
+
+def _judged_part(own: pd.DataFrame, known: pd.DataFrame, limits: Limits, part: str) -> Part:
+    names = (part, f"sd_{part}", f"{part}_q025", part, f"{part}_q975")  # its median is not among the columns
+    return moments_part(own, known, limits, names, f"{part}, sd, quantiles")[0]
+
+
+def _judged_gaps(own: pd.DataFrame, known: pd.DataFrame, limits: Limits) -> Part:
+    """Compare what fills gaps in units of the width of its interval; rows that are there are the same."""
+    names = ("filled_q025", "filled", "filled_q975")
+    stacks = [np.stack([*np.full((2, len(own)), np.nan), *(frame[name] for name in names)]) for frame in (own, known)]
+    same = (stacks[0][2:] == stacks[1][2:]).all(axis=0)
+    return Part(
+        ("filled", "filled_q025", "filled_q975"), gaps_agree(gaps_of(*stacks), stacks[1], limits) | same, "filled"
+    )
+
+
+def _decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) -> pd.DataFrame:
     of = LevelsOfFit.of(fit, data)
     smoothed = of.mixture(lambda params: of.model.smoothed_parts(params, data))
     filtered = of.mixture(lambda params: of.model.filtered(params, data)).moments(np.inf)

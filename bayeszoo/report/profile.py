@@ -363,7 +363,9 @@ def _path(tree: xr.DataTree) -> np.ndarray | None:
     K = len(fit.model.coords(fit.data)["state"])
     if int(np.prod(draws)) * fit.data.rows * K > MOST_CELLS:
         return None
-    return np.asarray(decodable(tree, None, {}).average().label)
+    with suppress(Untrustworthy):  # `bayeszoo decode` has the rows that are not withheld
+        return np.asarray(decodable(tree, None, {}).average().label)
+    return None
 
 
 def stretches(states: Sequence[str], data: Data) -> Profile:

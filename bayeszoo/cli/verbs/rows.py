@@ -114,7 +114,7 @@ def decode_command(
         return None
     draw = shown.drawn(lambda: plot_states(source, new), plot)
     rows = Fit(source).data if new is None else new
-    changes = stretches([*map(str, frame["state"])], rows) if steps is None else None
+    changes = stretches([*map(str, frame["state"].fillna("withheld"))], rows) if steps is None else None
     return shown.answer(frame, whole, partial(_show_states, changes), plot=draw)
 
 
@@ -131,7 +131,7 @@ def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
     """Print the levels, or the forecast."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "sd_", "slope"), digits=digits)
-    if "log_score" in whole:
+    if _is_known(whole, "log_score"):
         score = nats(whole["log_score"], digits)
         console.print(f"Log density of the rows one step ahead {score}, at the parameters of the fit to all rows.")
     if whole["kind"] == "point estimate":
@@ -147,20 +147,27 @@ def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: Document, 
         terminal.show_profile(*changes)
         title = "each row"
     saved.show_rows(frame, title, spare=("filtered", "smoothed"), digits=digits)
-    if "expected_errors" in whole and "withheld" not in frame:  # it is of all rows
+    if _is_known(whole, "expected_errors"):  # withheld where a row is
         errors = number(whole["expected_errors"], digits or 4)
-        joint, rows = (nats(whole[name], digits) for name in ("viterbi_log_joint", "log_likelihood"))
         console.print(f"Expected number of rows with a wrong state: {errors} of {len(frame)}.")
+    names = {"viterbi_log_joint": "log joint density of the Viterbi path and the rows"}
+    names |= {"log_likelihood": "log likelihood of the rows"}
+    said = [f"{words} {nats(whole[name], digits)}" for name, words in names.items() if _is_known(whole, name)]
+    if said:
         where = "" if kind in ("point estimate", "exact") else ", at the draw of highest density"
-        said = f"Log joint density of the Viterbi path and the rows {joint}, log likelihood of the rows {rows}"
-        console.print(f"{said}{where}.")
-    if "log_predictive" in whole:
+        line = ", ".join(said)
+        console.print(f"{line[0].upper()}{line[1:]}{where}.")
+    if _is_known(whole, "log_predictive"):
         score, error = nats(whole["log_predictive"], digits), number(whole["mcse_log_predictive"], 2)
         console.print(f"Log predictive density of the rows {score} +- {error}, averaged over the draws.")
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
     if whole["kind"] == "point estimate":
         console.print("Parameter uncertainty is ignored (point estimate).")
+
+
+def _is_known(whole: dict[str, Any], name: str) -> bool:
+    return name in whole and not np.isnan(whole[name])
 
 
 def predict_command(

@@ -1,0 +1,200 @@
+"""States and levels by approximations whose parameters are withheld, against sums over paths and exact answers."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy
+
+import bayeszoo as bz
+from bayeszoo.answers import judged
+from bayeszoo.answers.decode import _decoded, _judged, decodable
+from bayeszoo.errors import Caution, Untrustworthy
+from bayeszoo.inference import reference
+from bayeszoo.inference.methods import vb
+from bayeszoo.report.profile import profiles
+from bayeszoo.results.stored import Fit
+from bayeszoo.results.summary import document
+from tests.refusals import raises
+from tests.test_judged import as_approximation, changed, rng
+
+Y = np.array([0.1, -0.4, 0.3, 2.1, 4.2, 3.8, 4.1, 2.2, 0.2, -0.1, 0.4, 4.0])
+
+
+@pytest.fixture(scope="module")
+def chain():
+    """A fit of two states measured against its own draws, of which the means are spread out: nothing is compiled."""
+
+    def known(problem):
+        draws = problem.model.vb_posterior(vb.searched(problem, 2).best.state).rvs((4, 500), rng())
+        means = draws["means"]
+        wide = {**draws, "means": means + 0.2 * (means - means.mean(axis=(0, 1)))}
+        return reference.Reference("draws of the test", wide)
+
+    model = bz.find("hmm_gaussian")
+    data = bz.read(model, Y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "reference", known)
+        with pytest.warns(Caution):
+            tree = bz.fit(model.weak(data), data, "vb", seed=1, restarts=2, groups=())
+    return as_approximation(tree, "means[1]")
+
+
+def by_all_paths(draws):
+    """Return the probability of each row's states averaged over draws: the sum over every path, (rows, 2)."""
+    paths = np.array(list(itertools.product((0, 1), repeat=len(Y))))
+    initial, transition, means, variances = (
+        draws[name].to_numpy().reshape(-1, *draws[name].shape[2:])
+        for name in ("initial", "transition", "means", "variances")
+    )
+    emitted = scipy.stats.norm(means[:, None], np.sqrt(variances[:, None])).logpdf(Y[:, None])  # (draws, rows, 2)
+    total = np.zeros((len(Y), 2))
+    for i in range(len(means)):
+        log_p = np.log(initial[i])[paths[:, 0]] + np.log(transition[i])[paths[:, :-1], paths[:, 1:]].sum(1)
+        log_p += emitted[i][np.arange(len(Y)), paths].sum(1)
+        p = np.exp(log_p - log_p.max())
+        p /= p.sum()
+        total += np.stack([p @ (paths == k) for k in (0, 1)], axis=1)
+    return total / len(means)
+
+
+def shifted(m, by):
+    """Move the mean of the lower state, whichever number it has."""
+    return m + by * (m.mean((0, 1)) < 2)
+
+
+def test_states_are_shown_in_the_rows_where_they_are_those_of_the_posterior(chain):
+    tree = changed(chain, means=lambda m: shifted(m, 0.5))
+    frame = bz.decode(tree)
+    far = frame["smoothed[1]"].isna().to_numpy()
+    assert 0 < far.sum() < len(Y)
+    names = ["smoothed[1]", "smoothed[2]"]
+    true = by_all_paths(tree["reference_draws"].to_dataset())
+    shown = frame.loc[~far, names].to_numpy()
+    apart = np.abs(shown - true[~far]) / np.sqrt(true[~far] * (1 - true[~far]))
+    assert apart.max() < 0.1
+    assert frame.loc[far, ["mcse[1]", *names]].isna().all(axis=None)
+    assert (frame["withheld"].str.startswith("smoothed") == far).all()
+    assert (
+        frame["state"].astype(int).tolist() == (1 + true.argmax(1)).tolist()
+    )  # which is right where the chance is off
+    assert np.isnan([frame.attrs[name] for name in ("expected_errors", "log_likelihood")]).all()  # of all rows
+    assert f"{far.sum()} of 12 rows are too far from it; try --method" in frame.attrs["judged"]
+
+
+def test_states_do_not_pass_by_others_of_their_numbers(chain):
+    with raises(Untrustworthy, "withheld"):
+        bz.decode(changed(chain, means=lambda m: m + 8.0))
+
+
+def test_the_path_is_withheld_where_that_of_the_posterior_is_another(chain):
+    """States of rows agree, and so do the paths but in one row; the density of the path is of all rows."""
+    own = _decoded(decodable(chain, None, {}, may_be_judged=True), 0, 0)
+    path = own.frame["viterbi"].where(own.frame.index != 8, 2)
+    known = own._replace(frame=own.frame.assign(viterbi=path))
+    frame = _judged(Fit(chain), own, known)
+    assert frame["viterbi"].isna().tolist() == [row == 8 for row in range(1, 13)]
+    assert frame["state"].notna().all()
+    assert np.isnan(frame.attrs["viterbi_log_joint"])
+    assert np.isfinite([frame.attrs["log_likelihood"], frame.attrs["expected_errors"]]).all()
+    same = _judged(Fit(chain), own, own)
+    assert np.isfinite(same.attrs["viterbi_log_joint"])
+
+
+def test_a_state_is_withheld_where_the_posterior_has_another(chain):
+    """Chances of 0.52 and 0.48 are near, and the states are two."""
+    own = _decoded(decodable(chain, None, {}, may_be_judged=True), 0, 0)
+    p = own.smoothed.probability.copy()
+    p[3], q = [0.52, 0.48], p.copy()
+    q[3] = [0.48, 0.52]
+    both = [own._replace(smoothed=replace(own.smoothed, probability=each)) for each in (p, q)]
+    frame = _judged(Fit(chain), *both)
+    assert frame["state"].isna().tolist() == [row == 4 for row in range(1, 13)]
+    assert np.isfinite(frame.loc[4, "smoothed[1]"])
+
+
+def test_paths_of_all_rows_are_refused_where_parameters_are_withheld(chain):
+    with raises(Untrustworthy, "withheld", "leave paths out", "--method"):
+        bz.decode(chain, paths=1)
+    with raises(Untrustworthy, "withheld"):
+        bz.forecast(chain, 2)
+    with raises(Untrustworthy, "withheld"):
+        bz.plot_states(chain)
+
+
+def test_states_are_printed_and_so_is_the_fit(chain, run, tmp_path):
+    bz.save(chain, tmp_path / "fit.nc")
+    out = run("decode", tmp_path / "fit.nc")[1]
+    assert "nan" not in out
+    assert out.count("judged by itself") == 1
+    assert "most probable states" in out
+    off = changed(chain, means=lambda m: shifted(m, 0.5))
+    bz.save(off, tmp_path / "off.nc")
+    out = run("decode", tmp_path / "off.nc")[1]
+    assert "nan" not in out
+    assert "Withheld: smoothed" in out
+    assert "Expected number" not in out
+    fitted = "\n".join(f"{profile.title} {profile.rows}" for profile in profiles(off, document(off)))
+    assert "states; stay" in fitted
+
+
+LEVEL = bz.find("local_level")
+SERIES = {"y": [3.1, 3.4, 2.9, np.nan, 3.8, 4.4, 4.1, 5.0, 5.2, np.nan, 4.9, 5.5]}
+
+
+@pytest.fixture(scope="module")
+def exact_level():
+    data = bz.read(LEVEL, SERIES, missing="mask")
+    return bz.fit(LEVEL.weak(data), data, "exact", seed=1)
+
+
+@pytest.fixture(scope="module")
+def level(exact_level):
+    return as_approximation(exact_level.copy(deep=True), "q")
+
+
+def scaled(tree, **by):
+    tree = tree.copy(deep=True)
+    draws = tree["posterior"].to_dataset()
+    tree["posterior"] = draws.assign({name: factor * draws[name] for name, factor in by.items()})
+    return tree
+
+
+def test_levels_that_agree_are_those_of_the_exact_fit(level, exact_level):
+    frame, true = bz.decode(level), bz.decode(exact_level)
+    assert "judged by itself" in frame.attrs["judged"]
+    sd = true["sd"]
+    for name in ("level", "filtered", "filled", "q025", "q975", "filled_q025"):
+        assert not (np.abs(frame[name] - true[name]) > 0.15 * sd).any(), name
+
+
+@pytest.mark.parametrize("by", [{"q": 0.8}, {"q": 1.25}, {"r": 0.8}, {"q": 0.2}], ids=str)
+def test_levels_that_are_shown_of_a_fit_that_is_off_are_near(level, exact_level, by):
+    """Missing rows see the drift, rows that are there the noise; each number is judged by itself."""
+    frame, true = bz.decode(scaled(level, **by)), bz.decode(exact_level)
+    assert judged.FAR in " ".join(frame.attrs["withheld"])
+    assert np.isnan(frame.attrs["log_score"])
+    pairs = {"level": "sd", "q025": "sd", "q975": "sd", "filtered": "sd_filtered"}
+    for name, sd in pairs.items():
+        limit = 0.13 if name in ("level", "filtered") else 0.52
+        assert not (np.abs(frame[name] - true[name]) > limit * true[sd]).any(), name
+        assert (frame[sd] / true[sd]).dropna().between(0.87, 1.13).all(), sd
+    assert (np.abs(frame["log_score"] - true["log_score"]).dropna() < 0.12).all()
+    assert frame[["level", "filtered", "log_score", "filled"]].isna().any(axis=None)
+
+
+def test_what_is_known_of_a_row_does_not_pass_by_what_follows_it(level):
+    """A drift that is too large: in some rows only the level given all agrees, in others that given those before."""
+    frame = bz.decode(scaled(level, q=1.25))
+    one, other = frame["q025"].notna(), frame["filtered"].notna()
+    assert (one & ~other).any()
+    assert (other & ~one).any()
+    assert (frame["filled_q025"].notna() == ~frame["withheld"].str.contains("filled")).all()
+
+
+def test_paths_of_levels_are_refused_where_parameters_are_withheld(level):
+    with raises(Untrustworthy, "withheld", "leave paths out"):
+        bz.decode(level, paths=1)
+    with raises(Untrustworthy, "withheld"):
+        bz.forecast(level, 2)
