@@ -246,6 +246,21 @@ def rng():
     return np.random.default_rng(1)
 
 
+def test_a_vector_is_chosen_and_the_evidence_is_highest_at_the_mean_of_the_rows():
+    """The mean of N rows is normal about m0 with covariance S0 + Sigma / N, and so highest where m0 is that mean."""
+    Vector = bz.find("gaussian_mean_vector")
+    Y = np.array([[1.0, 2.0], [2.0, 5.0], [0.5, 3.5]])
+    best = bz.empirical_bayes(Vector(m0=[0.0, 0.0], S0=4.0, Sigma=[[1.0, 0.5], [0.5, 2.0]]), Y, over="m0")
+    np.testing.assert_allclose(best.model.m0, Y.mean(axis=0), rtol=1e-5)
+    law = scipy.stats.multivariate_normal(np.tile(Y.mean(axis=0), 3), _joint(4.0, [[1.0, 0.5], [0.5, 2.0]], 3))
+    assert best.log_evidence == pytest.approx(law.logpdf(Y.ravel()))
+
+
+def _joint(s0, sigma, rows):
+    """Return the covariance of rows that have a mean in common."""
+    return np.kron(np.ones((rows, rows)), s0 * np.eye(2)) + np.kron(np.eye(rows), sigma)
+
+
 # What is refused
 
 
@@ -270,7 +285,7 @@ class Matrix(BetaBernoulli):
         (GaussianMean(), [], "name a few"),
         (GaussianMean(), ["m0", "q"], "over q: gaussian_mean has no such field of numbers; gaussian_mean has m0"),
         (GaussianMean(), ["m0", "m0"], "over m0, m0: a field is named twice"),
-        (Matrix(), "v", "over v: matrix has no such field of numbers"),
+        (Matrix(), "v", "over v: it is a matrix, and numbers or one for each column can be chosen; matrix has a, b"),
         (Matrix(), "intercept", "over intercept: matrix has no such field of numbers"),
         (Opaque(), "a", "opaque has no closed-form evidence to maximize"),
     ],

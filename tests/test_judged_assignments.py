@@ -89,7 +89,7 @@ def test_k_means_is_compared_in_the_rows_whose_assignment_is_shown(mixture, run,
     rows.to_csv(tmp_path / "rows.csv", index=False)
     bz.save(mixture, tmp_path / "fit.nc")
     out = run("kmeans", tmp_path / "rows.csv", "-K", 2, "--seed", 1, "--against", tmp_path / "fit.nc")[1]
-    assert f"{apart} of {known.sum()} rows are elsewhere by the fit" in out
+    assert f"the fit puts {apart} of {known.sum()} rows into another cluster" in out
     assert "Withheld: probabilities of rows" in out
 
 

@@ -56,13 +56,18 @@ def domain(model: Model, name: str) -> Scale:
 
 def require_fields(model: Model, names: Sequence[str]) -> None:
     """Refuse names that are not of fields of numbers, each once."""
-    known = [name for name, field in hyperparameters(model).items() if not (field.matrix or field.whole)]
+    every = hyperparameters(model)
+    known = [name for name, field in every.items() if not (field.matrix or field.whole)]
     has = f"{model.name} has {', '.join(known)}"
     if not names:
         raise InputError(
             f"over which fields? {has}", "unknown_field", hint="name a few, as over all of them the prior may collapse"
         )
     for name in names:
+        if name in every and name not in known:
+            kind = "a matrix" if every[name].matrix else "a whole number"
+            problem = f"over {name}: it is {kind}, and numbers or one for each column can be chosen"
+            raise InputError(problem, "unknown_field", hint=has)
         if name not in known:
             raise InputError(f"over {name}: {model.name} has no such field of numbers", "unknown_field", hint=has)
     if len(set(names)) < len(names):
