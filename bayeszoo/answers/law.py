@@ -13,6 +13,7 @@ import numpy as np
 from bayeszoo.answers.averages import averaging, log_means
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.inputs import Groups, Series, places_of
+from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.inputs.groups.regressions import WithGroups
 from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.read import Data, read
@@ -25,6 +26,7 @@ from bayeszoo.foundation.streams import stream_of_fit
 from bayeszoo.foundation.tails import TOO_LARGE, Moments, existing, moments, reasons
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Conditional, LogConcave, Predictive, predicts_by_points
+from bayeszoo.model.conditional import PointsOfGroups
 from bayeszoo.model.density import log_density
 from bayeszoo.model.integration import MAX_MOVED, log_expectation
 from bayeszoo.results.stored import Fit
@@ -54,6 +56,8 @@ def predicted(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.
         return _closed_form(model.predictive(fit.stats, data), observed)
     if fit.method == "exact" and predicts_by_points(type(model)):
         return _with_reasons_of_quantiles(_by_points(fit, data, observed, seed))
+    if (own := points_of_groups(fit, data)) is not None:
+        return _about_groups(fit, data, observed, own)
     law = _law(fit, fit.draws(), data, seed)
     if fit.kind == "point estimate":
         return _plugged_in(law, observed)
@@ -86,6 +90,31 @@ def _plugged_in(law: Any, observed: np.ndarray | None) -> Predicted:
     scores = _unscored(len(mean)) if observed is None else log_means(log_density(law, observed))
     quantiles = {name: value[0, 0] for name, value in Quantiles.exact(law).values.items()}
     return Predicted(Moments.exact(mean, sd), Quantiles.without_error(quantiles), *scores)
+
+
+def points_of_groups(fit: Fit, data: Arrays) -> PointsOfGroups | None:
+    """Return what groups of rows have of their own by a point estimate, whose rows are averaged over it; else None."""
+    if fit.kind != "point estimate" or not isinstance(fit.model, Conditional):
+        return None
+    return fit.model.points_of_groups({name: values[0, 0] for name, values in fit.draws().items()}, fit.like, data)
+
+
+def _about_groups(fit: Fit, data: Data, observed: np.ndarray | None, own: PointsOfGroups) -> Predicted:
+    """Average over what the group of each row has of its own; rows of new groups, which are alike, together."""
+    inputs, codes = fit.model.inputs, np.minimum(data[CODE], len(fit.like[GROUP]))
+    places, parts = list[np.ndarray](), list[Predicted]()
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        for some in np.split(rows, range(step := max(1, AT_ONCE // len(own.weights)), len(rows), step)):
+            law = fit.model.law(own.params, fit.like, inputs.reordered(data, some))
+            mixture = Averaged(law, own.weights[:, code], own.halved[:, code])
+            known = mixture.moments
+            withheld = reasons({"mean": known.has_mean, "sd": known.has_sd}, partial(_always, FAR_OUT))
+            moments_of = Moments.exact(mixture.mean(), mixture.std(), withheld)
+            scores = np.full(len(some), np.nan) if observed is None else mixture.logpdf(observed[some])
+            parts.append(Predicted(moments_of, Quantiles.exact(mixture), scores, np.abs(0 * scores)))
+            places.append(some)
+    return _joined(parts, np.argsort(np.concatenate([*places, np.empty(0, dtype=int)])))
 
 
 def _unscored(rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -204,12 +233,15 @@ def _settled(fit: Fit, mixture: Averaged, halved: Averaged, rows: Arrays) -> Qua
     return quantiles
 
 
-def _joined(parts: list[Predicted]) -> Predicted:
-    """Join the rows of several parts."""
-    known = Moments(*(np.concatenate(values) for values in zip(*(part.moments for part in parts), strict=True)))
+def _joined(parts: list[Predicted], order: np.ndarray | slice = slice(None)) -> Predicted:
+    """Join the rows of several parts, and put them in an order."""
+    known = Moments(*(np.concatenate(values)[order] for values in zip(*(part.moments for part in parts), strict=True)))
     quantiles = Quantiles.joined([part.quantiles for part in parts])
-    scores = (np.concatenate([getattr(part, name) for part in parts]) for name in ("log_score", "mcse_log_score"))
-    return Predicted(known, quantiles, *scores)
+    of_rows = ({name: values[order] for name, values in each.items()} for each in (quantiles.values, quantiles.errors))
+    scores = (
+        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("log_score", "mcse_log_score")
+    )
+    return Predicted(known, Quantiles(*of_rows), *scores)
 
 
 def _held(fit: Fit, mixture: Averaged, rows: Arrays) -> Moments:

@@ -70,8 +70,8 @@ def predict(
     Notes
     -----
     An exact fit gives the closed-form predictive where the model has one, or averages the likelihood over the points of
-    its quadrature; a point estimate is plugged into the likelihood; any other fit averages the likelihood over its
-    draws.
+    its quadrature; a point estimate is plugged into the likelihood, averaged over random intercepts given the estimate;
+    any other fit averages the likelihood over its draws.
 
     Of a model with a parameter for each group, rows of a group of the fit have that of their group, by its name. That
     of a new group is one of the population of groups; ``attrs`` of the table then names the ``new_groups``. Of a model

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import lazy_loader
 import numpy as np
@@ -31,6 +31,16 @@ in_pymc = lazy_loader.load("bayeszoo.model.declared_priors", suppress_warning=Tr
 
 MOST_OUTER = 3
 """Outer parameters up to which a `Conditional` model is integrated over them."""
+
+
+class PointsOfGroups(NamedTuple):
+    """Points of the parameters that each group has of its own, as an intercept, and their probabilities."""
+
+    params: Params
+    """All parameters at each of P points."""
+    weights: np.ndarray
+    """The probability of each point by group, (P, groups), and so on the grid of every other point."""
+    halved: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -173,6 +183,13 @@ class Conditional(Model, family=True):
 
         ``places`` are those of the rows' groups in ``data``, where nothing may have been observed of some. Points of
         shape (P,) give (P, rows). None where it has no closed form: the inner parameters are then drawn.
+        """
+        return None
+
+    def points_of_groups(self, params: Params, seen: Arrays, new: Arrays) -> PointsOfGroups | None:
+        """Return points of the own parameters of the groups of new rows, at one value of the outer parameters.
+
+        None where `law` integrates it out, or rows have nothing of their own.
         """
         return None
 

@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import scipy
 
 from bayeszoo.answers.averages import CLOSED_FORM, Average, LeftOut, averaging
+from bayeszoo.answers.law import points_of_groups
+from bayeszoo.data.inputs.groups.lines import CODE
 from bayeszoo.data.read import Data
 from bayeszoo.distributions.discrete import ClassWithFeatures
 from bayeszoo.errors import NumericalError
@@ -85,7 +88,11 @@ def _parts(model: Classifies, draws: Mapping[str, np.ndarray], data: Data) -> li
 def _given_features(fit: Fit, draws: Params, rows: Arrays, some: np.ndarray, average: Average) -> Part:
     """Return the probabilities of a model of classes given features."""
     model = cast(Classifies, fit.model)
-    log_p = model.log_class_probabilities(draws, rows, fit.like)
+    if (own := points_of_groups(fit, rows)) is None:
+        log_p = model.log_class_probabilities(draws, rows, fit.like)
+    else:
+        each, weights = model.log_class_probabilities(own.params, rows, fit.like), own.weights[:, rows[CODE], None]
+        log_p = scipy.special.logsumexp(each, b=weights, axis=0)[None, None]
     if np.isnan(log_p).any() or (log_p > 1e-9).any():
         problem = f"{model.name}.likelihood gives probabilities that are no numbers from 0 to 1"
         raise NumericalError(problem, "bad_model_step")

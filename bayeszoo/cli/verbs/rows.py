@@ -25,6 +25,7 @@ from bayeszoo.foundation.named import Document
 from bayeszoo.model import find as zoo
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.levels import plot_levels
+from bayeszoo.report.classes import ABOUT_PLUGGED_IN
 from bayeszoo.report.numbers import nats, number
 from bayeszoo.report.profile import Profile, stretches
 from bayeszoo.report.tables import topic_rows
@@ -64,8 +65,7 @@ def _show_components(frame: pd.DataFrame, whole: Document, digits: int | None) -
     if impossible:
         rows = listed(np.array(impossible) - 1)
         console.print(f"Withheld: {rows}, which no component can give at the parameters of the fit.")
-    if whole["kind"] == "point estimate":
-        console.print("Parameter uncertainty is ignored (point estimate).")
+    _say_plugged_in(whole)
 
 
 @by_group
@@ -123,8 +123,7 @@ def _show_ahead(frame: pd.DataFrame, whole: Document, digits: int | None) -> Non
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "path"), digits=digits)
     console.print(about_stationary(frame.attrs))
-    if whole["kind"] == "point estimate":
-        console.print("Parameter uncertainty is ignored (point estimate).")
+    _say_plugged_in(whole)
 
 
 def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
@@ -134,8 +133,7 @@ def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
     if _is_known(whole, "log_score"):
         score = nats(whole["log_score"], digits)
         console.print(f"Log density of the rows one step ahead {score}, at the parameters of the fit to all rows.")
-    if whole["kind"] == "point estimate":
-        console.print("Parameter uncertainty is ignored (point estimate).")
+    _say_plugged_in(whole)
 
 
 def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
@@ -162,8 +160,7 @@ def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: Document, 
         console.print(f"Log predictive density of the rows {score} +- {error}, averaged over the draws.")
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
-    if whole["kind"] == "point estimate":
-        console.print("Parameter uncertainty is ignored (point estimate).")
+    _say_plugged_in(whole)
 
 
 def _is_known(whole: dict[str, Any], name: str) -> bool:
@@ -233,6 +230,13 @@ def _show_function(frame: pd.DataFrame, whole: Document, digits: int | None) -> 
     """Print the function at each new row."""
     saved.show_rows(frame, spare=("median", "sd"), digits=digits)
     _say_far(frame.index[frame["prior_share"] > FAR].tolist())
+    _say_plugged_in(whole)
+
+
+def _say_plugged_in(whole: dict[str, Any]) -> None:
+    """Print that numbers of a point estimate do not know how uncertain it is."""
+    if whole["kind"] == "point estimate":
+        terminal.out().print(ABOUT_PLUGGED_IN)
 
 
 def _say_far(rows: list[int]) -> None:
@@ -252,6 +256,7 @@ def _show_prediction(frame: pd.DataFrame, whole: Document, digits: int | None) -
     elif (frame["observed"].notna() & frame["log_score"].isna()).any():
         terminal.out().print("Scores of outcomes that are too far from the draws are withheld.")
     _say_far(frame.attrs.get("far_rows", []))
+    _say_plugged_in(whole)
 
 
 @by_group

@@ -32,7 +32,7 @@ from bayeszoo.families.linear.least_squares import Solution, solve
 from bayeszoo.foundation.blocks import blocks
 from bayeszoo.foundation.named import Arrays, Params
 from bayeszoo.foundation.newton import Derivatives
-from bayeszoo.model.conditional import Conditional, LogConcave
+from bayeszoo.model.conditional import Conditional, LogConcave, PointsOfGroups
 from bayeszoo.model.fields import positive
 from bayeszoo.model.types import DeclaredModel
 
@@ -47,7 +47,10 @@ TRIED = (0.25, 1.0, 4.0)
 MEDIAN_OF_TWO = float(np.sqrt(2) * scipy.special.ndtri(0.75))
 """Median distance of two intercepts, in units of their standard deviation."""
 
-
+REACH, FINE = 14.0, 0.25
+"""How far points of an intercept reach, in its sd, and how near they are at least, in units of the predictor."""
+LEAST_POINTS, MOST_POINTS = 200, 4000
+"""Points on either side."""
 NEW_GROUPS = (
     "rows of groups that the fit has not seen have intercepts of their own, which a point estimate does not draw"
 )
@@ -205,8 +208,7 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the intercepts of the groups, independent of each other, each on its own points."""
-        rows, design = self.sorted_rows(data), self.sorted_design(data)
-        return Posterior.of_rows("u", GroupIntercepts(rows, design, outer["w"], outer["sd"]))
+        return Posterior.of_rows("u", self._given(outer, data))
 
     def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the rows, intercepts integrated out, which has its gradient."""
@@ -278,6 +280,30 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         sd = np.asarray(params["sd"])[..., None]
         own = sd * rng.standard_normal((*sd.shape[:-1], extra))
         return self.likelihood({**params, "u": np.concatenate([params["u"], own], axis=-1)}, new)
+
+    def points_of_groups(self, params: Params, seen: Arrays, new: Arrays) -> PointsOfGroups:
+        """Return the intercepts of the groups of new rows at points, given one value of weights and sd.
+
+        That of a group of the fit has its distribution given its rows, and that of a new group N(0, sd^2).
+        """
+        old, extra = len(seen[GROUP]), len(new[GROUP]) - len(seen[GROUP])
+        outer = {name: np.asarray(params[name], dtype=np.float64) for name in ("w", "sd")}
+        given = self._given(outer, seen)
+        mean = np.concatenate([given.mean(), np.zeros(extra)])
+        scale = np.concatenate([given.std(), np.full(extra, outer["sd"])])
+        size = int(np.clip(np.ceil(REACH * np.max(scale, initial=0.0) / FINE), LEAST_POINTS, MOST_POINTS))
+        z = np.linspace(-REACH, REACH, 2 * size + 1)[:, None]
+        u = mean + scale * z
+        at = {name: np.broadcast_to(values, (len(z), *values.shape)) for name, values in outer.items()}
+        heights = np.broadcast_to(-np.square(z) / 2, u.shape).copy()
+        if outer["sd"] > 0:
+            heights[:, :old] = self._given(at, seen).logpdf(u[:, :old])
+        weights = scipy.special.softmax(heights, axis=0)
+        halved = scipy.special.softmax(np.where(np.arange(len(z))[:, None] % 2, -np.inf, heights), axis=0)
+        return PointsOfGroups({**at, "u": u}, weights, halved)
+
+    def _given(self, outer: Params, data: Arrays) -> GroupIntercepts:
+        return GroupIntercepts(self.sorted_rows(data), self.sorted_design(data), outer["w"], outer["sd"])
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
         """Say also what the intercepts of the groups are, and where the data do not tell how much groups differ."""
