@@ -103,7 +103,7 @@ def test_of_many_rows_batches_of_draws_are_held(held, monkeypatch):
 
 
 def test_a_tiny_expected_loss_keeps_its_digits():
-    sure = Assignments(np.array([[1.0, 1e-30], [0.5, 0.5]]), np.zeros((2, 2)))
+    sure = Assignments.of_draws(np.full((4, 10, 2, 2), [[1.0, 1e-30], [0.5, 0.5]]))
     assert sure.expected_loss.tolist() == [1e-30, 0.5]  # 1 - 1.0 would be 0
     assert sure.label.tolist() == [0, 0]
 
@@ -144,7 +144,8 @@ def test_the_frame_has_a_row_for_each_row_of_the_fit_or_each_new_one(written):
     params = draws_of(np.random.default_rng(8))
     tree = tree_of(params)
     frame, each = assign(tree), by_hand(params, Y).mean(axis=(0, 1))
-    assert list(frame.columns) == ["component", "expected_loss", "p[1]", "p[2]", "mcse[1]", "mcse[2]"]
+    errors = ["mcse_expected_loss", "mcse[1]", "mcse[2]"]
+    assert list(frame.columns) == ["component", "expected_loss", errors[0], "p[1]", "p[2]", *errors[1:]]
     assert frame.index.tolist() == [1, 2, 3, 4, 5, 6]
     assert frame["component"].tolist() == (1 + each.argmax(axis=1)).tolist() == [1, 1, 1, 1, 2, 2]
     assert frame[["p[1]", "p[2]"]].to_numpy() == pytest.approx(each, abs=1e-13)
@@ -152,6 +153,7 @@ def test_the_frame_has_a_row_for_each_row_of_the_fit_or_each_new_one(written):
     assert frame.attrs["expected_errors"] == pytest.approx(each.min(axis=1).sum(), abs=1e-13)
     expected = assignments(poisson(), params, {"y": Y}).mcse
     assert frame[["mcse[1]", "mcse[2]"]].to_numpy() == pytest.approx(expected, rel=1e-12)
+    assert frame["mcse_expected_loss"].to_numpy() == pytest.approx(expected[:, 0], rel=1e-9)  # of two, either's
     expected, path = by_hand(params, np.array([7, 3])).mean(axis=(0, 1)), written("n,m\n7,1\n3,1\n")
     for new in (assign(tree, np.array([7, 3])), assign(tree, path, column="n")):
         assert new[["p[1]", "p[2]"]].to_numpy() == pytest.approx(expected, abs=1e-13)

@@ -273,7 +273,9 @@ def test_several_classes_take_their_probabilities_from_the_likelihood():
     np.testing.assert_allclose(known.expected_loss, (p @ loss).min(axis=1))
     columns = {
         "decision": np.array(["low", "middle", "high"])[known.action],
+        "settled": known.settled,
         **dict(zip(["p[low]", "p[middle]", "p[high]"], p.T, strict=True)),
+        **dict(zip(["mcse[low]", "mcse[middle]", "mcse[high]"], known.mcse.T, strict=True)),
     }
     frame = pd.DataFrame(columns)
     frame.attrs = {"classes": ["low", "middle", "high"], "loss": loss.tolist()}

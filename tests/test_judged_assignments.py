@@ -57,7 +57,7 @@ def test_assignments_do_not_pass_by_components_of_other_numbers(mixture):
 
 def test_a_probability_is_compared_in_its_tail_too(mixture):
     limits = judged.WITHIN
-    each = [Assignments(np.array([[p, 1 - p]]), np.zeros((1, 2))) for p in (1e-3, 1e-2, 0.48, 0.52, 0.9, 0.91)]
+    each = [Assignments.of_draws(np.full((4, 10, 1, 2), [p, 1 - p])) for p in (1e-3, 1e-2, 0.48, 0.52, 0.9, 0.91)]
     agree = lambda i, j: probabilities_agree(each[i], each[j], limits).item()  # noqa: E731
     assert agree(4, 5)
     assert not agree(0, 1)

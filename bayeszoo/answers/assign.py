@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,11 +63,14 @@ def rows_asked(fit: Fit, new_data: Any, options: Mapping[str, Any], quantity: st
 class Assignments:
     """The mean over draws of the probability of each row's component, and its Monte Carlo error, shape (rows, K).
 
+    The errors of the expected loss, shape (rows,), and of its sum are those of the labels that were chosen.
     The probability is NaN where at some draw no component can give the row, the error of a point estimate.
     """
 
     probability: np.ndarray
     mcse: np.ndarray
+    mcse_expected_loss: np.ndarray
+    mcse_expected_errors: float
 
     @property
     def label(self) -> np.ndarray:
@@ -76,6 +79,16 @@ class Assignments:
         Of equally probable ones the first; where the probabilities are NaN it means nothing.
         """
         return np.argmax(self.probability, axis=1)
+
+    @classmethod
+    def of_draws(cls, held: np.ndarray) -> Assignments:
+        """Average the probabilities (chain, draw, rows, K) of draws, or of batches of these."""
+        mean = held.mean(axis=(0, 1))
+        label = np.argmax(mean, axis=1)
+        losses = np.sum(held, axis=3, where=np.arange(mean.shape[1]) != label[:, None])
+        possible = ~np.isnan(mean).any(axis=1)
+        total = losses[..., possible].sum(axis=2, keepdims=True)
+        return cls(mean, diagnostics.mcse(held), diagnostics.mcse(losses), float(diagnostics.mcse(total)[0]))
 
     @property
     def impossible(self) -> np.ndarray:
@@ -90,7 +103,9 @@ class Assignments:
 
     def only(self, shown: np.ndarray) -> Assignments:
         """Return the assignments of some rows; those of the others are NaN."""
-        return Assignments(*(np.where(shown[:, None], values, np.nan) for values in (self.probability, self.mcse)))
+        probability, mcse = (np.where(shown[:, None], values, np.nan) for values in (self.probability, self.mcse))
+        of_loss = np.where(shown, self.mcse_expected_loss, np.nan)
+        return replace(self, probability=probability, mcse=mcse, mcse_expected_loss=of_loss)
 
     @property
     def expected_errors(self) -> float:
@@ -134,7 +149,8 @@ def assign(tree: xr.DataTree, new_data: Any = None, **options: Any) -> pd.DataFr
         the most probable component, which has the smallest expected 0-1 loss; ``expected_loss``: the probability that
         it is wrong; then ``p[1]``, ...: the probability of each component, and ``mcse[1]``, ...: its Monte Carlo
         standard error (NaN of a point estimate).
-        ``attrs["expected_errors"]`` is the expected number of rows with a wrong label. All is NaN of a row that no
+        ``mcse_expected_loss`` is that of the loss. ``attrs["expected_errors"]`` is the expected number of rows with a
+        wrong label, and ``mcse_expected_errors`` its error. All is NaN of a row that no
         component can give at some draw, such as a document with a word that an estimate gives probability 0;
         ``attrs["impossible"]`` lists these rows. Rows of an approximation some of whose parameters are off are NaN
         where draws of the posterior do not agree, and the column ``withheld`` says so. Of a latent variable that is a
@@ -249,10 +265,10 @@ def assignments(
         held[batch[starts]] += np.add.reduceat(values, starts, axis=0)
         squares = squares + np.sum(np.square(values - origin), axis=0)
     held *= batches / draws
-    mean = held.mean(axis=0)
-    mcse = diagnostics.mcse(held.reshape(chains, batches, *mean.shape))
-    if mean.ndim == 2:
-        return Assignments(mean, mcse)
+    of_chains = held.reshape(chains, batches, *held.shape[1:])
+    if held.ndim == 3:
+        return Assignments.of_draws(of_chains)
+    mean, mcse = held.mean(axis=0), diagnostics.mcse(of_chains)
     total = chains * draws
     variance = (squares / total - np.square(mean - origin)) * (total / (total - 1) if total > 1 else np.nan)
     return Latents(mean, np.sqrt(np.maximum(variance, 0.0)), mcse)
@@ -282,9 +298,11 @@ def _frame(model: Latent, data: Data, assigned: Assignments | Latents, shown: An
     columns = _names_of_rows(model, data)
     columns |= {"component": np.where(hidden, np.nan, component) if hidden.any() else component}
     columns |= {"expected_loss": np.where(hidden, np.nan, assigned.expected_loss)}
+    columns |= {"mcse_expected_loss": np.where(hidden, np.nan, assigned.mcse_expected_loss)}
     columns |= labelled("p", labels, assigned.probability) | labelled("mcse", labels, assigned.mcse)
     frame = by_row(columns, data)
-    frame.attrs["expected_errors"] = assigned.expected_errors if np.all(shown) else np.nan  # of all rows
+    of_all = (assigned.expected_errors, assigned.mcse_expected_errors) if np.all(shown) else (np.nan, np.nan)
+    frame.attrs |= dict(zip(("expected_errors", "mcse_expected_errors"), of_all, strict=True))
     if (impossible := hidden & shown).any():
         frame.attrs["impossible"] = data.numbers[impossible].tolist()
     return frame

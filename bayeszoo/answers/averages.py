@@ -276,6 +276,19 @@ def log_means(log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return value, error
 
 
+def error_of_sum(log_p: np.ndarray, log_mean: np.ndarray) -> float:
+    """Return the Monte Carlo error of the sum over rows of the logs of means over draws (chain, draw, rows).
+
+    It is not that of independent errors: a draw moves the means of all rows. NaN where one is not known.
+    """
+    if np.isnan(log_mean).any():
+        return math.nan
+    possible = np.isfinite(log_mean)  # the others no draw can give
+    moved = np.sum(np.exp(log_p[..., possible] - log_mean[possible]), axis=-1)
+    is_alike = np.ptp(moved) <= _ROUNDING * max(np.max(moved), 1.0)
+    return 0.0 if is_alike else float(diagnostics.mcse(moved[..., None])[0])
+
+
 def _log_mean(log_p: np.ndarray) -> tuple[float, float]:
     if np.isneginf(log_p).all():
         return -math.inf, 0.0

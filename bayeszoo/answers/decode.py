@@ -191,13 +191,15 @@ def decode(
 
         In ``attrs``: ``viterbi_log_joint``, the log joint density of the rows and the path given the parameters at its
         point; ``log_likelihood``, that of the rows there; ``expected_errors``, the expected number of rows whose state
-        is not ``state``; and of new rows by several draws ``log_predictive``, the log of their density averaged over
-        the draws, NaN where few draws carry it, and its Monte Carlo error ``mcse_log_predictive``.
+        is not ``state``, with its Monte Carlo error ``mcse_expected_errors``; and of new rows by several draws
+        ``log_predictive``, the log of their density averaged over the draws, NaN where few draws carry it, and its
+        Monte Carlo error ``mcse_log_predictive``.
 
         Where the state is a number, the columns are ``level`` and ``sd``, ``q025``, ``median`` and ``q975`` given all
         rows; ``filtered`` and ``sd_filtered`` given the rows so far;
-        ``log_score``, the log density of the row given those before it, NaN of a missing one, with the parameters that
-        all rows of the fit gave, whose sum is in ``attrs``; where rows are missing ``filled``, ``filled_q025`` and
+        ``log_score``, the log density of the row given those before it, NaN of a missing one and of one too far from
+        the draws, with the parameters that all rows of the fit gave; ``attrs`` has its sum over rows that are not
+        missing, and the error ``mcse_log_score`` of this; where rows are missing ``filled``, ``filled_q025`` and
         ``filled_q975``, the rows with predictions and 95% intervals in the gaps; and drawn paths. Where rows are a sum
         of several components there are ``slope``, ``sd_slope``, ``slope_q025`` and ``slope_q975``, the same of
         ``season``, and of ``signal``, the mean of the row. Each has its Monte Carlo error in a column ``mcse_...``, as
@@ -258,7 +260,8 @@ def _decoded(whole: Decodable, paths: int, seed: int | np.random.Generator) -> _
     columns |= _by_state(filtered, states, "filtered", "mcse_filtered")
     log_likelihood = float(model.log_likelihoods(best, whole.data))
     about = {"viterbi_log_joint": value, "log_likelihood": log_likelihood, **whole.score()}
-    frame = frame_of(columns, "row", {**about, "expected_errors": smoothed.expected_errors})
+    about |= {"expected_errors": smoothed.expected_errors, "mcse_expected_errors": smoothed.mcse_expected_errors}
+    frame = frame_of(columns, "row", about)
     return _Decoded(frame, smoothed, filtered)
 
 
@@ -293,9 +296,9 @@ def _far_of_all(own: pd.DataFrame, known: pd.DataFrame, limits: Limits, parts: l
     """Name the numbers of all rows that do not agree, or are of rows that do not."""
     logs: list[str] = [name for name in ("viterbi_log_joint", "log_likelihood", "log_predictive") if name in own.attrs]
     far = [name for name in logs if not limits.logs_agree(*(np.array(each.attrs[name]) for each in (own, known)))]
-    far += ["mcse_log_predictive"] * ("log_predictive" in far)
     of_rows = {"expected_errors": parts[0], "viterbi_log_joint": parts[2]}
-    return list(dict.fromkeys([*far, *(name for name, part in of_rows.items() if not part.agree.all())]))
+    far += [name for name, part in of_rows.items() if not part.agree.all()]
+    return list(dict.fromkeys([*far, *(f"mcse_{name}" for name in far if f"mcse_{name}" in own.attrs)]))
 
 
 def forecast(
@@ -378,7 +381,7 @@ def forecast(
     columns = times_ahead(whole.data, steps) | names | columns
     about = {"states_withheld": whole.withheld} if whole.withheld else {}
     if labels is not None:
-        rest = Assignments(averaged.probability[:, K:], averaged.mcse[:, K:])
+        rest = replace(averaged, probability=averaged.probability[:, K:], mcse=averaged.mcse[:, K:])
         return frame_of(columns | _by_state(rest, labels, "p", "mcse_p"), "step", about, steps)
     means, variances = np.moveaxis(np.concatenate(kept), -1, 0).reshape(2, *whole.shape, -1)
     known = moments(means, variances, independent=whole.is_independent)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeszoo.answers.averages import averaging, log_means
+from bayeszoo.answers.averages import averaging, error_of_sum, log_means
 from bayeszoo.answers.quantiles import Quantiles, over_draws
 from bayeszoo.data.inputs import Groups, Series, places_of
 from bayeszoo.data.inputs.groups.lines import CODE
@@ -41,12 +41,13 @@ LOG_LARGEST = math.log(LARGEST)
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Moments and quantiles of new rows, and log densities of their outcomes, with errors."""
+    """Moments and quantiles of new rows, log densities of their outcomes with errors, and the error of their sum."""
 
     moments: Moments
     quantiles: Quantiles
     log_score: np.ndarray
     mcse_log_score: np.ndarray
+    mcse_of_sum: float = 0.0
 
 
 def predicted(fit: Fit, data: Data, observed: np.ndarray | None, seed: int | np.random.Generator) -> Predicted:
@@ -87,7 +88,7 @@ def _closed_form(law: Any, observed: np.ndarray | None) -> Predicted:
 
 def _plugged_in(law: Any, observed: np.ndarray | None) -> Predicted:
     mean, sd = (np.asarray(moment)[0, 0] for moment in (law.mean(), law.std()))
-    scores = _unscored(len(mean)) if observed is None else log_means(log_density(law, observed))
+    scores = _scored(law, len(mean), observed)
     quantiles = {name: value[0, 0] for name, value in Quantiles.exact(law).values.items()}
     return Predicted(Moments.exact(mean, sd), Quantiles.without_error(quantiles), *scores)
 
@@ -117,8 +118,13 @@ def _about_groups(fit: Fit, data: Data, observed: np.ndarray | None, own: Points
     return _joined(parts, np.argsort(np.concatenate([*places, np.empty(0, dtype=int)])))
 
 
-def _unscored(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.full(rows, np.nan), np.full(rows, np.nan)
+def _scored(law: Any, rows: int, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return log scores averaged over draws and their errors, and the error of their sum; NaN of unknown outcomes."""
+    if observed is None:
+        return np.full(rows, np.nan), np.full(rows, np.nan), math.nan
+    log_p = log_density(law, observed)
+    scores, errors = log_means(log_p)
+    return scores, errors, error_of_sum(log_p, scores)
 
 
 # By draws
@@ -134,7 +140,7 @@ def _over_draws(
     known = moments(means, np.broadcast_to(variances, means.shape), independent=fit.has_independent_draws)
     if isinstance(fit.observed, Data):
         known = existing(known, fit.model.moments_below(fit.observed))
-    scores = _unscored(means.shape[2]) if observed is None else log_means(log_density(law, observed))
+    scores = _scored(law, means.shape[2], observed)
     size, is_count = means.size // math.prod(means.shape[:2]), hasattr(law, "logpmf")
     return Predicted(known, _quantiles_over_draws(fit, size, is_count, data, seed), *scores)
 
@@ -151,7 +157,7 @@ def _by_bayes(fit: Fit, law: ClassWithFeatures, observed: np.ndarray | None) -> 
     mean, sd, mcse_mean, mcse_sd = (np.where(is_known, values, np.nan) for values in (p, sd, *errors))
     known = Moments(mean, sd, mcse_mean, mcse_sd, withheld)
     values = {name: np.where(is_known, value, np.nan) for name, value in Quantiles.exact(Categorical(p)).values.items()}
-    scores = _unscored(len(p)) if observed is None else log_means(log_density(law, observed))
+    scores = _scored(law, len(p), observed)
     return Predicted(known, Quantiles.without_error(values), *scores)
 
 
@@ -238,10 +244,10 @@ def _joined(parts: list[Predicted], order: np.ndarray | slice = slice(None)) -> 
     known = Moments(*(np.concatenate(values)[order] for values in zip(*(part.moments for part in parts), strict=True)))
     quantiles = Quantiles.joined([part.quantiles for part in parts])
     of_rows = ({name: values[order] for name, values in each.items()} for each in (quantiles.values, quantiles.errors))
-    scores = (
+    scores, errors = (
         np.concatenate([getattr(part, name) for part in parts])[order] for name in ("log_score", "mcse_log_score")
     )
-    return Predicted(known, Quantiles(*of_rows), *scores)
+    return Predicted(known, Quantiles(*of_rows), scores, errors)
 
 
 def _held(fit: Fit, mixture: Averaged, rows: Arrays) -> Moments:

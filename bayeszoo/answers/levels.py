@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayeszoo.answers.averages import Average, averaging
+from bayeszoo.answers.averages import Average, averaging, error_of_sum
 from bayeszoo.answers.columns import moment_columns, with_reasons
 from bayeszoo.answers.judged import (
     Limits,
@@ -106,12 +106,19 @@ class LevelsOfFit:
         quantiles = partial(ask, independent=self.is_independent)
         return Mixed(Averaged(at), quantiles, known)
 
-    def log_scores(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return logs of the averaged density of each row given those before it, and errors; NaN of a missing one."""
+    def log_scores(self) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+        """Return logs of the averaged density of each row given those before it, and their sum, with errors.
+
+        Those of a missing row are NaN, and not in the sum; so is the sum where few draws carry the mean of a row.
+        """
         log_p = np.reshape(self.model.log_rows(self.points(), self.data), (*self.shape, -1))
         inputs = self.model.inputs
         assert isinstance(inputs, Series)
-        return self.average.log_means(log_p, ~inputs.masked(self.data))
+        seen = ~inputs.masked(self.data)
+        value, error = self.average.log_means(log_p, seen)
+        of_sum = 0.0 if self.average.draws is None else error_of_sum(log_p[..., seen], value[seen])
+        total = {"log_score": float(value[seen].sum()), "mcse_log_score": of_sum}
+        return {"log_score": value, "mcse_log_score": error}, total
 
 
 def _of_half(average: Average, params: Mapping[str, np.ndarray]) -> tuple[Average, dict[str, np.ndarray]]:
@@ -162,7 +169,7 @@ def _judged(fit: Fit, data: Data, own: pd.DataFrame, known: pd.DataFrame) -> pd.
     frame = only_agreeing(own, [*parts, Part(("log_score",), agree)])
     total, other = (np.array(each.attrs["log_score"]) for each in (own, known))
     is_near = agree.all() and limits.logs_agree(total, other)
-    frame = frame if is_near else without_of_all(frame, ["log_score"])
+    frame = frame if is_near else without_of_all(frame, ["log_score", "mcse_log_score"])
     frame.attrs["judged"] = line_of(levels.agree, gaps.mean, gaps.sd, limits)
     return frame
 
@@ -193,7 +200,8 @@ def _decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) 
     columns |= {name: error[:rows] for name, error in every.columns().items()}
     columns |= {"filtered": filtered.mean, "mcse_filtered": filtered.mcse_mean}
     columns |= {"sd_filtered": filtered.sd, "mcse_sd_filtered": filtered.mcse_sd}
-    columns |= dict(zip(("log_score", "mcse_log_score"), of.log_scores(), strict=True))
+    scores, about = of.log_scores()
+    columns |= scores
     for i, part in enumerate(of.model.parts(data)[1:], start=1):
         own = slice(i * rows, (i + 1) * rows)
         columns |= _of_part(part, known, own)
@@ -203,7 +211,6 @@ def _decoded(fit: Fit, data: Data, paths: int, seed: int | np.random.Generator) 
     rng, p = stream(seed, of.model.name, fields_of(of.model), data.digest, "paths"), of.average.mass
     for i, at in enumerate(rng.choice(of.shape[0] * of.shape[1], paths, p=None if p is None else p / p.sum()), start=1):
         columns[f"path[{i}]"] = of.model.sampled_path(of.points(at), data, rng)
-    about = {"log_score": float(np.nansum(columns["log_score"]))}
     return with_reasons(frame_of(columns, "row", about), known.withheld[:rows])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 Columns = dict[str, np.ndarray]
 """Columns of a table, of shape (rows,), or of several numbers a row (rows, K)."""
+_PROBABILITY = ("probability", "mcse_probability")
+ERROR_OF_SUM = "mcse_sum_of_log_scores"
+"""Attribute of a table: the Monte Carlo error of the sum of its log scores."""
 Rows = tuple[Data, np.ndarray | None]
 """New rows, and their outcome where it is known."""
 
@@ -60,12 +64,14 @@ def predict(
         ``mcse_median`` and ``mcse_q975`` (NaN where there is none; of a count's quantile as if counts were continuous),
         ``observed``, ``log_score`` (NaN where the outcome is not known, or so far from the draws that their average
         says nothing: Pareto k-hat above `k_hat_limit`) and ``mcse_log_score``. The score is of the whole row, and
-        repeated for each of its numbers. A mean, an sd or an error of these is NaN where the tails of the draws are too
+        repeated for each of its numbers. ``attrs["mcse_sum_of_log_scores"]`` is the error of the sum over rows, which
+        share their draws. A mean, an sd or an error of these is NaN where the tails of the draws are too
         heavy to tell it, or points far out decide it, which a quadrature leaves out: the column ``withheld`` then says
         which and why, and ``attrs["withheld"]`` has each reason once.
-        Of a model with components, where the outcome is known, also ``component``, the most probable one of each row
-        by its outcome, and ``probability``, that of it, averaged over the draws; both NaN where single components are
-        withheld. Of a topic model instead the share of each topic in each document, as of `proportions`.
+        Of a model with components, where the outcome is known, also ``component``, the most probable one of each row by
+        its outcome, and ``probability``, that of it, averaged over the draws, with ``mcse_probability``; NaN where
+        single components are withheld. Of a topic model instead the share of each topic in each document, as of
+        `proportions`.
 
     Notes
     -----
@@ -121,6 +127,8 @@ def _predicted(seed: int | np.random.Generator, fit: Fit, rows: Rows) -> pd.Data
         columns[name] = np.broadcast_to(values.reshape(-1, *[1] * (len(shape) - 1)), shape)
     frame = by_row(columns, data, axis, None if axis is None else data[axis])
     frame = with_reasons(frame, known.moments.withheld)
+    if observed is not None:
+        frame.attrs[ERROR_OF_SUM] = known.mcse_of_sum
     if new := new_groups(fit, data):
         frame.attrs["new_groups"] = new
     if far := far_rows(fit, data):
@@ -147,6 +155,8 @@ def _by_group(
         with named_in_errors(label):
             frames[label] = predict(fits[label], part, seed=seed)
     frame = together(frames, by)
+    errors = [each.attrs.get(ERROR_OF_SUM, math.nan) for each in frames.values()]
+    frame.attrs[ERROR_OF_SUM] = math.hypot(*errors)  # of draws of different fits
     if any(getattr(part, "row_numbers", None) is None for part in parts.values()):  # rows have no numbers in a table
         return frame
     return frame.iloc[np.argsort(frame.index.get_level_values("row"), kind="stable")]
@@ -158,11 +168,12 @@ def _components(fit: Fit, data: Mapping[str, np.ndarray]) -> Columns:
     if not isinstance(model, Latent):
         return {}
     if components_withheld(tree) or has_withheld(fit):
-        return dict.fromkeys(("component", "probability"), np.full(model.inputs.size(data), np.nan))
+        return dict.fromkeys(("component", *_PROBABILITY), np.full(model.inputs.size(data), np.nan))
     assigned = assign(tree, data)
     if "component" not in assigned:  # the latent variable is a number
         return {}
-    return {"component": assigned["component"].to_numpy(), "probability": 1 - assigned["expected_loss"].to_numpy()}
+    losses, errors = (assigned[name].to_numpy() for name in ("expected_loss", "mcse_expected_loss"))
+    return {"component": assigned["component"].to_numpy(), **dict(zip(_PROBABILITY, (1 - losses, errors), strict=True))}
 
 
 def _axis(model: Model, data: Mapping[str, np.ndarray]) -> str | None:

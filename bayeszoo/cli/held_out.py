@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -23,7 +23,8 @@ from bayeszoo.errors import InputError, NumericalError, Untrustworthy
 from bayeszoo.foundation.named import Document
 from bayeszoo.model.base import Model, fields_of
 from bayeszoo.model.capabilities import Classifies, Latent
-from bayeszoo.report.numbers import number
+from bayeszoo.report.classes import SMALLEST_ERROR
+from bayeszoo.report.numbers import estimate, number
 from bayeszoo.tools.kmeans import kmeans
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _ABOUT = """\
 error: {}; se: its standard error.
 log score: mean log predictive density of a trial, in nats. baseline: scikit-learn's, with
 its defaults; it has no density, and is judged by the error alone."""
+_ABOUT_ERROR = "MC error: Monte Carlo error of the log score, at most."
 
 
 @Parameter(name="*")
@@ -157,15 +159,31 @@ def refuse_pictures(report: Path | None, plot: Path | None) -> None:
         )
 
 
+def _written(row: Mapping[Any, Any], digits: int | None) -> list[str]:
+    """Write error and log score to the digits of their Monte Carlo errors, the former with its standard error."""
+    error, score = (
+        estimate(row[name], row[f"mcse_{name}"], digits)
+        if row[f"mcse_{name}"] > SMALLEST_ERROR
+        else number(row[name], digits or 4)
+        for name in ("error", "log_score")
+    )
+    of_score = row["mcse_log_score"]
+    return [error, number(row["error_se"], 2), score, number(of_score, 2) if of_score > SMALLEST_ERROR else "-"]
+
+
 def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the table, and the meaning of its columns."""
     count, rows, parts = (whole[name] for name in ("held_out", "rows", "parts"))
     how = f"{count} of {rows} rows held out" if parts == 1 else f"{rows} rows held out in {parts} folds"
-    numbers, records = ("error", "error_se", "log_score"), frame.to_dict("records")
-    cells = [[row["by"], row["kind"], *(number(row[name], digits or 4) for name in numbers)] for row in records]
+    records = frame.to_dict("records")
+    cells = [[row["by"], row["kind"], *_written(row, digits)] for row in records]
     title = f"{whole['model']}, {how}, seed {whole['seed']}"
-    terminal.show_table(["by", "kind", "error", "se", "log score"], cells, title)
+    terminal.show_table(["by", "kind", "error", "se", "log score", "MC error"], cells, title)
     for row in records:
         if row["status"] != "ok":
             terminal.out().print(f"{row['by']}: {escaped(row['status'])}")
+    if frame.loc[(frame["kind"] != "baseline") & (frame["status"] == "ok"), "log_score"].isna().any():
+        terminal.out().print("A log score is withheld where some outcomes are too far from the draws.")
     terminal.show_lines(_ABOUT.format(_ERROR[whole["is_class"]]))
+    if (frame["mcse_log_score"] > SMALLEST_ERROR).any():
+        terminal.out().print(_ABOUT_ERROR)

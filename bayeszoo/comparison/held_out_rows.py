@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 import numpy as np
 
-from bayeszoo.answers.classes.classify import classify
-from bayeszoo.answers.predict import predict
+from bayeszoo.answers.classes.classify import WITHHELD, classify
+from bayeszoo.answers.predict import ERROR_OF_SUM, predict
 from bayeszoo.data.inputs import Regression
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.errors import InputError, NumericalError, Untrustworthy
@@ -80,6 +80,7 @@ def held_out_error(
         of the fit or "baseline"; ``error``, the share of trials decided wrongly, or for a real outcome the root mean
         squared error of the predictive mean; ``error_se``, its standard error over trials; ``log_score``, the mean log
         predictive density of a trial, which a baseline does not have; ``trials``, the number held out; ``status``.
+        Monte Carlo errors of fits by draws are at most ``mcse_error`` and ``mcse_log_score``.
 
     Raises
     ------
@@ -176,14 +177,14 @@ def _of_method(
             tree = uninterrupted(fit(instance, seen, method, seed=seed, groups=()))
             losses.append(_decided(tree, new) if issubclass(kind, Classifies) else _predicted(tree, new, seed))
         except (NumericalError, Untrustworthy) as error:
-            no_errors = {"error": math.nan, "error_se": math.nan, "log_score": math.nan, "trials": 0}
-            return {"kind": "withheld", **no_errors, "status": f"withheld: {error}"}
+            no_errors = dict.fromkeys(("error", "error_se", "mcse_error", "log_score", "mcse_log_score"), math.nan)
+            return {"kind": "withheld", **no_errors, "trials": 0, "status": f"withheld: {error}"}
         fit_kind = tree.attrs["kind"]
     return {"kind": fit_kind, **_summed(kind, losses), "status": "ok"}
 
 
 def _decided(tree: Any, new: Data) -> Losses:
-    """Return the number of wrong decisions in each row; decisions minimize the expected loss."""
+    """Return the number of wrong decisions in each row, NaN where withheld; decisions minimize the expected loss."""
     frame = classify(tree, new)
     classes = frame.attrs["classes"]
     if frame.attrs["by_trials"]:
@@ -191,14 +192,19 @@ def _decided(tree: Any, new: Data) -> Losses:
     else:
         counts = (frame["observed"].to_numpy()[:, None] == np.array(classes, dtype=object)).astype(np.float64)
     right = frame["decision"].to_numpy()[:, None] == np.array(classes, dtype=object)
-    return Losses((counts * ~right).sum(axis=1), counts.sum(axis=1), float(frame["log_score"].sum()))
+    error = float(np.nan_to_num(frame.attrs["mcse_loss_of_one"]) * counts.sum())
+    score, its_error = (float(frame[name].sum(skipna=False)) for name in ("log_score", "mcse_log_score"))
+    wrong = np.where(frame["decision"] == WITHHELD, np.nan, (counts * ~right).sum(axis=1))
+    return Losses(wrong, counts.sum(axis=1), score, error, its_error)
 
 
 def _predicted(tree: Any, new: Data, seed: int) -> Losses:
     """Return the squared errors of predictive means."""
     frame = predict(tree, new, seed=seed)
     errors = np.square((frame["mean"] - frame["observed"]).to_numpy(dtype=np.float64))
-    return Losses(errors, np.ones(len(errors)), float(frame["log_score"].sum()))
+    moved = 2 * np.sqrt(errors) * np.nan_to_num(frame["mcse_mean"].to_numpy(dtype=np.float64))
+    score, its_error = float(frame["log_score"].sum(skipna=False)), float(frame.attrs[ERROR_OF_SUM])
+    return Losses(errors, np.ones(len(errors)), score, float(moved.sum()), its_error)
 
 
 def _summed(kind: type[Model], parts: Sequence[Losses]) -> dict[str, Any]:
@@ -206,8 +212,12 @@ def _summed(kind: type[Model], parts: Sequence[Losses]) -> dict[str, Any]:
     losses, trials = (np.concatenate([getattr(part, name) for part in parts]) for name in ("losses", "trials"))
     total = float(trials.sum())
     mean = float(losses.sum()) / total
-    scored = {"log_score": math.fsum(part.log_score for part in parts) / total, "trials": int(total)}
+    scored: dict[str, Any] = {"log_score": math.fsum(part.log_score for part in parts) / total, "trials": int(total)}
+    scored["mcse_log_score"] = math.hypot(*(part.mcse_log_score for part in parts)) / total
+    moved = math.hypot(*(part.mcse_losses for part in parts)) / total
     if issubclass(kind, Classifies):
-        return {"error": mean, "error_se": math.sqrt(mean * (1 - mean) / max(total - 1, 1)), **scored}
+        spread = math.sqrt(mean * (1 - mean) / max(total - 1, 1))
+        return {"error": mean, "error_se": spread, "mcse_error": moved, **scored}
     root, spread = math.sqrt(mean), float(np.std(losses, ddof=1)) if total > 1 else math.nan
-    return {"error": root, "error_se": spread / math.sqrt(total) / (2 * root) if root else 0.0, **scored}
+    of_root = {"error_se": spread / math.sqrt(total), "mcse_error": moved}
+    return {"error": root, **{name: each / (2 * root) if root else 0.0 for name, each in of_root.items()}, **scored}

@@ -128,7 +128,8 @@ def smoothed_weights(log_likelihood: np.ndarray, efficiency: float = 1.0) -> tup
     Where all of the largest weights are equal there is no tail to smooth, and k-hat is -inf.
     """
     try:
-        log_weights, k_hat = _arviz().psislw(log_likelihood, r_eff=efficiency)
+        with np.errstate(over="ignore"):  # quantiles of a tail so heavy that k-hat says all there is to say
+            log_weights, k_hat = _arviz().psislw(log_likelihood, r_eff=efficiency)
     except ValueError:  # ties
         if np.ndim(log_likelihood) == 1:
             return np.asarray(scipy.special.log_softmax(-log_likelihood)), np.asarray(-np.inf)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bayeszoo.data.table.table import listed
 from bayeszoo.foundation.named import Document
-from bayeszoo.report.numbers import number
+from bayeszoo.report.numbers import estimate, number
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CLASSES = 30
 """Classes of a table of confusion, of calibration or of probabilities that is printed."""
+SMALLEST_ERROR = 1e-6
+"""Errors of a quadrature up to which they are not printed."""
 ABOUT_FITTED = "These are the rows of the fit, which it knows better than new ones: their scores flatter it."
 ABOUT_LEFT_OUT = "Each row is judged by what all others say of it ({basis})."
 ABOUT_WITHHELD = (
@@ -83,17 +86,28 @@ def _bin(row: Mapping[Any, Any], digits: int | None) -> list[Any]:
 
 
 def score_rows(whole: Document, digits: int | None = None) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns and a row a score: its mean over trials with the standard error; then ROC areas.
+    """Return the columns and a row a score: its mean over trials with both errors; then ROC areas.
 
     Under the loss stands that of one decision for all rows, of many classes the least such loss.
     """
     named = {"loss": "loss_of_one", "log score": "log_score_of_one", "Brier score": "brier_score_of_one"}
     rows: list[list[Any]] = [
-        [name, number(float(whole[key]), digits or 4), number(float(whole[f"se_{key}"]), 2)]
+        [name, *_with_error(whole[key], whole[f"mcse_{key}"], digits, float(whole[f"se_{key}"]))]
         for name, key in named.items()
     ]
     always = sorted(whole["loss_of_always"].items(), key=lambda item: item[1])
     always = always if len(whole["classes"]) == 2 else always[:1]
-    rows[1:1] = [[f"loss of always {label}", number(loss, digits or 4), "-"] for label, loss in always]
-    areas = [[f"area under ROC of {label}", number(area, digits or 4), "-"] for label, area in whole["auc"].items()]
-    return ["score", f"mean of {whole['trials']} trials", "standard error"], rows + areas
+    rows[1:1] = [[f"loss of always {label}", *_with_error(loss, 0.0, digits)] for label, loss in always]
+    areas = [
+        [f"area under ROC of {label}", *_with_error(area, whole["mcse_auc"][label], digits)]
+        for label, area in whole["auc"].items()
+    ]
+    heads = ["score", f"mean of {whole['trials']} trials", "standard error", "Monte Carlo error at most"]
+    return heads, rows + areas
+
+
+def _with_error(value: float, error: float, digits: int | None, se: float = math.nan) -> list[str]:
+    """Write a score to the digits of its Monte Carlo error, its standard error over trials, and the former."""
+    has_error = error > SMALLEST_ERROR
+    text = estimate(float(value), float(error), digits) if has_error else number(float(value), digits or 4)
+    return [text, number(se, 2), number(float(error), 2) if has_error else "-"]

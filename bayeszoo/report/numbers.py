@@ -74,6 +74,17 @@ def nats(value: object, digits: int | None = None) -> str:
     return f"{value:.{2 if digits is None else digits}f}" if is_finite else number(value)
 
 
+def with_error(value: float, error: float, alone: str, digits: int | None = None) -> str:
+    """Write a number with its Monte Carlo error, or the text that stands for it where it has none.
+
+    Examples
+    --------
+    >>> with_error(-96.1034, 0.035, "-96.10"), with_error(-96.1034, 0.0, "-96.10")
+    ('-96.10 +- 0.035', '-96.10')
+    """
+    return f"{estimate(value, error, digits)} +- {number(float(error), 2)}" if error > 0 else alone
+
+
 def seconds(spent: Mapping[str, float]) -> str:
     """Write seconds by phase, without the phases that took none."""
     return ", ".join(f"{name} {value:.2f} s" for name, value in spent.items() if value >= 0.005) or "0 s"

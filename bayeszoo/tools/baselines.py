@@ -26,11 +26,16 @@ LARGEST_SEED = 2**32
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """What rows held out cost: wrong decisions or squared errors of ``trials``, and the sum of their log scores."""
+    """What rows held out cost: wrong decisions or squared errors of ``trials``, and the sum of their log scores.
+
+    Of draws the sum of losses, and that of log scores, have Monte Carlo errors of at most ``mcse_...``.
+    """
 
     losses: np.ndarray
     trials: np.ndarray
     log_score: float = math.nan
+    mcse_losses: float = 0.0
+    mcse_log_score: float = math.nan
 
 
 def maker_of(kind: type[Model], name: str) -> Callable[[int], Any]:

@@ -118,10 +118,12 @@ def classify(
         Where outcomes are known also ``observed``, the class of the row, or ``observed[...]``, how many of its trials
         were of each class; ``log_score``, the log probability of the outcomes (the sum over trials; NaN where so few
         draws carry the mean that it says nothing) and ``mcse_log_score``; ``brier_score``, the squared distance of the
-        probabilities from the outcome (the sum over trials; of two classes that of one of them).
+        probabilities from the outcome (the sum over trials; of two classes that of one of them), and at most
+        ``mcse_brier_score``.
         ``attrs`` has the ``classes``, the ``loss`` (None by default) and, where outcomes are known, the means of one
         trial ``loss_of_one``, ``log_score_of_one`` and ``brier_score_of_one`` with their standard errors over trials,
-        ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others.
+        ``se_...``, and ``auc``, the area under the ROC curve, of several classes of each against the others. Their
+        Monte Carlo errors are at most ``mcse_...``: the sum of those of rows, as if all moved one way.
         Of rows left out, and by draws of models whose features have a distribution, also ``k_hat``, the Pareto shape of
         the weights of draws. Above `k_hat_limit` the draws do not estimate the row: its decision is ``withheld``, its
         numbers are NaN, and so are the means over all trials and the areas; tables and pictures leave it out. So it is

@@ -32,12 +32,20 @@ def scored(
     frame["log_score"] = np.where(seen, counts * log_p[0], 0.0).sum(axis=1)
     frame["mcse_log_score"] = np.abs(np.where(seen, counts * log_p[1], 0.0)).sum(axis=1)
     frame["brier_score"] = (counts * squared).sum(axis=1)
+    errors = frame[[f"mcse[{label}]" for label in classes]].to_numpy()
+    of_brier = _error_of_squared(p, errors)
+    frame["mcse_brier_score"] = (counts * of_brier).sum(axis=1)
     with np.errstate(invalid="ignore"):
         terms = {"loss_of_one": _losses(frame), "log_score_of_one": log_p[0], "brier_score_of_one": squared}
     for name, values in terms.items():
         frame.attrs[name], frame.attrs[f"se_{name}"] = _mean(np.where(seen, values, 0.0), counts)
     frame.attrs["loss_of_always"] = _always(frame, counts)
     frame.attrs["trials"] = int(counts.sum())
+    frame.attrs |= _errors_of_means(frame, counts)
+    frame.attrs["mcse_auc"] = {
+        label: _error_of_area(p[:, k], errors[:, k], counts[:, k], counts.sum(axis=1))
+        for k, label in _one_by_one(classes)
+    }
     frame.attrs["auc"] = {label: _area(p[:, k], counts[:, k], counts.sum(axis=1)) for k, label in _one_by_one(classes)}
     return frame
 
@@ -56,6 +64,24 @@ def _squared(p: np.ndarray) -> np.ndarray:
     """Return the Brier score of a trial of each class: the squared distance, of two classes that of one of them."""
     distance = np.square(1 - p) + sum_of_others(np.square(p), axis=1)
     return distance / 2 if p.shape[1] == 2 else distance
+
+
+def _error_of_squared(p: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Return the most that errors of probabilities, as large as their Monte Carlo errors, move the Brier scores by."""
+    own = (1 - p) * errors
+    of_both = own if p.shape[1] == 2 else own + sum_of_others(p * errors, axis=1)
+    return np.asarray(2 * of_both)
+
+
+def _errors_of_means(frame: pd.DataFrame, counts: np.ndarray) -> dict[str, float]:
+    """Return the most that Monte Carlo errors of all rows move the mean scores by: rows share draws, and add up.
+
+    The loss moves where decisions are not settled, at most by the range of losses of the classes that were observed.
+    """
+    total, losses = counts.sum(), loss_or_wrong(frame.attrs["loss"], len(frame.attrs["classes"]))
+    moved = {"loss": (counts @ np.ptp(losses, axis=1)) * ~frame["settled"].to_numpy()}
+    moved |= {name: frame[f"mcse_{name}"].to_numpy() for name in ("log_score", "brier_score")}
+    return {f"mcse_{name}_of_one": float(each.sum() / total) if total else math.nan for name, each in moved.items()}
 
 
 def _losses(frame: pd.DataFrame) -> np.ndarray:
@@ -237,6 +263,13 @@ def _curve(p: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> tuple[np.ndar
     values, place = np.unique(-p, return_inverse=True)
     true, false = (np.concatenate([[0.0], np.bincount(place, count).cumsum()]) for count in (hits, trials - hits))
     return np.concatenate([[np.inf], -values]), true, false
+
+
+def _error_of_area(p: np.ndarray, errors: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> float:
+    """Return the most that the area moves by where rows of the class and the others move apart, or together."""
+    area, share = _area(p, hits, trials), hits / np.maximum(trials, 1)
+    moved = [_area(p + sign * (2 * share - 1) * errors, hits, trials) for sign in (-1, 1)]
+    return max(abs(each - area) for each in moved)
 
 
 def _area(p: np.ndarray, hits: np.ndarray, trials: np.ndarray) -> float:

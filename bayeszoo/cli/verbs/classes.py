@@ -24,6 +24,7 @@ from bayeszoo.plots.families.classes import plot_classes
 from bayeszoo.report.classes import (
     ABOUT_PLUGGED_IN,
     MOST_CLASSES,
+    SMALLEST_ERROR,
     about_rows,
     calibration_rows,
     confusion_rows,
@@ -34,9 +35,6 @@ from bayeszoo.tools.svm import svm
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_NEGLIGIBLE = 1e-6
-"""Errors of a quadrature below which they are not printed."""
 
 
 @by_group
@@ -129,7 +127,7 @@ def _show(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     shown = frame.assign(decision=decided).drop(columns=["settled", *first, *probabilities])
     if whole["kind"] == "exact":
         shown = shown.drop(
-            columns=[name for name in map(str, shown) if "mcse" in name and (shown[name] < _NEGLIGIBLE).all()]
+            columns=[name for name in map(str, shown) if "mcse" in name and (shown[name] < SMALLEST_ERROR).all()]
         )
     if "trials" in whole:
         _show_scores(frame, whole, digits, is_short)

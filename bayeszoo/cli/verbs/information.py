@@ -60,7 +60,7 @@ def information_command(
 def _show(top: int, frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print a row a feature."""
     between = "with the class" if CLASS_ENTROPY in whole else "of columns"
-    _table(frame.head(top), f"{saved.title(whole)}: mutual information {between}", digits)
+    _table(frame.head(top), f"{_title(frame, whole)}: mutual information {between}", digits)
     has_plug_in = "plug_in" in frame and bool(frame["plug_in"].head(top).notna().any())
     terminal.show_lines("\n".join(about_information(whole, has_plug_in)))
     if top < len(frame):
@@ -69,9 +69,13 @@ def _show(top: int, frame: pd.DataFrame, whole: Document, digits: int | None) ->
 
 def _show_entropy(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the entropy of a row."""
-    _table(frame, f"{saved.title(whole)}: entropy of a row", digits)
+    _table(frame, f"{_title(frame, whole)}: entropy of a row", digits)
     of_numbers = "The entropy of numbers is differential: it may be negative, and depends on their unit."
     terminal.show_lines(f"Unit: {whole['unit']}. {of_numbers}")
+
+
+def _title(frame: pd.DataFrame, whole: Document) -> str:
+    return saved.title(whole, terminal.kind_of(frame, whole["kind"]))
 
 
 def _table(frame: pd.DataFrame, title: str, digits: int | None) -> None:

@@ -12,7 +12,7 @@ from bayeszoo.answers.assign import assign
 from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.function import FAR, function_values
 from bayeszoo.answers.lags import about_stationary
-from bayeszoo.answers.predict import predict
+from bayeszoo.answers.predict import ERROR_OF_SUM, predict
 from bayeszoo.answers.topics import document_scores, proportions, topics
 from bayeszoo.cli import options as opt
 from bayeszoo.cli import saved, terminal
@@ -26,7 +26,7 @@ from bayeszoo.model import find as zoo
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN
-from bayeszoo.report.numbers import nats, number
+from bayeszoo.report.numbers import nats, number, with_error
 from bayeszoo.report.profile import Profile, stretches
 from bayeszoo.report.tables import topic_rows
 from bayeszoo.results.stored import Fit, is_by_group
@@ -60,12 +60,21 @@ def _show_components(frame: pd.DataFrame, whole: Document, digits: int | None) -
     saved.show_rows(frame, saved.title(whole, terminal.kind_of(frame, whole["kind"])), spare=("p[",), digits=digits)
     impossible = whole.get("impossible", [])
     if "expected_errors" in whole and "withheld" not in frame:  # it is of all rows
-        errors = number(whole["expected_errors"], digits or 4)
+        errors = _expected_errors(whole, digits)
         console.print(f"Expected number of rows with a wrong label: {errors} of {len(frame) - len(impossible)}.")
     if impossible:
         rows = listed(np.array(impossible) - 1)
         console.print(f"Withheld: {rows}, which no component can give at the parameters of the fit.")
     _say_plugged_in(whole)
+
+
+_TOO_FAR = "withheld: some rows are too far from the draws"
+
+
+def _expected_errors(whole: dict[str, Any], digits: int | None) -> str:
+    """Write the expected number of wrong labels with its Monte Carlo error."""
+    value = whole["expected_errors"]
+    return with_error(value, whole["mcse_expected_errors"], number(value, digits or 4), digits)
 
 
 @by_group
@@ -130,8 +139,11 @@ def _show_levels(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
     """Print the levels, or the forecast."""
     console, kind = terminal.out(), terminal.kind_of(frame, whole["kind"])
     saved.show_rows(frame, saved.title(whole, kind), spare=("mcse", "median", "sd_", "slope"), digits=digits)
-    if _is_known(whole, "log_score"):
-        score = nats(whole["log_score"], digits)
+    if "log_score" in whole and np.isnan(whole["log_score"]) and "withheld" not in frame:
+        console.print(f"Log density of the rows one step ahead {_TOO_FAR}.")
+    elif _is_known(whole, "log_score"):
+        value = whole["log_score"]
+        score = with_error(value, whole["mcse_log_score"], nats(value, digits), digits)
         console.print(f"Log density of the rows one step ahead {score}, at the parameters of the fit to all rows.")
     _say_plugged_in(whole)
 
@@ -146,7 +158,7 @@ def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: Document, 
         title = "each row"
     saved.show_rows(frame, title, spare=("filtered", "smoothed"), digits=digits)
     if _is_known(whole, "expected_errors"):  # withheld where a row is
-        errors = number(whole["expected_errors"], digits or 4)
+        errors = _expected_errors(whole, digits)
         console.print(f"Expected number of rows with a wrong state: {errors} of {len(frame)}.")
     names = {"viterbi_log_joint": "log joint density of the Viterbi path and the rows"}
     names |= {"log_likelihood": "log likelihood of the rows"}
@@ -156,8 +168,9 @@ def _show_states(changes: Profile | None, frame: pd.DataFrame, whole: Document, 
         line = ", ".join(said)
         console.print(f"{line[0].upper()}{line[1:]}{where}.")
     if _is_known(whole, "log_predictive"):
-        score, error = nats(whole["log_predictive"], digits), number(whole["mcse_log_predictive"], 2)
-        console.print(f"Log predictive density of the rows {score} +- {error}, averaged over the draws.")
+        value, error = whole["log_predictive"], whole["mcse_log_predictive"]
+        score = with_error(value, error, nats(value, digits), digits)
+        console.print(f"Log predictive density of the rows {score}, averaged over the draws.")
     if "states_withheld" in whole:
         console.print(f"Probabilities of states are withheld: {whole['states_withheld']}.")
     _say_plugged_in(whole)
@@ -252,7 +265,8 @@ def _show_prediction(frame: pd.DataFrame, whole: Document, digits: int | None) -
     words = [*map(str, frame.index.names), *frame.columns[: "by" in whole]]
     saved.show_rows(frame, spare=("median", "sd"), words=words, digits=digits)
     if not np.isnan(score := whole["sum_of_log_scores"]):
-        terminal.out().print(f"sum of the rows' log predictive densities {nats(score, digits)} ({escaped(kind)})")
+        total = with_error(score, whole.get(ERROR_OF_SUM, 0.0), nats(score, digits), digits)
+        terminal.out().print(f"sum of the rows' log predictive densities {total} ({escaped(kind)})")
     elif (frame["observed"].notna() & frame["log_score"].isna()).any():
         terminal.out().print("Scores of outcomes that are too far from the draws are withheld.")
     _say_far(frame.attrs.get("far_rows", []))
@@ -314,11 +328,11 @@ def _show_scores(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
     """Print the score of each document, and perplexity."""
     shown = frame if (frame["withheld"] != "").any() else frame.drop(columns="withheld")
     saved.show_rows(shown, saved.title(whole), "documents", words=["withheld"], digits=digits)
-    mean, error, perplexity, its_error = (
-        number(frame.attrs[name], usual if usual == 2 else digits or usual)
-        for name, usual in (("log_score", 6), ("mcse", 2), ("perplexity", 5), ("mcse_perplexity", 2))
+    mean, perplexity = (
+        with_error(frame.attrs[name], frame.attrs[error], number(frame.attrs[name], digits or usual), digits)
+        for name, error, usual in (("log_score", "mcse", 6), ("perplexity", "mcse_perplexity", 5))
     )
-    terminal.out().print(f"Log score of a word {mean} +- {error} nats, perplexity {perplexity} +- {its_error}.")
+    terminal.out().print(f"Log score of a word {mean} nats, perplexity {perplexity}.")
     if "perplexity_bound" in frame.attrs:
         bound = number(frame.attrs["perplexity_bound"], digits or 5)
         terminal.out().print(f"Perplexity at most {bound}, by the mean over draws of log probabilities.")

@@ -1,0 +1,160 @@
+"""Monte Carlo errors of what is said of all rows together: sums of log scores, wrong labels, mean scores and areas.
+
+Rows share their draws, so that errors of single rows do not tell the error of a sum: each is held against the spread
+over many sets of draws of a known posterior, or against scikit-learn at probabilities that are moved.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.metrics
+from scipy import special, stats
+
+import bayeszoo as bz
+from bayeszoo.answers.assign import Assignments
+from bayeszoo.answers.averages import error_of_sum, log_means
+from bayeszoo.answers.classes.scores import scored
+from bayeszoo.report.classes import score_rows
+
+SETS, CHAINS, DRAWS = 300, 4, 100
+
+
+def spread(values):
+    """Return an sd and its standard error."""
+    return np.std(values, ddof=1), np.std(values, ddof=1) / np.sqrt(2 * len(values))
+
+
+def test_the_error_of_a_sum_of_log_scores_is_their_spread_over_sets_of_draws():
+    """Rows on one side of the posterior move together: independent errors would be half of it."""
+    rng, y = np.random.default_rng(1), np.array([0.8, 1.0, 1.3, 1.7, 2.0, 2.2])
+    sums, errors, as_if_independent = [], [], []
+    for _ in range(SETS):
+        theta = rng.normal(0, 0.3, (CHAINS, DRAWS, 1))
+        log_p = stats.norm.logpdf(y, theta)
+        value, error = log_means(log_p)
+        sums.append(value.sum())
+        errors.append(error_of_sum(log_p, value))
+        as_if_independent.append(np.sqrt(np.sum(np.square(error))))
+    truth, its_error = spread(sums)
+    assert abs(np.mean(errors) - truth) < 4 * its_error
+    assert abs(np.mean(as_if_independent) - truth) > 4 * its_error
+
+
+def test_a_sum_with_an_unknown_score_has_no_error_and_an_impossible_row_moves_nothing():
+    log_p = np.random.default_rng(2).normal(size=(4, 100, 3))
+    value = log_means(log_p)[0]
+    assert np.isnan(error_of_sum(log_p, np.where([True, False, False], np.nan, value)))
+    impossible = np.where([False, False, True], -np.inf, log_p)
+    own = log_means(impossible)[0]
+    assert error_of_sum(impossible, own) == pytest.approx(error_of_sum(log_p[..., :2], value[:2]), rel=1e-12)
+    assert error_of_sum(np.zeros((4, 100, 3)), np.zeros(3)) == 0
+
+
+def test_errors_of_losses_and_of_wrong_labels_are_their_spread_over_sets_of_draws():
+    """The rows move together; as if they did not, the error of the number of wrong labels would be a third."""
+    rng, at = np.random.default_rng(3), rng_rows()
+    losses, numbers, own, whole, apart = [], [], [], [], []
+    for _ in range(SETS):
+        moved = 0.6 * rng.standard_normal((CHAINS, DRAWS, 1, 1)) * np.array([1.0, -0.5, 0.0])
+        known = Assignments.of_draws(special.softmax(at + moved, axis=-1))
+        losses.append(known.expected_loss)
+        numbers.append(known.expected_errors)
+        own.append(known.mcse_expected_loss)
+        whole.append(known.mcse_expected_errors)
+        apart.append(np.sqrt(np.sum(np.square(known.mcse_expected_loss))))
+    truth, its_error = np.transpose([spread(each) for each in np.transpose(losses)])
+    assert (np.abs(np.mean(own, axis=0) - truth) < 4.5 * its_error).all()
+    truth, its_error = spread(numbers)
+    assert abs(np.mean(whole) - truth) < 4 * its_error
+    assert np.mean(apart) < truth / 2
+
+
+def rng_rows():
+    """Logits of twelve rows and three components, the first always the most probable."""
+    return np.random.default_rng(4).uniform(-0.3, 0.3, (12, 3)) + np.array([1.5, 0.0, 0.0])
+
+
+def table(p, errors, classes):
+    frame = pd.DataFrame({f"p[{label}]": p[:, k] for k, label in enumerate(classes)})
+    frame = frame.assign(**{f"mcse[{label}]": errors[:, k] for k, label in enumerate(classes)})
+    frame = frame.assign(decision=np.array(classes, dtype=object)[np.argmax(p, axis=1)], settled=True)
+    frame.attrs |= {"classes": classes, "loss": None}
+    return frame
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], ["a", "b", "c"]], ids=len)
+def test_scores_at_moved_probabilities_are_within_their_errors(classes):
+    """Scores and areas by scikit-learn, of probabilities that all moved by their errors, this way or that."""
+    rng, K = np.random.default_rng(5), len(classes)
+    p = rng.dirichlet(np.full(K, 2.0), 40)
+    truth = rng.integers(0, K, len(p))
+    counts = np.eye(K, dtype=int)[truth]
+    errors = rng.uniform(0.0005, 0.002, p.shape)
+    if K == 2:
+        errors[:, 1] = errors[:, 0]
+    frame = scored(table(p, errors, classes), counts, (np.log(p), errors / p), False)
+    about = frame.attrs
+    assert about["brier_score_of_one"] == pytest.approx(brier(truth, p), rel=1e-12)
+    most = dict.fromkeys(("log", "brier"), 0.0)
+    for _ in range(200):
+        signs = rng.choice([-1.0, 1.0], p.shape)
+        signs[:, 1] = -signs[:, 0] if K == 2 else signs[:, 1]
+        q = p + signs * errors
+        moved = {"log": np.log(q)[counts == 1].mean() - np.log(p)[counts == 1].mean()}
+        moved["brier"] = brier(truth, q) - brier(truth, p)
+        assert abs(moved["log"]) < 1.02 * about["mcse_log_score_of_one"] + 1e-5
+        assert abs(moved["brier"]) < 1.02 * about["mcse_brier_score_of_one"]
+        most = {name: max(most[name], abs(value)) for name, value in moved.items()}
+        for label, area in about["auc"].items():
+            k = classes.index(label)
+            gap = sklearn.metrics.roc_auc_score(truth == k, q[:, k]) - area
+            assert abs(gap) <= about["mcse_auc"][label] + 1e-12
+    away = p + np.where(counts == 1, -1, 1) * errors  # all rows the same way
+    reached = brier(truth, away) - brier(truth, p)
+    assert reached == pytest.approx(about["mcse_brier_score_of_one"], rel=0.02)
+
+
+def brier(truth, p):
+    classes = p.shape[1]
+    if classes == 2:
+        return sklearn.metrics.brier_score_loss(truth, p[:, 1])
+    return np.mean(np.sum(np.square(p - np.eye(classes)[truth]), axis=1))
+
+
+def test_decisions_that_are_not_settled_may_move_the_loss():
+    p = np.array([[0.8, 0.2], [0.501, 0.499], [0.3, 0.7]])
+    frame = table(p, np.full(p.shape, 0.002), ["a", "b"]).assign(settled=[True, False, True])
+    counts = np.array([[1, 0], [1, 0], [0, 1]])
+    about = scored(frame, counts, (np.log(p), 0.002 / p), False).attrs
+    assert about["mcse_loss_of_one"] == pytest.approx(1 / 3)
+    heads, rows = score_rows(about)
+    assert heads[-1] == "Monte Carlo error at most"
+    assert {row[0]: row[-1] for row in rows}["loss"] == "0.33"
+    sure = scored(frame.assign(settled=True, **{"mcse[a]": 0.0, "mcse[b]": 0.0}), counts, (np.log(p), 0 * p), False)
+    assert {row[-1] for row in score_rows(sure.attrs)[1]} == {"-"}
+
+
+def test_the_score_of_held_out_rows_is_withheld_where_that_of_one_is():
+    """A row 60 sd away has no score by draws; without it the mean was -0.2, and by the closed form it is -8."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=60)
+    y = x + rng.normal(size=60) * 0.3
+    y[np.random.default_rng(1).permutation(60)[2]] = 60
+    frame = bz.held_out_error(
+        bz.find("linear_regression"), (x[:, None], y), share=0.3, methods=["exact", "laplace"], seed=1
+    ).set_index("by")
+    assert frame.loc["exact", "log_score"] < -5
+    assert frame.loc["exact", ["mcse_error", "mcse_log_score"]].tolist() == [0, 0]
+    assert np.isnan(frame.loc["laplace", ["log_score", "mcse_log_score"]].astype(float)).all()
+    assert 0 < frame.loc["laplace", "mcse_error"] < 0.01
+
+
+def test_the_score_of_a_series_is_withheld_where_that_of_a_row_is():
+    """A row 80 sd away: by draws eight rows have no score, and the sum over the others was shown."""
+    M, rng = bz.find("local_level"), np.random.default_rng(1)
+    y = np.cumsum(rng.normal(size=60) * 0.3) + rng.normal(size=60)
+    tree = bz.fit(M, bz.read(M, y), "laplace", seed=1)
+    assert np.isnan(bz.decode(tree, np.insert(y[:40], 20, 80.0)).attrs["log_score"])
+    known = bz.decode(tree, y[:40])
+    assert known.attrs["log_score"] == pytest.approx(known["log_score"].sum(), rel=1e-12)
+    assert 0 < known.attrs["mcse_log_score"] < 0.2
