@@ -1,5 +1,6 @@
 """Random intercepts: the likelihood by SciPy's quad, the MLE by figures of lme4, and bugs that the checks must see."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,6 +30,15 @@ MODEL = Logistic(tau=1.5, s0=2.0, t0=1.2)
 # lme4, tests/glmer-1.R: glmer(cbind(incidence, size - incidence) ~ period + (1 | herd), binomial, cbpp, nAGQ = 25)
 LME4 = -1.39922533406847, -0.991407294757321, -1.12782184600404, -1.57946627431248
 LME4_DEVIANCE = 100.010030538022  # less that of the saturated model
+# De Backer et al. 1998, nails of 294 patients with an infection (R package HSAUR3, `toenail`; a table of facts):
+# whether the nail is separated, treatment and months. lme4 1.1-31, nAGQ = 100:
+# glmer(separated ~ terbinafine * months + (1 | patient), binomial, toenail)
+# With nAGQ = 25 its log likelihood is -625.4158, as 25 points are too few for so large an sd.
+TOENAIL = Path(__file__).parent / "toenail.csv"
+LME4_TOENAIL = {"log_likelihood": -625.397515653, "sd": 4.006585}
+LME4_TOENAIL["w"] = [-1.61828410, -0.16077437, -0.39100173, -0.13679035]
+# glmer(seizures ~ after + on_drug + offset(log(weeks)) + (1 | subject), poisson, epilepsy, nAGQ = 25)
+LME4_EPILEPSY = {"log_likelihood": -479.7501325139, "sd": 0.780090368, "w": [1.020348748, 0.109358541, -0.102803124]}
 
 
 def read(rows=ROWS):
@@ -104,6 +114,26 @@ def test_groups_that_differ_by_chance_have_no_spread_and_those_of_one_kind_no_en
     apart = {"y": [0] * 6 + [1] * 6, "group": rows["group"]}
     with raises(bz.NumericalError, "no_maximum"):
         bz.fit(Logistic(), apart, "mle", seed=1)
+
+
+def test_maxima_of_many_patients_are_those_of_lme4_with_a_hundred_points():
+    options = {"target": "separated", "features": ["terbinafine", "months"], "group": "patient"}
+    data = bz.read(Logistic, TOENAIL, interactions=["terbinafine:months"], **options)
+    tree = bz.fit(Logistic.weak_given(data, {"center": 0.0}), data, "mle", seed=1)
+    assert (data.rows, Fit(tree).status) == (1908, "ok")
+    assert bz.facts(tree)["log_likelihood"] == pytest.approx(LME4_TOENAIL["log_likelihood"], abs=1e-6)
+    for name in ("w", "sd"):
+        np.testing.assert_allclose(np.ravel(tree["posterior"][name]), LME4_TOENAIL[name], atol=5e-5)
+
+
+def test_maxima_of_counts_are_those_of_lme4():
+    data = bz.example(Poisson, "epilepsy")
+    tree = bz.fit(Poisson.weak_given(data, {"center": 0.0}), data, "mle", seed=1)
+    saturated = stats.poisson.logpmf(data["y"], data["y"]).sum()
+    log_likelihood = bz.facts(tree)["log_likelihood"] - saturated
+    assert log_likelihood == pytest.approx(LME4_EPILEPSY["log_likelihood"], abs=1e-6)
+    for name in ("w", "sd"):
+        np.testing.assert_allclose(np.ravel(tree["posterior"][name]), LME4_EPILEPSY[name], atol=5e-6)
 
 
 def test_groups_are_listed_with_the_estimate_of_their_intercept():
