@@ -1,12 +1,13 @@
 """Random intercepts: the likelihood by SciPy's quad, the MLE by figures of lme4, and bugs that the checks must see."""
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 import bayeszoo as bz
 from bayeszoo.contract.case import Case
@@ -70,6 +71,36 @@ def test_likelihood_and_intercepts_are_scipy_s_integrals(sd):
     np.testing.assert_allclose(below, 0.9, atol=1e-7)
     heights = [np.log(of(0.4) / mass) for of, mass in zip(of_groups, masses, strict=True)]
     np.testing.assert_allclose(given.logpdf(np.full(len(heights), 0.4)), heights, atol=1e-10)
+
+
+def of_equal_outcomes(sd, size, eta=0.3):
+    """The log density of a group of successes, by SciPy between the places at which it bends."""
+    ends = [-10 * sd, -60, -20, -5, 0, 5, 20, 60, 10 * sd]
+    of = lambda u: np.exp(stats.norm.logpdf(u, 0, sd) + size * log_expit(eta + u))  # noqa: E731
+    options = {"epsabs": 0, "epsrel": 1e-11, "limit": 500}
+    return np.log(sum(integrate.quad(of, *pair, **options)[0] for pair in itertools.pairwise(ends)))
+
+
+@pytest.mark.parametrize(("sd", "size"), [(100.0, 1), (200.0, 5), (1000.0, 5), (5000.0, 1), (5000.0, 20)])
+def test_integrals_of_equal_outcomes_are_right_however_wide_the_prior_of_intercepts(sd, size):
+    """With 1,024 points they were off by 4e-5 at an sd of 200, and by 5e-3 at 5,000."""
+    data = bz.read(Logistic, {"y": [1] * size, "group": ["a"] * size})
+    outer = {"w": np.array([0.3]), "sd": sd}
+    assert MODEL.log_marginal(outer, data) == pytest.approx(of_equal_outcomes(sd, size), abs=3e-7)
+    rows = MODEL.sorted_rows(data)
+    _, slopes, of_sd, _ = rows.derivatives(outer["w"], sd, MODEL.sorted_design(data), rows.offset)
+    step = 1e-3 * sd
+    slope = (of_equal_outcomes(sd + step, size) - of_equal_outcomes(sd - step, size)) / (2 * step)
+    assert of_sd * sd == pytest.approx(slope * sd, rel=1e-3, abs=1e-6)
+    slope = (of_equal_outcomes(sd, size, 0.31) - of_equal_outcomes(sd, size, 0.29)) / 0.02
+    assert slopes[0] == pytest.approx(slope, rel=1e-3, abs=1e-5)
+
+
+def test_a_fit_says_where_its_integrals_are_rough():
+    wide = {"sd": np.r_[np.full(90, 10.0), np.full(10, 6000.0)]}
+    (line,) = MODEL.remarks_of_draws(wide)
+    assert "10% of the draws" in line
+    assert MODEL.remarks_of_draws({"sd": np.full(100, 4999.0)}) == ()
 
 
 def test_without_spread_it_is_logistic_regression():

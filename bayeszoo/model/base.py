@@ -225,6 +225,10 @@ class Model(ABC):
         """Return lines to be said with every fit; ``stats`` are None of a model that is not `Sufficient`."""
         return ()
 
+    def remarks_of_draws(self, draws: Params) -> tuple[str, ...]:
+        """Say what draws of a fit show that its checks do not, as parameters for which numerics are rough."""
+        return ()
+
     def hazards(self, stats: Any) -> list[Check]:
         """Check what draws cannot see, such as several modes; every fit by sampling or approximation is held to it."""
         return []

@@ -271,6 +271,7 @@ def _provenance(
         "declared_from": problem.declared_from,
     }
     remarks = problem.model.remarks(problem.stats, problem.like)
+    of_draws = problem.model.remarks_of_draws(outcome.draws)
     nested = {
         "fields": fields_of(problem.model),
         "options": dict(options),
@@ -278,7 +279,7 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": list(dict.fromkeys([*data.notes, *remarks, *_said(outcome)])),
+        "notes": list(dict.fromkeys([*data.notes, *remarks, *of_draws, *_said(outcome)])),
         "columns": dict(data.columns),
         "reading": dict(data.reading),
     }

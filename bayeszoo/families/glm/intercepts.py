@@ -56,6 +56,11 @@ NEW_GROUPS = (
 )
 MEANING = "u is how far a group is from the average group, in {}; sd is the standard deviation of u over all groups"
 CONFOUNDED = "{} features are constant within groups, and there are {} groups: sd hangs on the prior"
+ROUGH, FEW_DRAWS = 5000.0, 0.01
+"""Sd above which integrals of groups of equal outcomes are off by 1e-7 to 1e-5 nats, and the share of draws ignored."""
+ROUGH_SAID = (
+    "sd is above {:g} in {:.0f}% of the draws ({}): there integrals over intercepts are rough; narrow its prior by t0"
+)
 ALONE = "each group has one trial: the data do not tell how much groups differ; use logistic_regression"
 
 
@@ -316,6 +321,11 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         elif not self.varies_alone(data):
             lines.append(ALONE)
         return tuple(lines)
+
+    def remarks_of_draws(self, draws: Params) -> tuple[str, ...]:
+        """Say where sd is so large in some draws that the integrals of groups are rough."""
+        share = float(np.mean(np.asarray(draws["sd"]) > ROUGH)) if "sd" in draws else 0.0
+        return (ROUGH_SAID.format(ROUGH, 100 * share, self.predicted_quantity),) if share > FEW_DRAWS else ()
 
     def varies_alone(self, data: Arrays) -> bool:
         """Say whether single rows of groups tell how much groups differ, as counts do and single trials do not."""
