@@ -6,7 +6,9 @@ from scipy import stats
 from scipy.special import expit
 
 import bayeszoo as bz
+from bayeszoo.plots.families.effects import effects
 from bayeszoo.results.stored import Fit
+from tests.refusals import raises
 from tests.test_random_intercepts import COUNTS, MODEL, Logistic, Poisson, density_of_intercept, integral, read
 
 NEW = {
@@ -115,3 +117,49 @@ def test_predictions_of_an_estimate_say_that_its_uncertainty_is_ignored(tree, ru
     rows.write_text("milliseconds\n20\n")
     for option in ((), ("--function",), ("--derivative", "milliseconds")):
         assert run("predict", tmp_path / "process.nc", rows, *option)[1].count(said) == 1
+
+
+@pytest.mark.parametrize("method", ["mle", "draws"])
+def test_effects_in_a_group_are_predictions_of_its_rows(tree, method):
+    """By draws each has its own intercept; by an estimate the mean is that of SciPy's integrals, held to above."""
+    own = tree if method == "mle" else drawn(tree)
+    frame = effects(own, "d").loc["x"]
+    at = frame.index.to_numpy()
+    rows = {"x": at, "trials": np.ones(len(at), dtype=int), "group": ["d"] * len(at)}
+    np.testing.assert_allclose(frame["mean"], bz.predict(own, rows)["mean"], rtol=1e-8)
+    if method == "mle":
+        assert frame[["q025", "q975"]].isna().all(axis=None)
+        return
+    draws = Fit(own).pooled()
+    x = np.quantile(expit(draws["w"] @ [1, at[0]] + draws["u"][:, 3]), [0.025, 0.975])
+    np.testing.assert_allclose(frame.iloc[0][["q025", "q975"]].astype(float), x)
+
+
+def drawn(tree):
+    """Return the estimate as if it were an approximation of a few draws about it: nothing is compiled."""
+    own, rng = tree.copy(deep=True), np.random.default_rng(1)
+    draws = own["posterior"].to_dataset()
+    shape = {"chain": 4, "draw": 50}
+    moved = {
+        name: (("chain", "draw", *v.dims[2:]), v.to_numpy()[0, 0] * rng.uniform(0.8, 1.2, (4, 50, *v.shape[2:])))
+        for name, v in draws.data_vars.items()
+    }
+    labels = {name: each for name, each in draws.coords.items() if name not in shape}
+    own["posterior"] = own["posterior"].__class__(draws.__class__(moved, coords=labels))
+    own.attrs |= {"kind": "approximate", "method": "laplace"}
+    return own
+
+
+def test_effects_are_drawn_in_a_colour_for_each_group(tree):
+    figure = bz.plot_effects(tree, groups=["a", "c"])
+    (axes,) = [axes for axes in figure.axes if axes.axison]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "c"]
+    first, second = axes.lines
+    assert (second.get_ydata() > first.get_ydata()).all()  # of group c all outcomes are successes
+    assert len(bz.plot_effects(tree).axes[0].lines) == 1
+    with raises(bz.InputError, "unknown_name", "'q'"):
+        bz.plot_effects(tree, groups=["q"])
+    plain = bz.find("logistic_regression")
+    point = bz.fit(plain(), {"y": [0, 1, 1, 1], "x": [1.0, 2.0, 3.0, 4.0]}, "map", seed=1)
+    with raises(bz.InputError, "no_groups"):
+        bz.plot_effects(point, groups=["a"])

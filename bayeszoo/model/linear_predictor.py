@@ -56,6 +56,10 @@ class LinearPredictor(Observable, family=True):
     def mean(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
 
+    def mean_in_groups(self, params: Params, data: Arrays) -> np.ndarray | None:
+        """Return the mean of each row in its group, as `mean`; None where groups have no intercepts of their own."""
+        return None
+
     @abstractmethod
     def separate_features(self, data: Arrays) -> dict[str, Feature]:
         """Return the features that the model uses and that can vary alone."""

@@ -259,6 +259,10 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         """Return the mean of one trial, or of an exposure of 1, in a group whose intercept is 0."""
         return self.link.mean(self.predictor(params, data))
 
+    def mean_in_groups(self, params: Params, data: Arrays) -> np.ndarray:
+        """Return the mean of one trial, or of an exposure of 1, in the group of each row."""
+        return self.link.mean(self.of_rows(params, data))
+
     def of_rows(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the linear predictor of each row with its group's intercept, (..., rows)."""
         return self.predictor(params, data) + np.asarray(params["u"])[..., data[CODE]]

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.answers.law import points_of_groups
 from bayeszoo.comparison.compare import names_of
+from bayeszoo.data.inputs.groups.lines import CODE
+from bayeszoo.data.inputs.groups.rows import GROUP
 from bayeszoo.data.inputs.labels import outcomes_of
+from bayeszoo.data.table.table import quoted
 from bayeszoo.errors import InputError
 from bayeszoo.foundation.blocks import AT_ONCE
+from bayeszoo.foundation.named import Arrays
 from bayeszoo.model.linear_predictor import Feature, LinearPredictor, has_slopes
 from bayeszoo.model.observable import Classifies
 from bayeszoo.plots.drawable import colours
@@ -107,14 +112,16 @@ def _outcome(fit: Fit) -> str:
     return short(column if success == "1" else f"{column} {success}")
 
 
-def effects(tree: xr.DataTree) -> pd.DataFrame:
+def effects(tree: xr.DataTree, group: str | None = None) -> pd.DataFrame:
     """Return the mean outcome as each feature goes from its least to its greatest value, the others at their means.
 
-    Of trials it is the probability of success, of counts the rate at an exposure of 1.
+    Of trials it is the probability of success, of counts the rate at an exposure of 1. Where groups have intercepts it
+    is that of a group whose intercept is 0, or of the ``group`` named; by a point estimate averaged over its intercept.
 
     The index names ``feature`` and its value ``x``, of a feature with levels the level; columns are ``mean``, and
     ``q025`` and ``q975`` of its posterior, which a point estimate does not have. A feature with few values has these
-    alone. Interactions go along with their features. Raises as `slopes` does.
+    alone. Interactions go along with their features. Raises as `slopes` does, and `InputError` where there is no such
+    group.
     """
     import pandas as pd
 
@@ -126,11 +133,29 @@ def effects(tree: xr.DataTree) -> pd.DataFrame:
         )
     each = {name: _varied(X, feature) for name, feature in features.items()}
     rows = np.concatenate([rows for _, rows in each.values()])
-    w = fit.pooled()["w"]
-    mean = model.mean({"w": w[:: -(-w.size * len(rows) // AT_ONCE)]}, {"X": rows, "feature": fit.data["feature"]})
-    band = np.quantile(mean, [0.025, 0.975], axis=0) if len(w) > 1 else np.full((2, len(rows)), np.nan)
+    mean = _means(fit, model, {"X": rows, "feature": fit.data["feature"]}, group)
+    band = np.full((2, len(rows)), np.nan)
+    if fit.kind != "point estimate":
+        band = np.quantile(mean, [0.025, 0.975], axis=0)
     index = pd.MultiIndex.from_tuples([(name, x) for name, (at, _) in each.items() for x in at], names=["feature", "x"])
     return pd.DataFrame({"mean": mean.mean(axis=0), **dict(zip(_QUANTILES, band, strict=True))}, index=index)
+
+
+def _means(fit: Fit, model: LinearPredictor, rows: Arrays, group: str | None) -> np.ndarray:
+    """Return the mean outcome of rows at some draws, (draws, rows), in a group where one is named."""
+    draws = fit.pooled()
+    some = {name: values[:: -(-draws["w"].size * len(rows["X"]) // AT_ONCE)] for name, values in draws.items()}
+    if group is None:
+        return model.mean(some, rows)
+    labels = list(map(str, fit.data[GROUP].tolist())) if GROUP in fit.data else []
+    if labels and group not in labels:
+        raise InputError(f"there is no group {group!r}", "unknown_name", hint=f"there are {quoted(labels)}")
+    code = np.full(len(rows["X"]), labels.index(group) if labels else 0)
+    own = points_of_groups(fit, fit.data)
+    mean = model.mean_in_groups(some if own is None else own.params, {**rows, CODE: code})
+    if mean is None:
+        raise InputError(f"{model.name} has no intercepts of groups", "no_groups", hint="leave groups out")
+    return mean if own is None else own.weights[:, code[:1]].T @ mean
 
 
 def _varied(X: np.ndarray, feature: Feature) -> tuple[list[Any], np.ndarray]:
@@ -145,12 +170,17 @@ def _varied(X: np.ndarray, feature: Feature) -> tuple[list[Any], np.ndarray]:
     return at.tolist(), rows
 
 
-def plot_effects(tree: xr.DataTree, features: Sequence[str] | None = None) -> Figure:
+def plot_effects(
+    tree: xr.DataTree, features: Sequence[str] | None = None, *, groups: Sequence[str] | None = None
+) -> Figure:
     """Draw the effects of features on one scale, with 95% intervals: by default those with the greatest, at most 12.
 
-    Raises as `slopes` does, and `InputError` where there is no such feature.
+    Where groups have intercepts, as in `logistic_intercepts`, ``groups`` names those whose effects are drawn, each in a
+    colour; by default they are those of a group whose intercept is 0. Raises as `slopes` does, and `InputError` where
+    there is no such feature or group.
     """
-    frame = effects(tree)
+    frames = {name: effects(tree, name) for name in groups or (None,)}
+    frame = next(iter(frames.values()))
     reach = frame["mean"].groupby(level="feature", sort=False).agg(np.ptp).sort_values(ascending=False, kind="stable")
     if unknown := [name for name in features or () if name not in reach.index]:
         raise InputError(
@@ -160,22 +190,25 @@ def plot_effects(tree: xr.DataTree, features: Sequence[str] | None = None) -> Fi
     names, lines = wrapped(shown, _ACROSS)
     figure, every = panels(len(shown), 2.5, 1.97 + 0.13 * lines, across=min(4, max(2, len(shown))), sharey=True)
     for axes, feature, name in zip(every, shown, names, strict=True):
-        _draw_effect(axes, frame.loc[feature])
+        for k, (group, own) in enumerate(frames.items()):
+            _draw_effect(axes, own.loc[feature], COLOURS[k % len(COLOURS)], group)
         axes.set_xlabel(name, parse_math=False)
+    if groups:
+        every[0].legend(fontsize="small", title="group")
     figure.supylabel(_mean(Fit(tree)), fontsize="medium", parse_math=False)
     return figure
 
 
-def _draw_effect(axes: Axes, effect: pd.DataFrame) -> None:
+def _draw_effect(axes: Axes, effect: pd.DataFrame, colour: str, label: str | None) -> None:
     names = effect.index.tolist()
     of_levels = isinstance(names[0], str)
     x, is_few = np.arange(len(names)) if of_levels else np.array(names), of_levels or len(names) <= FEW
     if is_few:
-        axes.vlines(x, effect["q025"], effect["q975"], color=COLOURS[0], lw=2)
+        axes.vlines(x, effect["q025"], effect["q975"], color=colour, lw=2)
         axes.margins(x=0.3)
     else:
-        axes.fill_between(x, effect["q025"], effect["q975"], color=COLOURS[0], alpha=0.2, lw=0)
-    axes.plot(x, effect["mean"], "o" if is_few else "-", color=COLOURS[0])
+        axes.fill_between(x, effect["q025"], effect["q975"], color=colour, alpha=0.2, lw=0)
+    axes.plot(x, effect["mean"], "o" if is_few else "-", color=colour, label=label)
     if of_levels:
         turned = 90 if sum(map(len, names)) > _ACROSS else 0
         axes.set_xticks(x, [short(name, _ACROSS // 2) for name in names], rotation=turned, parse_math=False)
