@@ -199,6 +199,7 @@ def test_many_groups_are_compared_with_the_first():
     [
         (AB, "sex", ("missing_column", "'sex'")),
         ({**AB, "variant": ["A", "A", "A", "A", "A", "A"]}, "variant", ("one_group",)),
+        ({"variant": ["A", "A", "B"]}, "variant", ("missing_column", "'variant'")),
         ({**AB, "variant": ["A", "B", "", "NA", "A", "B"]}, "variant", ("missing_values", "2", "missing", "3", "4")),
         ({**AB, "bought": ["yes", "", "", "no", "", "yes"]}, "variant", ("no_data", "'bought'")),
         ({"theta": AB["variant"], "bought": AB["bought"]}, "theta", ("duplicate_name", "'theta'")),

@@ -18,6 +18,7 @@ from bayeszoo.errors import InputError, Untrustworthy
 from bayeszoo.families.documents import scores as topic_scores
 from bayeszoo.families.documents.scores import coherence, document_completion, fold_in, left_to_right, split_words
 from bayeszoo.likelihoods.loops import left_to_right as left_to_right_loops
+from bayeszoo.report.numbers import estimate
 from tests.refusals import raises
 from tests.topic_oracles import corpus
 
@@ -326,6 +327,16 @@ def test_numbers_are_those_of_the_draws(tree):
             assert row["mean"] == pytest.approx(one.mean(), rel=1e-12)
             assert row["q975"] == pytest.approx(np.quantile(one, 0.975), rel=1e-12)
     assert np.all(np.diff(topics.loc[1, "mean"]) <= 0)
+
+
+def test_the_share_of_a_topic_in_all_documents_has_its_monte_carlo_error(tree, file, run):
+    """By the spread of batches of 50 draws; documents share draws, but their errors are mostly their own."""
+    frame, draws = bz.topics(tree, top=3), tree["posterior"]["proportions"].to_numpy().mean(axis=2)
+    batches = draws.reshape(-1, 50, 2).mean(axis=1)
+    by_batches = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    np.testing.assert_allclose(frame.attrs["mcse_shares"], by_batches, rtol=0.35)
+    share, error = frame.attrs["shares"][0], frame.attrs["mcse_shares"][0]
+    assert f" {estimate(share, error)} " in run("topics", file, "--top", 3)[1]
 
 
 def test_new_documents_that_are_all_of_one_topic_or_empty_and_words_that_the_fit_does_not_know(tree):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import lazy_loader
 import numpy as np
 
+from bayeszoo.answers.columns import error_of_mean
 from bayeszoo.answers.quantiles import Quantiles
 from bayeszoo.data.inputs import Corpus
 from bayeszoo.data.read import Data, read
@@ -59,10 +60,10 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     pandas.DataFrame
         Index ``topic`` and ``rank``; ``word``; its probability in the topic: ``mean``, ``sd``, ``q025``, ``median``,
         ``q975`` and their Monte Carlo errors (all but the first NaN of a point estimate). ``attrs["shares"]`` is the
-        mean share of each topic of all documents, ``attrs["stability"]`` how far the draws agree about what the
-        topic is, if they are a sampler's, ``attrs["coherence"]`` the normalized pointwise mutual information of
-        its words in the documents of the fit, where these were kept together, and ``attrs["caveat"]`` says why
-        the estimates are withheld or to be read with caution, if so.
+        mean share of each topic of all documents, ``attrs["mcse_shares"]`` its error, ``attrs["stability"]`` how far
+        the draws agree about what the topic is, if they are a sampler's, ``attrs["coherence"]`` the normalized
+        pointwise mutual information of its words in the documents of the fit, where these were kept together, and
+        ``attrs["caveat"]`` says why the estimates are withheld or to be read with caution, if so.
 
     Raises
     ------
@@ -82,10 +83,12 @@ def topics(tree: xr.DataTree, top: int = 10, *, untrusted: bool = False) -> pd.D
     index = pd.MultiIndex.from_product([labels, range(1, top + 1)], names=["topic", "rank"])
     columns = {"word": words[best].ravel(), **{name: values.ravel() for name, values in moments.items()}}
     frame = pd.DataFrame(columns, index=index)
-    shares = _variable(tree, PROPORTIONS).to_numpy() if PROPORTIONS in tree["posterior"] else None
+    shares = _variable(tree, PROPORTIONS).to_numpy().mean(axis=2) if PROPORTIONS in tree["posterior"] else None
+    is_point = fit.kind == "point estimate"
     has_documents = isinstance(fit.model.inputs, Corpus) and isinstance(fit.observed, Data) and top >= 2
     frame.attrs |= {
-        "shares": None if shares is None else shares.mean(axis=(0, 1, 2)).tolist(),  # each document counts alike
+        "shares": None if shares is None else shares.mean(axis=(0, 1)).tolist(),  # each document counts alike
+        "mcse_shares": None if shares is None or is_point else error_of_mean(shares, fit.kind).tolist(),
         "stability": fit.facts.get("label_stability"),
         "coherence": coherence(mean, fit.data, top).tolist() if has_documents else None,
         **caveat,

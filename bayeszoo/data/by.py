@@ -135,6 +135,9 @@ def together(frames: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
 def _without(table: Table, by: str, rows: np.ndarray | None = None) -> Table:
     """Return the other columns of a table, of some rows or of all."""
     others = {name: column for name, column in table.columns.items() if name != by}
+    if not others:
+        problem = f"the table has no column but those that name groups, such as {quoted([by])}"
+        raise InputError(problem, "missing_column", column=by, hint="add the columns that the model takes")
     if rows is None:
         return replace(table, columns=others)
     return Table(table.name, {name: other.of_rows(rows) for name, other in others.items()}, table.notes)

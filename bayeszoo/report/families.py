@@ -44,7 +44,7 @@ from bayeszoo.report.densities import hero
 from bayeszoo.report.function import about_function, function, nodes
 from bayeszoo.report.judged import about_judged
 from bayeszoo.report.levels import levels, next_of_lags, next_rows
-from bayeszoo.report.numbers import number
+from bayeszoo.report.numbers import number, with_error
 from bayeszoo.report.pooling import ABOUT_RANKS, about_estimates, highest_first, pooling_rows, rank_rows
 from bayeszoo.report.profile import profiles
 from bayeszoo.report.tables import topic_rows
@@ -252,7 +252,8 @@ def responsibilities(tree: xr.DataTree) -> Answer:
         raise InputError("the latent variable of a row is a number, not a component", "no_components")
     frame, data, said = _known_rows(Fit(tree), whole)
     lead = f"Each row has the label of its most probable component; of {len(frame)} labels "
-    lead += f"{frame['expected_loss'].sum():.3g} are expected to be wrong.{said}"
+    wrong, error = float(frame["expected_loss"].sum()), whole.attrs["mcse_expected_errors"]
+    lead += f"{with_error(wrong, error, f'{wrong:.3g}')} are expected to be wrong.{said}"
     counts = frame.groupby("component", sort=True)["expected_loss"].agg(["size", "mean"])
     rows = [[str(name), int(size), number(mean, 2)] for name, size, mean in counts.itertuples()]
     least = frame.sort_values("expected_loss", ascending=False, kind="stable").head(_ROWS_SHOWN)

@@ -12,7 +12,7 @@ from bayeszoo.foundation import check_names
 from bayeszoo.foundation.gate import MIXING
 from bayeszoo.foundation.named import Document
 from bayeszoo.report.folded import below_diagonal, folded
-from bayeszoo.report.numbers import nats, number, statistic, without_error
+from bayeszoo.report.numbers import estimate, nats, number, statistic, without_error
 from bayeszoo.results.summary import DIAGNOSTICS, HEADLINE, elements
 
 if TYPE_CHECKING:
@@ -248,11 +248,17 @@ def topic_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
     """Return the columns of a table of topics, and one row for each topic: facts about it, and its words."""
     known = [name for name in ("shares", "stability", "coherence") if frame.attrs[name]]
     labels = dict.fromkeys(frame.index.get_level_values("topic"))
+    errors = {"shares": frame.attrs.get("mcse_shares")}
     rows = [
-        [str(label), *(frame.attrs[name][i] for name in known), ", ".join(frame.loc[label, "word"])]
-        for i, label in enumerate(labels)
+        [str(label), *(_of_topic(frame.attrs[name][i], errors.get(name), i) for name in known), words]
+        for i, (label, words) in enumerate((label, ", ".join(frame.loc[label, "word"])) for label in labels)
     ]
     return ["topic", *(name.removesuffix("s") for name in known), "words"], rows
+
+
+def _of_topic(value: float, errors: Sequence[float] | None, i: int) -> str:
+    """Write a fact about a topic, to the digits of its Monte Carlo error where that is known."""
+    return number(value, 3) if errors is None else estimate(value, errors[i])
 
 
 def comparison_tables(

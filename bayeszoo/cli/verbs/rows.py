@@ -26,7 +26,7 @@ from bayeszoo.model import find as zoo
 from bayeszoo.plots.families.latent import plot_states, plot_topics
 from bayeszoo.plots.families.levels import plot_levels
 from bayeszoo.report.classes import ABOUT_PLUGGED_IN
-from bayeszoo.report.numbers import nats, number, with_error
+from bayeszoo.report.numbers import estimate, nats, number, with_error
 from bayeszoo.report.profile import Profile, stretches
 from bayeszoo.report.tables import topic_rows
 from bayeszoo.results.stored import Fit, is_by_group
@@ -68,6 +68,8 @@ def _show_components(frame: pd.DataFrame, whole: Document, digits: int | None) -
     _say_plugged_in(whole)
 
 
+_FINEST = 0.001
+"""The last digit of a share of a document that is printed."""
 _TOO_FAR = "withheld: some rows are too far from the draws"
 
 
@@ -355,9 +357,9 @@ def _show_topics(frame: pd.DataFrame, whole: Document, digits: int | None) -> No
 def _show_proportions(frame: pd.DataFrame, whole: Document, digits: int | None) -> None:
     """Print the mean share of each topic in each document, with its standard deviation."""
     wide = frame.unstack(sort=False)
-    labels, sds = list(wide["mean"].columns), wide["sd"].to_numpy()
+    labels, errors, sds = list(wide["mean"].columns), wide["mcse_mean"].to_numpy(), wide["sd"].to_numpy()
     rows = [
-        [str(name), *map(partial(_with_sd, digits), means, sds[i])]
+        [str(name), *map(partial(_with_sd, digits), means, errors[i], sds[i])]
         for i, (name, means) in enumerate(zip(wide.index[: saved.MAX_ROWS], wide["mean"].to_numpy(), strict=False))
     ]
     columns = ["document", *(f"topic {label}" for label in labels)]
@@ -366,6 +368,8 @@ def _show_proportions(frame: pd.DataFrame, whole: Document, digits: int | None) 
     _caveat(frame)
 
 
-def _with_sd(digits: int | None, mean: float, sd: float) -> str:
-    mean_text, sd_text = (f"{x:.3f}" if digits is None else number(x, digits) for x in (mean, sd))
+def _with_sd(digits: int | None, mean: float, error: float, sd: float) -> str:
+    """Write a share to three decimals, or to fewer where its Monte Carlo error is larger, with its posterior sd."""
+    mean_text = estimate(mean, error if error > _FINEST else _FINEST, digits)
+    sd_text = f"{sd:.3f}" if digits is None else number(sd, digits)
     return mean_text if sd != sd else f"{mean_text} +- {sd_text}"  # NaN is not itself
