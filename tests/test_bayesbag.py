@@ -215,7 +215,7 @@ def test_the_mismatch_index_is_withheld_where_the_paper_has_none():
     assert "no mismatch index of Sigma[1, 1]" in answer.notes[1]
     smaller = bz.bayesbag(bz.find("gaussian_mean")(**PRIOR), FOUR, size=2, seed=1)
     assert np.isnan(shown(smaller)["mismatch"])
-    assert "as many observations as the data have, 4" in smaller.notes[1]
+    assert "resamples of the size of the data, 4" in smaller.notes[1]
 
 
 def test_a_variance_that_does_not_exist_is_withheld():

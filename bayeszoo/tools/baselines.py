@@ -1,7 +1,7 @@
-"""Baselines of scikit-learn by their errors on rows that they did not see: they have no density to compare.
+"""Errors of baselines of scikit-learn on rows held out; the baselines have no density to compare.
 
-Support vector machine, perceptron, trees alone, boosted and in a forest, and nearest neighbours see the rows that a
-model sees.
+Support vector machine, perceptron, single trees, boosted trees, forests and nearest neighbours are fitted to the same
+rows as a model.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ LARGEST_SEED = 2**32
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """What rows held out cost: wrong decisions or squared errors of ``trials``, and the sum of their log scores.
+    """Losses of rows held out, wrong decisions or squared errors; their ``trials``, and the sum of the log scores.
 
-    Of draws the sum of losses, and that of log scores, have Monte Carlo errors of at most ``mcse_...``.
+    Losses and log scores by draws have Monte Carlo errors ``mcse_...`` of their sums, at most.
     """
 
     losses: np.ndarray
@@ -39,17 +39,17 @@ class Losses:
 
 
 def maker_of(kind: type[Model], name: str) -> Callable[[int], Any]:
-    """Return what makes a baseline from a seed, or refuse one that is not known, or not for this outcome."""
-    known = machines_of_classes() if issubclass(kind, Classifies) else machines_of_real_outcomes()
-    if name not in known:
+    """Return the function that makes a baseline from a seed; refuse a name that this outcome has no baseline for."""
+    makers = machines_of_classes() if issubclass(kind, Classifies) else machines_of_real_outcomes()
+    if name not in makers:
         raise InputError(
-            f"{kind.name} has no baseline {name!r}", "unknown_method", hint=f"take some of {', '.join(known)}"
+            f"{kind.name} has no baseline {name!r}", "unknown_method", hint=f"take some of {', '.join(makers)}"
         )
-    return known[name]
+    return makers[name]
 
 
 def machines_of_classes() -> dict[str, Callable[[int], Any]]:
-    """Return what makes each baseline of classes from a seed."""
+    """Return the functions that make the baselines of classes from a seed."""
     stump = sklearn.tree.DecisionTreeClassifier
     return {
         "svc": lambda seed: sklearn.svm.SVC(random_state=seed),
@@ -63,7 +63,7 @@ def machines_of_classes() -> dict[str, Callable[[int], Any]]:
 
 
 def machines_of_real_outcomes() -> dict[str, Callable[[int], Any]]:
-    """Return what makes each baseline of a real outcome from a seed."""
+    """Return the functions that make the baselines of a real outcome from a seed."""
     return {
         "gradient_boosting": lambda seed: sklearn.ensemble.GradientBoostingRegressor(random_state=seed),
         "tree": lambda seed: sklearn.tree.DecisionTreeRegressor(random_state=seed),
@@ -73,28 +73,30 @@ def machines_of_real_outcomes() -> dict[str, Callable[[int], Any]]:
 
 
 def errors_of(kind: type[Model], maker: Callable[[int], Any], seen: Data, new: Data, seed: int) -> Losses:
-    """Return the errors of a baseline on new rows; features are in standard deviations of those seen."""
+    """Return the errors of a baseline on new rows; features are scaled by the standard deviations of the rows seen."""
     is_class = issubclass(kind, Classifies)
-    (rows, weights), (others, trials) = (kind.inputs.observations(part.arrays) for part in (seen, new))
+    (rows, weights), (new_rows, trials) = (kind.inputs.observations(part.arrays) for part in (seen, new))
     scaler = sklearn.preprocessing.StandardScaler().fit(seen["X"])
-    outcome, expected = kind.inputs.outcome(rows), kind.inputs.outcome(others)
-    known = weights > 0
-    if is_class and len(np.unique(outcome[known])) < 2:
+    outcome, expected = kind.inputs.outcome(rows), kind.inputs.outcome(new_rows)
+    is_observed = weights > 0
+    if is_class and len(np.unique(outcome[is_observed])) < 2:
         raise InputError(
             "the rows that are not held out are of one class", "one_class", hint="hold out fewer, or take another seed"
         )
-    machine = _fitted(maker(seed % LARGEST_SEED), scaler.transform(rows["X"])[known], outcome[known], weights[known])
-    predicted = machine.predict(scaler.transform(others["X"]))
+    machine = _fitted(
+        maker(seed % LARGEST_SEED), scaler.transform(rows["X"])[is_observed], outcome[is_observed], weights[is_observed]
+    )
+    predicted = machine.predict(scaler.transform(new_rows["X"]))
     losses = trials * (predicted != expected) if is_class else np.square(predicted - expected)
     return Losses(losses.astype(np.float64), np.asarray(trials, dtype=np.float64))
 
 
 def _fitted(machine: Any, X: np.ndarray, outcome: np.ndarray, weights: np.ndarray) -> Any:
-    """Fit a machine to rows that count ``weights`` times; nearest neighbours take these as equal rows."""
+    """Fit a machine to rows that count ``weights`` times; for nearest neighbours the rows are repeated."""
     counts = weights.astype(np.int64)
     if getattr(machine, "n_neighbors", 1) > counts.sum():
         raise InputError("fewer rows than neighbours", "too_few_rows", hint="hold out fewer, or leave neighbours out")
-    if np.all(weights == 1):  # equal weights change what a seed draws
+    if np.all(weights == 1):  # passing equal weights would change the draws of a seed
         return machine.fit(X, outcome)
     if sklearn.utils.validation.has_fit_parameter(machine, "sample_weight"):
         return machine.fit(X, outcome, sample_weight=weights)

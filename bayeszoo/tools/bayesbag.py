@@ -1,4 +1,4 @@
-"""BayesBag: the average of the posteriors of resampled data, and how far it is from the posterior of the data."""
+"""BayesBag: the average of the posteriors of resampled data, compared with the posterior of the data."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ else:
     pd, xr = lazy_loader.load("pandas"), lazy_loader.load("xarray")
 
 MOST_RESAMPLES = 5000
-"""Different resamples up to which all are gone through, each with its probability."""
+"""Most different resamples that are all enumerated, each with its probability."""
 MOST_DISTINCT = 2000
-"""Distinct observations up to which it is looked whether the posterior is linear in how often each occurs."""
+"""Most distinct observations for which the posterior is tested for linearity in their counts."""
 FEWEST = 10
-"""Resamples below which their spread tells nothing of the Monte Carlo error."""
+"""Fewest resamples from whose spread a Monte Carlo error is estimated."""
 CHECKED = 20
-"""Resamples at which it is looked."""
+"""Resamples at which linearity is tested."""
 LINEAR = 1e-9
-"""Difference from a linear function, relative to the spread, up to which a function is taken for one."""
+"""Largest difference from a linear function, relative to the spread, of a function that is taken as linear."""
 ROUNDED = 32 * np.finfo(np.float64).eps
-"""Difference that rounding of means makes, relative to their size: all that is left of a spread of 1 about 1e9."""
+"""Rounding error of means, relative to their size: it dominates where the spread is 1 and the mean 1e9."""
 NARROWER = 1 - 1e-9
-"""Ratio of the variances below which the bagged posterior is narrower, but for rounding."""
+"""Ratio of the variances below which the bagged posterior is narrower; 1 but for rounding."""
 _MOST_PARTS = 64
-"""Distinct observations up to which statistics of each are added up, and rows are not repeated."""
+"""Most distinct observations whose statistics are added up; with more, rows are repeated instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,23 +55,23 @@ class BayesBag:
     Attributes
     ----------
     model : Model
-        Its fields are the prior.
+        The model; its fields are the prior.
     data : Data
         The data.
     size : int
-        Observations of a resample.
+        Number of observations in a resample.
     observations : int
-        Observations of the data.
+        Number of observations in the data.
     kind : str
-        "exact" where mean and variance of the bagged posterior are known without Monte Carlo error, else "sampled".
+        "exact" if mean and variance of the bagged posterior have no Monte Carlo error, else "sampled".
     summary : pandas.DataFrame
         A row for each scalar: ``mean`` and ``sd`` of the bagged posterior, ``posterior_mean`` and ``posterior_sd``,
-        ``ratio`` of the two variances, and ``mismatch``, which is 1 - 2 / ratio where the resamples have the size of
+        ``ratio`` of the two variances, and ``mismatch``, which is 1 - 2 / ratio if the resamples have the size of
         the data and the ratio is 1 or more, else NaN. Each has its Monte Carlo error, ``mcse_...``, 0 where exact.
-        NaN is what does not exist: of a resample, or of the data, a parameter may have no mean or no variance.
+        Moments that do not exist are NaN: given a resample, or the data, a parameter may have no mean or variance.
     draws : dict of str to ndarray
-        A draw from the posterior of each of the resamples drawn, shape (resamples, *shape of the parameter): they are
-        independent draws from the bagged posterior.
+        One draw from the posterior of each random resample, shape (resamples, *shape of the parameter): independent
+        draws from the bagged posterior.
     seed : int
         Source of all randomness.
     notes : tuple of str
@@ -94,11 +94,12 @@ def bayesbag(
 ) -> BayesBag:
     """Average the posteriors of resampled data (Buehlmann 2014; Huggins and Miller 2023).
 
-    Observations are drawn with replacement, as in the bootstrap. Where the model holds, the variance of the bagged
-    posterior is about twice that of the posterior: its own, and that of its centre from sample to sample. Huggins and
-    Miller call 1 - 2 / ratio of the variances the mismatch index: near 0 nothing speaks against the model; towards 1
-    the posterior is too narrow for data like these; below 0 it is wider than it need be. NaN, where the bagged
-    posterior is narrower than the posterior, says that there are too few observations, or that the model is far off.
+    Observations are drawn with replacement, as in the bootstrap. If the model is right, the variance of the bagged
+    posterior is about twice that of the posterior: the variance within each posterior, plus that of its centre between
+    samples. Huggins and Miller call 1 - 2 / ratio of the variances the mismatch index. Near 0 there is no evidence
+    against the model; towards 1 the posterior is too narrow for data like these; below 0 it is wider than necessary.
+    The index is NaN if the bagged posterior is narrower than the posterior: there are then too few observations, or
+    the model is far off.
 
     Parameters
     ----------
@@ -107,23 +108,23 @@ def bayesbag(
     data : anything that `read` takes, optional
         The model's first example by default.
     size : int, optional
-        Observations of a resample; by default as many as the data have: only then is there a mismatch index.
+        Number of observations in a resample; by default that of the data, which the mismatch index needs.
     resamples : int
-        How many are drawn, at least 10.
+        Number of random resamples, at least 10.
     seed : int, optional
         Source of all randomness; one is drawn without it.
 
     Returns
     -------
     BayesBag
-        Its ``summary`` is exact where there are few different resamples, which are all gone through with their
-        multinomial probabilities; and where posterior mean and variance are linear in how often each observation
-        occurs, as of `gaussian_mean` and `gamma_poisson`. Else it is of the resamples drawn.
+        Its ``summary`` is exact if there are few different resamples, which are then enumerated with their multinomial
+        probabilities; or if posterior mean and variance are linear in the counts of the observations, as for
+        `gaussian_mean` and `gamma_poisson`. Otherwise it is estimated from the random resamples.
 
     Raises
     ------
     InputError
-        When the posterior of the model is not of its prior's family, or rows depend on each other; and as `read` does.
+        When the model is not conjugate, or its rows depend on each other; and where `read` raises it.
 
     Examples
     --------
@@ -147,7 +148,7 @@ def bayesbag(
     moments, kind, note = _moments(source, size, Moments.of(resampled), rng)
     summary = _summary(source, moments, is_own_size=size == source.total)
     notes = [note, *_remarks(source, summary, is_own_size=size == source.total)]
-    joined = {name: np.array([each[name] for each in draws]) for name in draws[0]}
+    joined = {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
     return BayesBag(model, rows, size, source.total, kind, summary, joined, seed, tuple(notes))
 
 
@@ -161,22 +162,22 @@ def require_conjugate(kind: type[Model]) -> None:
 
 
 class Resampled:
-    """Distinct observations of data, from which resamples are drawn, and the posterior of each resample."""
+    """The distinct observations of data, from which resamples are drawn, and the posteriors of resamples."""
 
     def __init__(self, model: Conjugate[Any], data: Data) -> None:
         rows, times = model.inputs.observations(data.arrays)
-        occur = np.flatnonzero(times)
+        places = np.flatnonzero(times)
         self.model, self.data, self.total = model, data, int(times.sum())
-        self.rows, self.shares = model.inputs.reordered(rows, occur), times[occur] / self.total
-        is_few = len(occur) <= _MOST_PARTS
-        self.parts = [self._statistics(np.eye(len(occur), dtype=int)[i]) for i in range(len(occur))] if is_few else []
+        self.rows, self.shares = model.inputs.reordered(rows, places), times[places] / self.total
+        single_counts = np.eye(len(places), dtype=int)
+        self.parts = [self._statistics(counts) for counts in single_counts] if len(places) <= _MOST_PARTS else []
 
     def _statistics(self, counts: np.ndarray) -> Any:
         rows = np.repeat(np.arange(len(counts)), counts)
         return self.model.statistics(self.model.inputs.reordered(self.rows, rows))
 
     def posterior(self, counts: np.ndarray) -> Posterior:
-        """Return the posterior of a resample in which each distinct observation occurs so often."""
+        """Return the posterior of a resample with these counts of the distinct observations."""
         if not self.parts:
             return self.model.posterior(self._statistics(counts))
         parts = (part.discounted(float(count)) for part, count in zip(self.parts, counts, strict=True) if count)
@@ -200,19 +201,20 @@ class Moments:
     @classmethod
     def of(cls, posteriors: list[Posterior]) -> Moments:
         """Return the moments of each posterior."""
-        means = [np.concatenate([np.ravel(marginal.mean()) for marginal in each.values()]) for each in posteriors]
-        deviations = [np.concatenate([np.ravel(marginal.std()) for marginal in each.values()]) for each in posteriors]
-        return cls(_finite(means), np.square(_finite(deviations)))
+        marginals = [list(posterior.values()) for posterior in posteriors]
+        means = [np.concatenate([np.ravel(marginal.mean()) for marginal in parameters]) for parameters in marginals]
+        sds = [np.concatenate([np.ravel(marginal.std()) for marginal in parameters]) for parameters in marginals]
+        return cls(_finite(means), np.square(_finite(sds)))
 
     def mixed(self, weights: np.ndarray) -> Moments:
-        """Return the moments of their mixture: the variance is the mean variance and the variance of the means."""
+        """Return the moments of their mixture, whose variance is the mean variance plus the variance of the means."""
         mean = weights @ self.mean
         return Moments(mean, weights @ (self.variance + np.square(self.mean - mean)))
 
     def sampled(self) -> Moments:
-        """Return the moments of the mixture that these draws come from, with their standard errors."""
-        known = moments(self.mean[None], self.variance[None], independent=True)
-        return Moments(known.mean, np.square(known.sd), known.mcse_mean, 2 * known.sd * known.mcse_sd)
+        """Return the moments of the mixture that these posteriors were drawn from, with standard errors."""
+        mixture = moments(self.mean[None], self.variance[None], independent=True)
+        return Moments(mixture.mean, np.square(mixture.sd), mixture.mcse_mean, 2 * mixture.sd * mixture.mcse_sd)
 
 
 def _finite(values: list[np.ndarray]) -> np.ndarray:
@@ -222,58 +224,59 @@ def _finite(values: list[np.ndarray]) -> np.ndarray:
 
 
 def _moments(source: Resampled, size: int, drawn: Moments, rng: np.random.Generator) -> tuple[Moments, str, str]:
-    """Return the moments of the bagged posterior, whether they are exact, and how they were computed."""
+    """Return the moments of the bagged posterior, "exact" or "sampled", and a note on the computation."""
     kinds, number = len(source.shares), len(drawn.mean)
     if scipy.special.gammaln([size + kinds, size + 1, kinds]) @ [1, -1, -1] <= math.log(MOST_RESAMPLES):
-        every = np.array(list(_every(size, kinds)))
-        weights = scipy.stats.multinomial.pmf(every, size, source.shares)
-        moments = Moments.of([source.posterior(each) for each in every]).mixed(weights / weights.sum())
-        return moments, "exact", f"every different resample with its probability: {len(every)}"
+        resamples = np.array(list(_all_counts(size, kinds)))
+        weights = scipy.stats.multinomial.pmf(resamples, size, source.shares)
+        moments = Moments.of([source.posterior(counts) for counts in resamples]).mixed(weights / weights.sum())
+        return moments, "exact", f"every different resample with its probability: {len(resamples)}"
     if (exact := _linear(source, size, rng)) is not None:
-        return exact, "exact", "posterior mean and variance are linear in how often each observation occurs"
+        return exact, "exact", "posterior mean and variance are linear in the counts of the observations"
     return drawn.sampled(), "sampled", f"{number} resamples drawn"
 
 
-def _every(size: int, kinds: int) -> Iterator[np.ndarray]:
-    """Yield the counts of each kind, for all ways in which ``size`` observations can be of N kinds."""
+def _all_counts(size: int, kinds: int) -> Iterator[np.ndarray]:
+    """Yield the counts of ``kinds`` distinct observations in every different resample of ``size``."""
     for bars in itertools.combinations(range(size + kinds - 1), kinds - 1):
         yield np.diff([-1, *bars, size + kinds - 1]) - 1
 
 
 def _linear(source: Resampled, size: int, rng: np.random.Generator) -> Moments | None:
-    """Return the exact moments where those of a posterior are linear in the counts, as a few resamples show.
+    """Return the exact moments if those of a posterior are linear in the counts, which a few resamples test.
 
-    A function that is linear in multinomial counts is known by its values where all observations are of one kind.
+    A linear function of multinomial counts is determined by its values where all observations are the same.
     """
     if len(source.shares) > MOST_DISTINCT:
         return None
     corners = Moments.of([source.posterior(size * row) for row in np.eye(len(source.shares), dtype=int)])
-    mean, variance = (source.shares @ each for each in (corners.mean, corners.variance))
+    mean, variance = (source.shares @ values for values in (corners.mean, corners.variance))
     between = source.shares @ np.square(corners.mean - mean) / size
     counts = rng.multinomial(size, source.shares, CHECKED)
-    drawn = Moments.of([source.posterior(each) for each in counts])
-    allowed = LINEAR * np.sqrt(variance + between) + ROUNDED * np.abs(corners.mean).max(axis=0)
-    is_mean = np.abs(counts / size @ corners.mean - drawn.mean) <= allowed  # NaN is not
+    drawn = Moments.of([source.posterior(resample) for resample in counts])
+    tolerance = LINEAR * np.sqrt(variance + between) + ROUNDED * np.abs(corners.mean).max(axis=0)
+    is_mean = np.abs(counts / size @ corners.mean - drawn.mean) <= tolerance  # False for NaN
     is_variance = np.abs(counts / size @ corners.variance / drawn.variance - 1) <= LINEAR
     return Moments(mean, variance + between) if is_mean.all() and is_variance.all() else None
 
 
 def _summary(source: Resampled, bagged: Moments, is_own_size: bool) -> pd.DataFrame:
-    """Join the bagged posterior and the posterior, scalar by scalar."""
+    """Return the table of the bagged posterior and the posterior, a row for each scalar."""
     posterior = source.of_data()
-    own = Moments.of([posterior])
-    own_mean, own_variance = own.mean[0], own.variance[0]
-    sd, zero = np.sqrt(bagged.variance), np.zeros(len(own_mean))
+    moments = Moments.of([posterior])
+    posterior_mean, posterior_variance = moments.mean[0], moments.variance[0]
+    sd, zero = np.sqrt(bagged.variance), np.zeros(len(posterior_mean))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio, ratio_error = bagged.variance / own_variance, bagged.variance_error / own_variance + zero
+        ratio = bagged.variance / posterior_variance
+        ratio_error = bagged.variance_error / posterior_variance + zero
         mismatch = np.where((ratio >= NARROWER) & is_own_size, 1 - 2 / ratio, np.nan)
         columns = {
             "mean": bagged.mean,
             "mcse_mean": bagged.mean_error + zero,
             "sd": sd,
             "mcse_sd": bagged.variance_error / (2 * sd) + zero,
-            "posterior_mean": own_mean,
-            "posterior_sd": np.sqrt(own_variance),
+            "posterior_mean": posterior_mean,
+            "posterior_sd": np.sqrt(posterior_variance),
             "ratio": ratio,
             "mcse_ratio": ratio_error,
             "mismatch": mismatch,
@@ -285,17 +288,17 @@ def _summary(source: Resampled, bagged: Moments, is_own_size: bool) -> pd.DataFr
 def _remarks(source: Resampled, summary: pd.DataFrame, is_own_size: bool) -> Iterator[str]:
     """Yield notes about the numbers."""
     if len(source.shares) == 1:
-        yield "all observations are alike: resamples do not differ"
+        yield "all observations are equal: resamples do not differ"
     if not is_own_size:
-        yield f"no mismatch index: it is of resamples of as many observations as the data have, {source.total}"
+        yield f"no mismatch index: it needs resamples of the size of the data, {source.total}"
     elif narrow := list(summary.index[summary["ratio"] < NARROWER]):
         yield f"no mismatch index of {', '.join(narrow[:5])}: the bagged posterior is narrower than the posterior"
     if infinite := list(summary.index[summary["ratio"].isna()]):
-        yield f"withheld: of the data or of a resample {', '.join(infinite[:5])} has no finite mean or variance"
+        yield f"withheld: {', '.join(infinite[:5])} has no finite mean or variance given the data or a resample"
 
 
 def _names(source: Resampled, posterior: Posterior) -> list[str]:
-    """Name the entries of all parameters, by their labels where they have any."""
+    """Return the names of the entries of all parameters, with their labels."""
     coords, names = source.model.coords(source.data), list[str]()
     for name, marginal in posterior.items():
         values = np.asarray(marginal.mean())[None, None]

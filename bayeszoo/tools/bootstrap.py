@@ -1,6 +1,6 @@
-"""The Bayesian bootstrap: the posterior of a functional of rows, without a model of how they are distributed.
+"""The Bayesian bootstrap: the posterior of a functional of rows, without a model of their distribution.
 
-Next to it the classical bootstrap, whose weights are multinomial: the sampling distribution of the functional.
+Also the classical bootstrap, with multinomial weights: the sampling distribution of the functional.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ else:
     pd = lazy_loader.load("pandas")
 
 FEWEST_DRAWS = 100
-"""Draws below which neither a quantile nor its Monte Carlo error is known."""
+"""Fewest draws that give a quantile and its Monte Carlo error."""
 WEIGHTS = ("dirichlet", "multinomial")
 RESAMPLED = "sampling distribution of the functional over resampled rows, and no posterior of it"
-ABOUT = "no prior and no evidence: the rows alone have weight, and no draw goes beyond them"
+ABOUT = "no prior and no evidence: only the rows have weight, and no draw goes beyond them"
 
 
 class OneColumn:
-    """Inputs of a functional of one column."""
+    """Inputs for a functional of one column."""
 
     inputs: ClassVar[Inputs] = Real("y")
     examples: ClassVar[tuple[Example, ...]] = ()
@@ -45,7 +45,7 @@ class OneColumn:
 
 
 class SeveralColumns(OneColumn):
-    """Inputs of a functional of several columns."""
+    """Inputs for a functional of several columns."""
 
     inputs = Matrix("Y")
 
@@ -57,13 +57,13 @@ class Bootstrap:
     Attributes
     ----------
     functional : str
-        Its name.
+        The name of the functional.
     of_rows : float
-        The functional of the rows as they are, each with the same weight.
+        The functional of the rows, each with the same weight.
     draws : ndarray
-        Independent draws from its posterior, shape (draws,).
+        Independent draws from the posterior of the functional, shape (draws,).
     law : Any
-        The exact posterior, with ``mean()``, ``std()``, ``cdf(x)`` and ``ppf(q)``; None where none is known.
+        The exact posterior, with ``mean()``, ``std()``, ``cdf(x)`` and ``ppf(q)``; None without a closed form.
     seed : int
         Source of the weights.
     data : Data
@@ -82,7 +82,7 @@ class Bootstrap:
 
     @property
     def kind(self) -> str:
-        """What the numbers are: "exact", "sampled", or for a mean of many rows its moments exact, the rest sampled."""
+        """Whether the numbers are exact or sampled; a mean of many rows has exact moments and sampled quantiles."""
         if self.law is None:
             return "sampled"
         return "exact" if self._has_quantiles else "mean and sd exact, quantiles sampled"
@@ -95,19 +95,19 @@ class Bootstrap:
     def summary(self) -> pd.DataFrame:
         """One row: mean, sd, median and 95% interval, and their Monte Carlo errors, 0 where they are exact."""
         chain = self.draws[None]
-        known = dict[str, float](of_rows=self.of_rows)
+        columns = dict[str, float](of_rows=self.of_rows)
         if self.law is None:
-            told = moments(chain, independent=True)  # of a function of the user's, whose tails may be heavy
-            known |= {name: float(getattr(told, name)) for name in LIMITS}
+            of_draws = moments(chain, independent=True)  # a user's function may have heavy tails
+            columns |= {name: float(getattr(of_draws, name)) for name in LIMITS}
         else:
-            known |= {"mean": self.law.mean(), "mcse_mean": 0.0, "sd": self.law.std(), "mcse_sd": 0.0}
+            columns |= {"mean": self.law.mean(), "mcse_mean": 0.0, "sd": self.law.std(), "mcse_sd": 0.0}
         for name, level in QUANTILES.items():
             if self.law is not None and self._has_quantiles:
-                known |= {name: self.law.ppf(level), f"mcse_{name}": 0.0}
+                columns |= {name: self.law.ppf(level), f"mcse_{name}": 0.0}
             else:
                 error = diagnostics.mcse(chain, "quantile", prob=level)
-                known |= {name: float(np.quantile(chain, level)), f"mcse_{name}": float(error)}
-        return pd.DataFrame([known], index=pd.Index([self.functional], name="functional"))
+                columns |= {name: float(np.quantile(chain, level)), f"mcse_{name}": float(error)}
+        return pd.DataFrame([columns], index=pd.Index([self.functional], name="functional"))
 
 
 def bootstrap(
@@ -121,39 +121,38 @@ def bootstrap(
 ) -> Bootstrap:
     """Draw from the posterior of a functional of rows by the Bayesian bootstrap (Rubin 1981).
 
-    The weights of the rows are Dirichlet(1, ..., 1): a Dirichlet process without a base measure. It has no prior beyond
-    the rows, hence no evidence, and gives no probability to a value that no row has.
+    The weights of the rows are Dirichlet(1, ..., 1): a Dirichlet process without a base measure. There is no prior
+    beyond the rows, hence no evidence, and values that no row has get no probability.
 
     Parameters
     ----------
     data : anything that `read` takes
-        One column of real numbers, two for a correlation, and any number for a callable.
+        One column of real numbers, two for a correlation, or any number for a callable.
     functional : str or callable
         "mean", "median", "quantile:P" with P between 0 and 1, "sd" (with divisor n), "correlation", or
-        ``f(values, weights)``, which returns a number: values of shape (n,), of several columns (n, columns), and
-        weights of shape (n,) that add up to 1.
+        ``f(values, weights)``, which returns a number: values have shape (n,), or (n, columns) for several columns, and
+        weights have shape (n,) and add up to 1.
     weights : str
         "dirichlet", or "multinomial": rows drawn with replacement, the classical bootstrap of Efron (1979), which
-        gives the sampling distribution of the functional and not its posterior. A row is then missing from
+        gives the sampling distribution of the functional, not its posterior. Each row is then missing from
         (1 - 1/n)^n, nearly exp(-1), of the samples.
     draws : int
-        Draws of weights, at least 100.
+        Number of draws of the weights, at least 100.
     seed : int, optional
         Source of the weights; one is drawn without it.
     **options
-        Of `read`: ``column``, or ``columns`` where several are taken, and how the file is written.
+        Options of `read`: ``column``, or ``columns`` for several, and the format of the file.
 
     Returns
     -------
     Bootstrap
-        Its ``summary`` is exact for a mean and for quantiles, whose ``law`` is known in closed form; for other
-        functionals it is of the draws, and has their Monte Carlo errors.
+        Its ``summary`` is exact for a mean and for quantiles, whose ``law`` has a closed form; for other functionals it
+        is estimated from the draws, with Monte Carlo errors.
 
     Raises
     ------
     InputError
-        When there is no such functional, the table does not hold what it takes, or a column is constant that a
-        correlation is asked of.
+        When the functional does not exist, the table lacks its columns, or a column of a correlation is constant.
     NumericalError
         When a callable returns a non-finite number.
 
@@ -164,55 +163,55 @@ def bootstrap(
     >>> answer.kind, answer.law.mean(), round(answer.law.std(), 6)
     ('exact', 4.0, 1.378405)
     """
-    asked = functional_of(functional)
+    checked = functional_of(functional)
     if draws < FEWEST_DRAWS:
         raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}", "out_of_range")
     if weights not in WEIGHTS:
         raise InputError(f"there are no weights {shown(weights)}", "unknown_name", hint=f"take {' or '.join(WEIGHTS)}")
-    rows = _read(asked, data, options)
-    values = _values(asked, rows)
+    rows = _read(checked, data, options)
+    values = _values(checked, rows)
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
     is_bayesian = weights == "dirichlet"
-    rng = stream(seed, "bootstrap", *([] if is_bayesian else [weights]), asked.name, rows.digest)
-    sampled = _draws(asked, values, draws, rng, _exponential if is_bayesian else _multinomial)
+    rng = stream(seed, "bootstrap", *([] if is_bayesian else [weights]), checked.name, rows.digest)
+    sampled = _draws(checked, values, draws, rng, _exponential if is_bayesian else _multinomial)
     if not np.isfinite(sampled).all():
         raise NumericalError(
-            f"the {asked.name} has draws that are not finite: give more rows that differ", "not_finite"
+            f"the {checked.name} has draws that are not finite: give more different rows", "not_finite"
         )
-    law = asked.law(values) if asked.law is not None and is_bayesian else None
-    notes = _notes(asked, values, ABOUT if is_bayesian else RESAMPLED)
-    return Bootstrap(asked.name, asked.of_rows(values), sampled, law, seed, rows, tuple(notes))
+    law = checked.law(values) if checked.law is not None and is_bayesian else None
+    notes = _notes(checked, values, ABOUT if is_bayesian else RESAMPLED)
+    return Bootstrap(checked.name, checked.of_rows(values), sampled, law, seed, rows, tuple(notes))
 
 
-def _read(asked: Functional, data: Any, options: dict[str, Any]) -> Data:
+def _read(functional: Functional, data: Any, options: dict[str, Any]) -> Data:
     """Read the columns that a functional takes."""
-    is_one = asked.columns == 1 or (asked.columns is None and options.get("column") is not None)
+    is_one = functional.columns == 1 or (functional.columns is None and options.get("column") is not None)
     wanted, other = ("column", "columns") if is_one else ("columns", "column")
     if options.get(other) is not None:
         several = "one column" if is_one else "several columns"
-        raise InputError(f"a {asked.name} takes {several}", "wrong_columns", hint=f"name it with --{wanted}")
+        raise InputError(f"a {functional.name} takes {several}", "wrong_columns", hint=f"name it with --{wanted}")
     return read(OneColumn if is_one else SeveralColumns, data, **options)
 
 
-def _values(asked: Functional, rows: Data) -> np.ndarray:
-    """Return the rows as a functional takes them, shape (n,) or (n, columns)."""
+def _values(functional: Functional, rows: Data) -> np.ndarray:
+    """Return the values that a functional takes, shape (n,) or (n, columns)."""
     if "y" in rows:
         return rows["y"]
     values, names = rows["Y"], rows["column"].tolist()
-    if asked.columns is None:
+    if functional.columns is None:
         return values[:, 0] if len(names) == 1 else values
-    if len(names) != asked.columns:
-        problem = f"a {asked.name} takes two columns, the table has {len(names)}: {quoted(names)}"
+    if len(names) != functional.columns:
+        problem = f"a {functional.name} takes two columns, the table has {len(names)}: {quoted(names)}"
         raise InputError(problem, "wrong_columns", hint="name two of them with --columns" if len(names) > 2 else None)
     for name, column in zip(names, values.T, strict=True):
         if not np.ptp(column) > 0:
             problem = f"column {shown(name)} is constant" if len(column) > 1 else "there is one row"
-            raise InputError(problem, "wrong_columns", column=name, hint=f"a {asked.name} needs columns that vary")
+            raise InputError(problem, "wrong_columns", column=name, hint=f"a {functional.name} needs columns that vary")
     return values
 
 
 Sampler = Callable[[np.random.Generator, int, int], np.ndarray]
-"""Draws and rows to weights, which need not sum to 1."""
+"""``sampler(rng, draws, rows)`` returns weights (draws, rows), which need not sum to 1."""
 
 
 def _exponential(rng: np.random.Generator, draws: int, rows: int) -> np.ndarray:
@@ -223,23 +222,25 @@ def _multinomial(rng: np.random.Generator, draws: int, rows: int) -> np.ndarray:
     return rng.multinomial(rows, np.full(rows, 1 / rows), draws).astype(np.float64)
 
 
-def _draws(asked: Functional, values: np.ndarray, draws: int, rng: np.random.Generator, sampler: Sampler) -> np.ndarray:
-    """Draw weights, and the functional under each vector of them."""
+def _draws(
+    functional: Functional, values: np.ndarray, draws: int, rng: np.random.Generator, sampler: Sampler
+) -> np.ndarray:
+    """Draw weights, and return the functional under each vector of weights, shape (draws,)."""
     parts = []
-    for some in blocks(draws, len(values), AT_ONCE):
-        weights = sampler(rng, min(some.stop, draws) - some.start, len(values))
-        parts.append(asked.of(values, weights / weights.sum(axis=1, keepdims=True)))
+    for block in blocks(draws, len(values), AT_ONCE):
+        weights = sampler(rng, min(block.stop, draws) - block.start, len(values))
+        parts.append(functional.of(values, weights / weights.sum(axis=1, keepdims=True)))
     return np.concatenate(parts)
 
 
-def _notes(asked: Functional, values: np.ndarray, about: str) -> list[str]:
-    """Say what the answer lacks, and where rows are few or tied."""
+def _notes(functional: Functional, values: np.ndarray, about: str) -> list[str]:
+    """Return notes on the answer, and on rows that are few or tied."""
     notes = [about]
     distinct = len(np.unique(values, axis=0))
     if len(values) == 1:
-        notes.append("there is one row: that all draws agree is not knowledge")
+        notes.append("there is one row: all draws agree, which is no certainty")
     elif distinct < len(values):
-        notes.append(f"{len(values)} rows have {distinct} distinct values: each weighs as often as it occurs")
-    if asked.name == "correlation" and distinct == 2:
-        notes.append("two distinct rows lie on a line: every correlation of them is 1 or -1")
+        notes.append(f"{len(values)} rows have {distinct} distinct values: each counts as often as it occurs")
+    if functional.name == "correlation" and distinct == 2:
+        notes.append("two distinct rows lie on a line: every correlation is 1 or -1")
     return notes

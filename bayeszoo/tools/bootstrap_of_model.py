@@ -28,7 +28,7 @@ else:
     pd = lazy_loader.load("pandas")
 
 MOST_OBSERVATIONS = 20_000
-"""Observations up to which each resample is counted again."""
+"""Most observations that are resampled one by one."""
 FEWEST_DRAWS = 100
 ABOUT = "sampling distribution of the maximum-likelihood estimate over resampled rows, and no posterior"
 
@@ -40,11 +40,11 @@ class ModelBootstrap:
     Attributes
     ----------
     model : Model
-        The model; its prior plays no part.
+        The model; its prior is not used.
     mle : dict of str to ndarray
-        The estimate by all rows.
+        The estimate from all rows.
     draws : dict of str to ndarray
-        The estimate of each resample, its leading axis the draws.
+        The estimates of the resamples, shape (draws, *shape of the parameter).
     seed : int
         Source of the resamples.
     data : Data
@@ -59,7 +59,7 @@ class ModelBootstrap:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row a parameter: the ``mle``, and mean, sd and quantiles over resamples with Monte Carlo errors."""
+        """A row for each parameter: the ``mle``, and mean, sd and quantiles over resamples with Monte Carlo errors."""
         rows = {label: self._of(name, index) for name, index, label in self._entries()}
         return pd.DataFrame(list(rows.values()), index=pd.Index(list(rows), name="parameter"))
 
@@ -73,12 +73,12 @@ class ModelBootstrap:
 
     def _of(self, name: str, index: tuple[int, ...]) -> dict[str, float]:
         chain = np.moveaxis(self.draws[name], 0, -1)[index][None]
-        told = moments(chain, independent=True)
-        known = {"mle": float(self.mle[name][index])} | {key: float(getattr(told, key)) for key in LIMITS}
+        spread = moments(chain, independent=True)
+        columns = {"mle": float(self.mle[name][index])} | {key: float(getattr(spread, key)) for key in LIMITS}
         for key, level in QUANTILES.items():
             error = diagnostics.mcse(chain, "quantile", prob=level)
-            known |= {key: float(np.quantile(chain, level)), f"mcse_{key}": float(error)}
-        return known
+            columns |= {key: float(np.quantile(chain, level)), f"mcse_{key}": float(error)}
+        return columns
 
 
 def bootstrap_mle(
@@ -89,28 +89,28 @@ def bootstrap_mle(
     Parameters
     ----------
     model : Model or its class
-        With a closed-form ``mle`` and independent rows.
+        A model with a closed-form ``mle`` and independent rows.
     data : Data or anything that `read` takes, optional
-        By default the model's own first data set. Of rows that stand for several observations these are drawn one by
-        one; at most 20,000.
+        By default the model's first data set. Where rows stand for several observations, the observations are drawn;
+        at most 20,000.
     draws : int
-        Resamples, at least 100.
+        Number of resamples, at least 100.
     seed : int, optional
         Source of the resamples; one is drawn without it.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     ModelBootstrap
-        Its ``summary`` has each parameter: its ``mle``, and the spread of that over resamples, which is no posterior.
+        Its ``summary`` has the ``mle`` of each parameter and its spread over resamples, which is no posterior.
 
     Raises
     ------
     InputError
         When the model has no closed-form estimate, or its rows depend on each other.
     NumericalError
-        When a resample has no estimate, as where all its rows are equal.
+        When a resample has no estimate, for example because all its rows are equal.
 
     Examples
     --------
@@ -122,22 +122,22 @@ def bootstrap_mle(
     kind = model if isinstance(model, type) else type(model)
     if not issubclass(kind, PointEstimates) or isinstance(kind.inputs, Series | Transitions):
         hint = "take a model with a closed-form mle whose rows are independent, such as linear_regression"
-        raise InputError(f"{kind.name} is not resampled", "not_conjugate", hint=hint)
+        raise InputError(f"rows of {kind.name} cannot be resampled", "not_conjugate", hint=hint)
     if draws < FEWEST_DRAWS:
         raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}", "out_of_range")
     rows = read(kind, data, **options) if data is not None else example(kind)
-    own: Any = model.weak_given(rows, {}) if isinstance(model, type) else model
+    instance: Any = model.weak_given(rows, {}) if isinstance(model, type) else model
     single, weights = kind.inputs.observations(rows.arrays)
     count = int(weights.sum())
     if count > MOST_OBSERVATIONS:
         problem = f"{count:,} observations are too many to resample"
         raise InputError(problem, "too_large", hint=f"give at most {MOST_OBSERVATIONS:,}")
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
-    rng = stream(seed, "bootstrap", own.name, rows.digest)
-    resampled = [_estimate(own, single, rng.multinomial(count, weights / count)) for _ in range(draws)]
-    mle = {name: np.asarray(value, dtype=np.float64) for name, value in own.mle(own.statistics(rows)).items()}
+    rng = stream(seed, "bootstrap", instance.name, rows.digest)
+    resampled = [_estimate(instance, single, rng.multinomial(count, weights / count)) for _ in range(draws)]
+    mle = {name: np.asarray(value, dtype=np.float64) for name, value in instance.mle(instance.statistics(rows)).items()}
     estimates = {name: np.array([estimate[name] for estimate in resampled]) for name in mle}
-    return ModelBootstrap(own, mle, estimates, seed, rows)
+    return ModelBootstrap(instance, mle, estimates, seed, rows)
 
 
 def _estimate(model: Any, rows: Any, counts: np.ndarray) -> dict[str, np.ndarray]:
@@ -145,4 +145,4 @@ def _estimate(model: Any, rows: Any, counts: np.ndarray) -> dict[str, np.ndarray
     try:
         return dict(model.mle(statistics_of(model, rows, places)))
     except NumericalError as error:
-        raise NumericalError(f"of the rows drawn again: {error}", "not_finite") from None
+        raise NumericalError(f"a resample has no estimate: {error}", "not_finite") from None

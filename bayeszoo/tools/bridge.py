@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 MAX_ERROR, SHOWN_ERROR = 0.1, 0.5
 """Largest standard error of a log evidence that is ok, and that is shown with a warning, in nats."""
 MAX_Z, SHOWN_Z = 3.5, 5.0
-"""How many standard errors the halves of the draws, or two bridge functions, may differ by."""
+"""Most standard errors by which the halves of the draws, or two bridge functions, may differ."""
 LEAST_EFFECTIVE, SHOWN_EFFECTIVE = 200, 50
-"""Effective draws of the terms of the estimate, and of the proposals, in each half."""
+"""Fewest effective draws of the terms of the estimate, and of the proposals, in each half."""
 DRAWS_PER_COORDINATE = 10
-"""Draws of a half from which its covariance is estimated."""
+"""Fewest draws of a half per coordinate, from which the covariance is estimated."""
 STEPS, TOLERANCE = 1000, 1e-10
 
 
@@ -54,26 +54,26 @@ class Bridge:
     """A log evidence by bridge sampling, and whether it may be trusted."""
 
     log_evidence: float
-    """The log evidence in nats, of the ordered data where the model is one of the zoo; NaN where it is withheld."""
+    """The log evidence in nats, for a model of the zoo that of the ordered data; NaN where it is withheld."""
     error: float
     """Its Monte Carlo standard error; NaN where it is withheld."""
     status: str
     """``"ok"``, ``"caution"`` or ``"failed"``, the worst of the checks."""
     checks: tuple[Check, ...]
-    """Checks of the draws, as by `judge`, and of the estimate: its standard error
-    (``bridge_error``), the difference of the halves and that to another bridge function in standard errors
-    (``bridge_halves``, ``bridge_functions``), and the effective terms (``bridge_overlap``)."""
+    """Checks of the draws, as by `judge`, and of the estimate: its standard error (``bridge_error``), the differences
+    between the halves and to another bridge function in standard errors (``bridge_halves``, ``bridge_functions``), and
+    the effective terms (``bridge_overlap``)."""
     halves: tuple[float, float]
-    """The log evidence from each half of the draws, where the other has shaped the proposals."""
+    """The log evidence from each half of the draws, with proposals shaped by the other half."""
 
     def plus(self, log_orders: float) -> Bridge:
-        """Return the evidence of all orders of the components from that of one, where each has as much."""
+        """Return the evidence of all orders of the components from that of one order; all have equal shares."""
         first, second = self.halves
         halves = (first + log_orders, second + log_orders)
         return replace(self, log_evidence=self.log_evidence + log_orders, halves=halves)
 
     def __repr__(self) -> str:
-        """Say the log evidence with its error, or why it is withheld."""
+        """Show the log evidence with its error, or why it is withheld."""
         if self.status == "failed":
             return f"log evidence by bridge sampling withheld: {failures(self.checks)}"
         caveat = f"; {failures(self.checks)}" if self.status == "caution" else ""
@@ -83,36 +83,36 @@ class Bridge:
 def bridge(tree: xr.DataTree | str | Path, model: pm.Model | None = None, seed: int = 0) -> Bridge:
     """Estimate the log evidence of a PyMC model from draws of its posterior by bridge sampling.
 
-    One half of the draws shapes a Gaussian in unconstrained coordinates, about whose centre the posterior is reflected
-    (warp-III, which takes away its skewness), and the other half is weighed with as many draws of the Gaussian; then
-    the halves change their places.
+    One half of the draws shapes a Gaussian proposal in unconstrained coordinates; the posterior is reflected about its
+    centre (warp-III, which removes skewness). The other half is compared with an equal number of draws of the Gaussian.
+    Then the halves swap roles.
 
     Parameters
     ----------
     tree : DataTree, str or Path
-        A fit, or any ArviZ tree with the free variables of the model in its group ``posterior``, or a file of one.
+        A fit, or any ArviZ tree with the free variables of the model in its group ``posterior``, or the file of a tree.
     model : pymc.Model, optional
-        The model that was sampled; a fit has its own. Its priors must be proper.
+        The model that was sampled, with proper priors; not needed for a fit.
     seed : int
         Seed of the proposals.
 
     Returns
     -------
     Bridge
-        The estimate is withheld (NaN) where the draws or its own checks have failed.
+        The estimate is withheld (NaN) where checks of the draws or of the estimate failed.
 
     Raises
     ------
     InputError
-        When the draws are no draws of the model's posterior, a prior is improper (``undefined_evidence``), the density
-        of a PyMC model has a symmetry that the draws do not have (``unvisited_mode``: the modes that no chain visits
-        would be missing), signs of factors can be changed (``exchangeable_labels``), or there are fewer than ten draws
-        a coordinate in each half.
+        When the draws are not from the model's posterior, a prior is improper (``undefined_evidence``), the density of
+        a PyMC model has a symmetry that the draws do not have (``unvisited_mode``: modes that no chain visited would be
+        missing), signs of factors can be changed (``exchangeable_labels``), or a half has fewer than ten draws for each
+        coordinate.
 
     Notes
     -----
-    Of K components whose labels can be exchanged the posterior is K! times that in one order: the draws are put in
-    the order of the number that tells the components apart best, and what lies beyond it is left out.
+    With K exchangeable components the evidence is K! times that of one order: the components of each draw are sorted by
+    the entry that separates them best, and the density of other orders is left out.
     """
     draws = read_tree(Path(tree)) if isinstance(tree, str | Path) else tree
     density, posterior = _density(draws, model), chains_of(draws)
@@ -128,7 +128,7 @@ def bridge(tree: xr.DataTree | str | Path, model: pm.Model | None = None, seed: 
 
 
 def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
-    """Return the density that was sampled; of a fit, that of the ordered data."""
+    """Return the density that was sampled; for a fit, that of the ordered data."""
     from bayeszoo.compile.density import Density, no_evidence
 
     if model is None:
@@ -144,28 +144,28 @@ def _density(tree: xr.DataTree, model: pm.Model | None) -> Density:
 
 
 def _order_of(model: Model, posterior: xr.Dataset) -> OneOrder | None:
-    """Return the draws with their components in one order; None where labels mean something."""
+    """Return the draws with their components in one order; None where labels are not exchangeable."""
     axis = exchangeable_axis(model)
     if axis is None:
         return None
     if isinstance(model, Symmetric) and model.signed:
-        line = f"signs along {axis} can be changed too, and chains do not visit them all"
-        raise InputError(line, "exchangeable_labels", hint="smc has an evidence")
+        line = f"signs along {axis} can be changed too, and chains do not visit all of them"
+        raise InputError(line, "exchangeable_labels", hint="fit by smc, which has an evidence")
     return one_order(model, posterior, axis)
 
 
 def _height(density: Density, order: OneOrder | None) -> Height:
-    """Return the log density as a function of a point, -inf where components have another order."""
+    """Return the log density as a function of a point, -inf where the components are in another order."""
     if order is None:
         return lambda x: density.joint(x)[0]
     return lambda x: density.joint(x)[0] if order.holds(density, x[None])[0] else -math.inf
 
 
 def _require_all_modes(density: Density, posterior: xr.Dataset) -> None:
-    """Refuse draws of one of several equal modes: each holds as much of the evidence."""
+    """Refuse draws of only one of several equal modes, each of which has a share of the evidence."""
     check, change = check_symmetry(density, posterior)
     if not check.passed:
-        line = f"the draws are of one of several modes that are as high, each a share of the evidence: {change}"
+        line = f"the draws are of only one of several equal modes, each with a share of the evidence: {change}"
         raise InputError(line, "unvisited_mode", hint="let the model order the components or fix the sign")
 
 
@@ -206,18 +206,18 @@ def _log_ratio(height: Height, centre: np.ndarray, factor: np.ndarray, z: np.nda
 
 
 class Half(NamedTuple):
-    """What one half of the draws says."""
+    """The estimate from one half of the draws."""
 
     value: float
     error: float
     terms: float
-    """The least number of effective terms of the two means."""
+    """The smaller number of effective terms of the two means."""
     shift: float
-    """The difference to the geometric bridge, in its own standard errors: of draws of another density it is large."""
+    """The difference to the geometric bridge in standard errors, large if the draws are of another density."""
 
 
 def _meng_wong(of_draws: np.ndarray, of_proposals: np.ndarray) -> Half:
-    """Return the log of the ratio of two constants by the optimal bridge.
+    """Return the log of the ratio of two normalizing constants by the optimal bridge.
 
     ``of_draws`` (chain, draw) and ``of_proposals`` (n,) are log ratios of the unnormalized density to the proposal's.
     """
@@ -244,7 +244,7 @@ def _log_mean(logs: np.ndarray) -> float:
 
 
 def _relative(logs: np.ndarray) -> np.ndarray:
-    """Return terms over their mean, from their logs."""
+    """Return terms divided by their mean, from their logs."""
     return np.asarray(np.exp(logs - _log_mean(logs)))
 
 

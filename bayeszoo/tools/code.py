@@ -1,4 +1,4 @@
-"""The script that makes a model on its data with PyMC alone, and compares its density with the original's."""
+"""A script that makes a model on its data with PyMC alone, and compares its density with that of the original."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 
 def code(fit: xr.DataTree | str | Path | Model | pm.Model, data: object = None) -> str:
-    """Write a script that makes the same model on the same data with PyMC alone, and samples it when it is run.
+    """Return a script that makes the same model on the same data with PyMC alone, and samples it.
 
     Parameters
     ----------
     fit : DataTree, str, Path, Model or pymc.Model
-        A fit or the file of one, whose model and data are meant; a model of the zoo or of your own; or any PyMC model.
+        A fit or its file, whose model and data are written; a model of the zoo or of your own; or any PyMC model.
     data : path, table or Data, optional
-        The data of a model, as `bz.read` takes them; those of its first example by default.
+        The data of a model, as for `bz.read`; by default its first example.
 
     Returns
     -------
     str
-        Python code that needs PyMC and ArviZ. When it is run, it first compares the log joint density of its model at
-        the initial point, with the Jacobian of the transforms, with that of the original, to a relative 1e-9.
+        Python code that needs PyMC and ArviZ. It first compares the log joint density of its model at the initial
+        point, with the Jacobian of the transforms, with that of the original, to a relative 1e-9.
 
     Raises
     ------
     InputError
         When the fit has kept no rows, or the model has an operation that cannot be written as code
-        (``not_a_script``), as a loop by ``scan``.
+        (``not_a_script``), such as a loop by ``scan``.
 
     Notes
     -----
-    The code is not run here: names and numbers in it may come from a file of somebody else.
+    The code is not run here, as names and numbers in it may come from somebody else's file.
     """
     from bayeszoo.compile.script.script import script
 
@@ -53,7 +53,7 @@ def code(fit: xr.DataTree | str | Path | Model | pm.Model, data: object = None) 
 
 
 def _declared(fit: xr.DataTree | str | Path | Model | pm.Model, data: object) -> tuple[pm.Model, str]:
-    """Return the PyMC model that is meant, and a line about it."""
+    """Return the PyMC model of a fit or model, and a line that describes it."""
     import pymc
 
     if isinstance(fit, Model):
@@ -72,7 +72,7 @@ def _about(model: Model, source: str) -> str:
 
 
 def log_joint(model: pm.Model) -> Callable[[dict[str, np.ndarray]], float]:
-    """Return the log joint density of the unconstrained coordinates, in what is quickest to compile."""
+    """Return the log joint density of unconstrained coordinates, compiled in the fastest way."""
     from bayeszoo.compile.function import without_c
 
     with without_c():

@@ -1,8 +1,8 @@
-"""Parzen windows: a density as the mean of Gaussian kernels about the rows, and the classifier made of several.
+"""Parzen windows: a density as the mean of Gaussian kernels about the rows, and a classifier from one for each class.
 
-The bandwidth h maximizes the leave-one-out likelihood, prod_i f_-i(x_i | h). That product of conditionals is no
-likelihood of the rows: what it gives as a function of h is a pseudo-posterior, and is labelled so. Parzen 1962; Duin
-1976; CS725, 24.1.
+The bandwidth h maximizes the leave-one-out likelihood, prod_i f_-i(x_i | h). This product of conditionals is no
+likelihood of the rows; as a function of h it gives a pseudo-posterior, and is labelled so. Parzen 1962; Duin 1976;
+CS725, 24.1.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ else:
     pd = lazy_loader.load("pandas")
 
 MOST_ROWS = 3000
-"""Rows up to which all pairs are compared, a tenth of a second for each bandwidth."""
+"""Most rows: all pairs are compared, in a tenth of a second for each bandwidth."""
 SCANNED, POINTS = 60, 121
-"""Bandwidths at which the maximum is looked for, and of the pseudo-posterior."""
+"""Number of bandwidths scanned for the maximum, and number on the grid of the pseudo-posterior."""
 DEPTH = 25.0
-"""Nats below the maximum at which the pseudo-posterior ends."""
+"""Nats below the maximum at which the grid of the pseudo-posterior ends."""
 ABOUT = "pseudo-posterior of the bandwidth: the product of leave-one-out densities is no likelihood of the rows"
 _LOG_2_PI = math.log(2 * math.pi)
 
 
 class _Table:
-    """Inputs of answers that need no model."""
+    """Inputs for answers that need no model."""
 
     inputs: ClassVar[Inputs]
     examples: ClassVar[tuple[Example, ...]] = ()
@@ -58,7 +58,7 @@ class SeveralColumns(_Table):
 
 
 def read_numbers(data: object, **options: Any) -> Data:
-    """Read columns of real numbers: all of a table, as mixtures take them, or the one that ``column`` names."""
+    """Read columns of real numbers: all columns of a table, as for mixtures, or the one that ``column`` names."""
     is_one = options.get("column") is not None or (options.get("columns") is None and np.ndim(data) == 1)  # type: ignore[arg-type]
     return read(OneColumn if is_one else SeveralColumns, data, **options)
 
@@ -80,7 +80,7 @@ class Density:
     bandwidth : float
         Standard deviation of each Gaussian kernel.
     score : float
-        Sum over the rows of the log density that the others give them, in nats.
+        Leave-one-out log density summed over the rows, in nats.
     """
 
     rows: np.ndarray
@@ -100,12 +100,12 @@ class Density:
         squares, columns = _squared_distances(self.rows, self.rows), self.rows.shape[1]
         low, high = (self._end(squares, columns, sign) for sign in (-1.0, 1.0))
         log_h = np.linspace(low, high, POINTS)
-        scores = np.array([_score(each, squares, columns) for each in log_h])
+        scores = np.array([_score(point, squares, columns) for point in log_h])
         weights = np.exp(scores - scores.max())
         return np.exp(log_h), weights / weights.sum()
 
     def _end(self, squares: np.ndarray, columns: int, sign: float) -> float:
-        """Return the log bandwidth beyond which the pseudo-posterior is nothing."""
+        """Return the log bandwidth at an end of the pseudo-posterior, where it is negligible."""
         step, log_h = 0.05, math.log(self.bandwidth)
         while _score(log_h + sign * step, squares, columns) > self.score - DEPTH:
             step *= 1.3
@@ -115,8 +115,8 @@ class Density:
         """Return the log density of points averaged over the pseudo-posterior of the bandwidth, shape (m,)."""
         bandwidths, weights = self.pseudo
         kept = weights > 1e-9
-        each = np.array([self.at(points, h) for h in bandwidths[kept]])
-        return np.asarray(scipy.special.logsumexp(each.T, b=weights[kept] / weights[kept].sum(), axis=1))
+        log_densities = np.array([self.at(points, h) for h in bandwidths[kept]])
+        return np.asarray(scipy.special.logsumexp(log_densities.T, b=weights[kept] / weights[kept].sum(), axis=1))
 
     @property
     def row(self) -> dict[str, float]:
@@ -125,22 +125,22 @@ class Density:
         mean = float(h @ weights)
         below = np.cumsum(weights) - weights / 2
         quantiles = {name: float(np.exp(np.interp(level, below, np.log(h)))) for name, level in QUANTILES.items()}
-        known = {"rows": len(self.rows), "bandwidth": self.bandwidth, "score": self.score}
-        return {**known, "pseudo_mean": mean, "pseudo_sd": math.sqrt(float((h - mean) ** 2 @ weights)), **quantiles}
+        fit = {"rows": len(self.rows), "bandwidth": self.bandwidth, "score": self.score}
+        return {**fit, "pseudo_mean": mean, "pseudo_sd": math.sqrt(float((h - mean) ** 2 @ weights)), **quantiles}
 
 
 @dataclass(frozen=True, eq=False)
 class Densities:
-    """A density of each class, or one of all rows under the name "all".
+    """A density for each class, or one of all rows under the name "all".
 
     Attributes
     ----------
     each : dict of str to Density
-        By class.
+        The densities by class.
     data : Data
         The rows.
     center, scale : ndarray
-        What was taken from each column, and what it was then divided by.
+        The number subtracted from each column, and the divisor after that.
     """
 
     each: dict[str, Density]
@@ -150,7 +150,7 @@ class Densities:
 
     @property
     def kind(self) -> str:
-        """What the numbers are."""
+        """How the numbers were computed."""
         return "leave-one-out maximum, pseudo-posterior"
 
     @property
@@ -160,18 +160,18 @@ class Densities:
         return pd.DataFrame([density.row for density in self.each.values()], index=index)
 
     def log_density(self, points: Any) -> np.ndarray:
-        """Return the log density of points of one density, in the units of the table; shape (m,)."""
+        """Return the log density of points, shape (m,), in the units of the table; only without classes."""
         (density,) = self.each.values()
         points = np.reshape(np.asarray(points, dtype=np.float64), (-1, len(self.scale)))
         return density.at((points - self.center) / self.scale) - float(np.log(self.scale).sum())
 
     @property
     def errors(self) -> int:
-        """How many rows the other rows put into a wrong class."""
+        """Number of rows that the other rows classify wrongly."""
         codes, joint = self.data["y"], self._joint(self.data["X"])
         for k, density in enumerate(self.each.values()):
-            own = codes == k
-            joint[own, k] += _left_out(density) - density.at(density.rows)
+            members = codes == k
+            joint[members, k] += _left_out(density) - density.at(density.rows)
         return int(np.sum(joint.argmax(axis=1) != codes))
 
     def classify(self, new: Any, **options: Any) -> pd.DataFrame:
@@ -182,9 +182,9 @@ class Densities:
         return probabilities(scipy.special.softmax(self._joint(rows["X"]), axis=1), rows, list(self.each))
 
     def _joint(self, X: np.ndarray) -> np.ndarray:
-        """Return the log of share times density of each class, shape (rows, classes)."""
+        """Return the log of the share of each class times its density, shape (rows, classes)."""
         X, n = (X - self.center) / self.scale, len(self.data["y"])
-        return np.column_stack([math.log(len(each.rows) / n) + each.at(X) for each in self.each.values()])
+        return np.column_stack([math.log(len(density.rows) / n) + density.at(X) for density in self.each.values()])
 
 
 def probabilities(p: np.ndarray, rows: Data, classes: list[str]) -> pd.DataFrame:
@@ -195,28 +195,28 @@ def probabilities(p: np.ndarray, rows: Data, classes: list[str]) -> pd.DataFrame
 
 
 def density(data: Any, *, standardize: bool | None = None, **options: Any) -> Densities:
-    """Estimate a density by Parzen windows, or of each class one.
+    """Estimate a density by Parzen windows, or one for each class.
 
     Parameters
     ----------
     data : anything that `read` takes
-        Columns of real numbers, all of a table or those that ``columns`` names; with ``target`` a column of classes
-        and columns of features. At least two rows, and at most 3000.
+        Columns of real numbers: all columns of a table, or those that ``columns`` names; with ``target``, a column of
+        classes and columns of features. At least two rows, and at most 3000.
     standardize : bool, optional
-        Whether columns are divided by their standard deviations, by default where there are several.
+        Whether to divide columns by their standard deviations; by default if there are several.
     **options
-        Of `read`: ``column``, ``columns``, or ``target`` and ``features``, and how the file is written.
+        Options of `read`: ``column``, ``columns``, or ``target`` and ``features``, and the format of the file.
 
     Returns
     -------
     Densities
-        Its ``summary`` has the bandwidths, ``log_density(points)`` the density, and with classes ``classify(new)`` the
-        classes of new rows, and ``errors`` how many rows the others misplace.
+        ``summary`` has the bandwidths and ``log_density(points)`` the density; with classes, ``classify(new)`` returns
+        the classes of new rows, and ``errors`` the number of rows that the others classify wrongly.
 
     Raises
     ------
     InputError
-        When there are too few or too many rows, a column is constant, or every row has an equal one, so that the
+        When there are too few or too many rows, a column is constant, or every row is repeated, so that the
         leave-one-out bandwidth is 0.
 
     Examples
@@ -235,14 +235,16 @@ def density(data: Any, *, standardize: bool | None = None, **options: Any) -> De
         codes, names = np.zeros(len(values), dtype=np.int64), ["all"]
     center, scale = units(values, values.shape[1] > 1 if standardize is None else standardize)
     scaled = (values - center) / scale
-    each = {name: _fitted(scaled[codes == k], name) for k, name in enumerate(names)}
-    return Densities(each, rows, center, scale)
+    densities = {name: _fitted(scaled[codes == k], name) for k, name in enumerate(names)}
+    return Densities(densities, rows, center, scale)
 
 
 def units(values: np.ndarray, standardize: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return means and sds of columns, or 0 and 1; refuse constant columns and too many rows."""
     if len(values) > MOST_ROWS:
-        raise InputError(f"{len(values)} rows are too many: all pairs are compared", "too_large", hint=f"{MOST_ROWS}")
+        raise InputError(
+            f"{len(values)} rows are too many to compare all pairs", "too_large", hint=f"give at most {MOST_ROWS}"
+        )
     if len(values) < 2 or not np.all(np.ptp(values, axis=0) > 0):
         raise InputError("every column must have two different values", "wrong_columns", hint="leave constant ones out")
     if not standardize:
@@ -251,18 +253,18 @@ def units(values: np.ndarray, standardize: bool) -> tuple[np.ndarray, np.ndarray
 
 
 def _fitted(rows: np.ndarray, name: str) -> Density:
-    """Find the bandwidth of highest leave-one-out likelihood."""
+    """Return the density with the bandwidth of highest leave-one-out likelihood."""
     squares, columns = _squared_distances(rows, rows), rows.shape[1]
-    apart = squares[squares > 0]
-    if len(rows) < 2 or not len(apart):
+    positive = squares[squares > 0]
+    if len(rows) < 2 or not len(positive):
         raise InputError(f"class {name} has fewer than two different rows", "too_few_rows", hint="give more rows")
     others = np.where(np.eye(len(rows), dtype=bool), np.inf, squares)
     if np.all(others.min(axis=1) == 0):
-        problem = f"each of the {len(rows)} rows has an equal one: the leave-one-out bandwidth is 0"
-        raise InputError(problem, "too_few_rows", hint="the numbers are rounded; density needs them apart")
-    ends = math.log(math.sqrt(apart.min()) / 20), math.log(2 * math.sqrt(apart.max()))
+        problem = f"each of the {len(rows)} rows equals another: the leave-one-out bandwidth is 0"
+        raise InputError(problem, "too_few_rows", hint="give numbers that are not rounded")
+    ends = math.log(math.sqrt(positive.min()) / 20), math.log(2 * math.sqrt(positive.max()))
     scanned = np.linspace(*ends, SCANNED)
-    best = int(np.argmax([_score(each, squares, columns) for each in scanned]))
+    best = int(np.argmax([_score(log_h, squares, columns) for log_h in scanned]))
     between = scanned[max(best - 1, 0)], scanned[min(best + 1, SCANNED - 1)]
     result = scipy.optimize.minimize_scalar(
         lambda log_h: -_score(log_h, squares, columns), bounds=between, method="bounded", options={"xatol": 1e-9}
@@ -275,11 +277,12 @@ def _squared_distances(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _score(log_h: float, squares: np.ndarray, columns: int) -> float:
-    """Return the sum of the log densities that the other rows give each row."""
-    return float(_each_left_out(log_h, squares, columns).sum())
+    """Return the leave-one-out log density summed over the rows."""
+    return float(_left_out_at(log_h, squares, columns).sum())
 
 
-def _each_left_out(log_h: float, squares: np.ndarray, columns: int) -> np.ndarray:
+def _left_out_at(log_h: float, squares: np.ndarray, columns: int) -> np.ndarray:
+    """Return the leave-one-out log density of each row, shape (rows,), at a log bandwidth."""
     kernels = squares * (-math.exp(-2 * log_h) / 2)
     np.fill_diagonal(kernels, -np.inf)
     constant = columns * (log_h + _LOG_2_PI / 2) + math.log(len(squares) - 1)
@@ -288,6 +291,6 @@ def _each_left_out(log_h: float, squares: np.ndarray, columns: int) -> np.ndarra
 
 
 def _left_out(density: Density) -> np.ndarray:
-    """Return the log density that the other rows of a density give each of its rows."""
+    """Return the leave-one-out log density of each row of a density, shape (rows,)."""
     squares = _squared_distances(density.rows, density.rows)
-    return _each_left_out(math.log(density.bandwidth), squares, density.rows.shape[1])
+    return _left_out_at(math.log(density.bandwidth), squares, density.rows.shape[1])

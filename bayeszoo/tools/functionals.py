@@ -1,4 +1,4 @@
-"""Functionals of weighted rows, such as a mean or a correlation: one number for each vector of weights."""
+"""Functionals of weighted rows, such as a mean or a correlation: a number for each vector of weights."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from bayeszoo.distributions.weighted import WeightedMean, WeightedQuantile
 from bayeszoo.errors import InputError, NumericalError
 
 MOST_EXACT = 2000
-"""Rows up to which quantiles of the posterior of a mean are computed from its B-spline, a second for twice as many."""
+"""Most rows for which the posterior quantiles of a mean are computed from its B-spline; twice as many take a second."""
 
 _ROUNDED = 1e-12
 Weighted = Callable[[np.ndarray, np.ndarray], Any]
-"""``f(values, weights)`` of one vector of weights, shape (n,), that add up to 1."""
+"""``f(values, weights)`` of one vector of weights, shape (n,), which add up to 1."""
 
 
 @dataclass(frozen=True)
 class Functional:
-    """A number that belongs to weighted rows.
+    """A function of weighted rows that returns a number.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        The name of the functional.
     of : callable
         ``of(values, weights) -> (draws,)``: values of shape (n,) or (n, columns), weights of shape (draws, n).
     columns : int, optional
-        How many columns it takes; None for any number.
+        Number of columns; None for any.
     law : callable, optional
-        ``law(values)`` is its exact posterior under Dirichlet(1, ..., 1) weights.
+        ``law(values)`` is the exact posterior under Dirichlet(1, ..., 1) weights.
     level : float, optional
-        Of a quantile, its level.
+        The level of a quantile.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Functional:
     level: float | None = None
 
     def of_rows(self, values: np.ndarray) -> float:
-        """Return the functional of the rows as they are, each with the same weight."""
+        """Return the functional of rows of equal weight."""
         if self.level is not None:
             place = math.ceil(len(values) * self.level * (1 - _ROUNDED)) - 1  # 25 * 0.28 is more than 7 by rounding
             return float(np.sort(values)[place])
@@ -54,24 +54,24 @@ class Functional:
 
 
 def functional_of(asked: str | Weighted) -> Functional:
-    """Return the functional of a name, or of a callable of one vector of weights."""
+    """Return the functional with a name, or that of a callable of one vector of weights."""
     if not isinstance(asked, str):
-        return Functional(getattr(asked, "__name__", "functional"), _each(asked), None)
+        return Functional(getattr(asked, "__name__", "functional"), _over_draws(asked), None)
     name, colon, level = asked.partition(":")
     if name == "quantile" and colon:
         return _quantile(asked, _level(asked, level))
-    known = {
+    functionals = {
         "mean": Functional("mean", weighted_mean, law=_law_of_mean),
         "median": _quantile("median", 0.5),
         "sd": Functional("sd", weighted_sd),
         "correlation": Functional("correlation", weighted_correlation, 2),
     }
-    if asked not in known:
+    if asked not in functionals:
         problem = f"there is no functional {shown(asked)}"
         raise InputError(
-            problem, "unknown_name", hint=f"there are {', '.join(known)} and quantile:P, such as quantile:0.9"
+            problem, "unknown_name", hint=f"there are {', '.join(functionals)} and quantile:P, such as quantile:0.9"
         )
-    return known[asked]
+    return functionals[asked]
 
 
 def _level(asked: str, text: str) -> float:
@@ -88,7 +88,7 @@ def _level(asked: str, text: str) -> float:
 
 
 def _quantile(name: str, level: float) -> Functional:
-    """Return the quantile of a level: the smallest value up to which the weights add up to it."""
+    """Return the quantile functional: the smallest value up to which the weights add up to the level."""
 
     def of(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
         order = np.argsort(values, kind="stable")
@@ -99,12 +99,12 @@ def _quantile(name: str, level: float) -> Functional:
 
 
 def _law_of_mean(values: np.ndarray) -> Any:
-    """Return the posterior of the mean: a B-spline, or the one value that all rows have."""
+    """Return the posterior of the mean: a B-spline, or a point mass where all rows are equal."""
     return WeightedMean(values) if np.ptp(values) > 0 else WeightedQuantile(values, 0.5)
 
 
 def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the mean under each vector of weights; rounding takes it beyond no value."""
+    """Return the mean under each vector of weights, clipped to the range of the values against rounding."""
     first = values[0]
     return np.clip(first + weights @ (values - first), values.min(), values.max())
 
@@ -123,16 +123,16 @@ def weighted_correlation(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
         (column - weighted_mean(column, weights)[:, None]) / unit for column, unit in zip(values.T, units, strict=True)
     )
     covariance = np.sum(weights * first * second, axis=1)
-    variances = [np.sum(weights * np.square(each), axis=1) for each in (first, second)]
-    with np.errstate(divide="ignore", invalid="ignore"):  # of weights that leave one row
+    variances = [np.sum(weights * np.square(column), axis=1) for column in (first, second)]
+    with np.errstate(divide="ignore", invalid="ignore"):  # where only one row has weight
         return np.clip(covariance / np.sqrt(variances[0]) / np.sqrt(variances[1]), -1.0, 1.0)
 
 
-def _each(function: Weighted) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Call a user's function with one vector of weights at a time, and refuse results that are not finite numbers."""
+def _over_draws(function: Weighted) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return a function of (draws, n) weights that calls a user's function on each vector and checks its result."""
 
     def of(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return np.array([_number(function(values, each)) for each in weights])
+        return np.array([_number(function(values, row)) for row in weights])
 
     return of
 

@@ -1,8 +1,8 @@
-"""Graphlets: how often each small connected graph occurs in a graph, by which whole graphs are compared.
+"""Graphlets: counts of each small connected subgraph of a graph, by which whole graphs are compared.
 
-W4400, graph kernels; Shervashidze, Vishwanathan, Petri, Mehlhorn and Borgwardt 2009. The counts are by formulas in the
-degrees and common neighbours: each way to lay the edges of a small graph into the large one, less those that lie in a
-subgraph with more edges.
+W4400, graph kernels; Shervashidze, Vishwanathan, Petri, Mehlhorn and Borgwardt 2009. The counts come from formulas in
+degrees and common neighbours: the number of ways to place the edges of a small graph in the large one, minus those that
+lie in a subgraph with more edges.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OF_THREE = ("path_3", "triangle")
 OF_FOUR = ("star_4", "path_4", "paw", "cycle_4", "diamond", "clique_4")
 MOST_NODES = 2000
-"""Nodes of a graph whose common neighbours are counted: 32 MB, and seconds."""
+"""Most nodes of a graph: counting their common neighbours takes 32 MB, and seconds."""
 
 
 def graphlets(graphs: Iterable[Any], *, counts: bool = False) -> pd.DataFrame:
@@ -33,17 +33,17 @@ def graphlets(graphs: Iterable[Any], *, counts: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     graphs : iterable of networkx.Graph
-        Undirected, without loops; weights do not count.
+        Undirected graphs without loops; weights are ignored.
     counts : bool
-        Return how often each occurs, and not the shares.
+        Whether to return counts in place of shares.
 
     Returns
     -------
     pandas.DataFrame
-        A row a graph. Of the sets of three nodes that hang together ``path_3`` and ``triangle``; of those of four
+        A row for each graph. Connected sets of three nodes are ``path_3`` or ``triangle``; those of four are
         ``star_4``, ``path_4``, ``paw`` (a triangle with one more node), ``cycle_4``, ``diamond`` (a cycle with a
-        chord) and ``clique_4``. Shares sum to 1 over those of three, and over those of four; they are 0 where nothing
-        hangs together.
+        chord) or ``clique_4``. Shares sum to 1 over the sets of three, and over those of four; they are 0 where no set
+        is connected.
 
     Raises
     ------
@@ -58,24 +58,24 @@ def graphlets(graphs: Iterable[Any], *, counts: bool = False) -> pd.DataFrame:
     """
     import pandas as pd
 
-    each = [_counted(_adjacency(graph, i)) for i, graph in enumerate(graphs, 1)]
-    if not each:
+    rows = [_counted(_adjacency(graph, i)) for i, graph in enumerate(graphs, 1)]
+    if not rows:
         raise InputError("there is no graph", "no_data")
     frame = pd.DataFrame(
-        np.array(each), columns=[*OF_THREE, *OF_FOUR], index=pd.RangeIndex(1, len(each) + 1, name="graph")
+        np.array(rows), columns=[*OF_THREE, *OF_FOUR], index=pd.RangeIndex(1, len(rows) + 1, name="graph")
     )
     if counts:
         return frame
     groups = [frame[list(names)] for names in (OF_THREE, OF_FOUR)]
-    return pd.concat([own.div(own.sum(axis=1).clip(lower=1), axis=0) for own in groups], axis=1)
+    return pd.concat([group.div(group.sum(axis=1).clip(lower=1), axis=0) for group in groups], axis=1)
 
 
 def _adjacency(graph: Any, number: int) -> np.ndarray:
-    """Return the adjacency matrix of a graph; refuse what is none."""
+    """Return the adjacency matrix of a graph; refuse other objects and unsuitable graphs."""
     if not callable(getattr(graph, "is_directed", None)):
         raise InputError(f"graph {number} is {shown(graph)}, and no networkx graph", "wrong_type")
     if graph.is_directed() or graph.is_multigraph():
-        hint = "networkx.Graph(graph) has one edge where there are any"
+        hint = "networkx.Graph(graph) joins them into single undirected edges"
         raise InputError(f"graph {number} is directed, or has several edges between two nodes", "directed", hint=hint)
     places = {node: i for i, node in enumerate(graph)}
     if (size := len(places)) > MOST_NODES:
@@ -89,7 +89,7 @@ def _adjacency(graph: Any, number: int) -> np.ndarray:
 
 
 def _counted(matrix: np.ndarray) -> list[int]:
-    """Count induced subgraphs by those with any further edges."""
+    """Count induced subgraphs, by subtracting those with further edges from all placements."""
     degrees, common = matrix.sum(axis=1), matrix @ matrix
     ends = np.argwhere(np.triu(matrix))
     shared = common[ends[:, 0], ends[:, 1]]  # triangles on each edge
@@ -111,6 +111,6 @@ def _counted(matrix: np.ndarray) -> list[int]:
 
 
 def _edges_within(matrix: np.ndarray, first: int, second: int) -> float:
-    """Count the edges between common neighbours of two nodes."""
-    both = np.flatnonzero(matrix[first] * matrix[second])
-    return float(matrix[np.ix_(both, both)].sum() / 2)
+    """Return the number of edges between common neighbours of two nodes."""
+    common = np.flatnonzero(matrix[first] * matrix[second])
+    return float(matrix[np.ix_(common, common)].sum() / 2)

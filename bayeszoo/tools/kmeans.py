@@ -1,7 +1,7 @@
 """K-means, by scikit-learn or row by row: hard assignments, a baseline for mixtures of Gaussians.
 
-It is the limit of EM for components with the covariance s^2 I as s goes to 0. There is no density, hence no evidence
-and no score: only the squared distance of the rows from their centres, and the rows of each cluster.
+K-means is the limit of EM for components with covariance s^2 I as s goes to 0. There is no density, hence no evidence
+and no score: only the squared distances of the rows from their centres, and the rows of each cluster.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ else:
 sklearn = lazy_loader.load("sklearn")
 
 STARTS = 20
-"""Random starts of scikit-learn's, of which the best is kept."""
+"""Random starts of scikit-learn, which keeps the best."""
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Rows in clusters.
+    """Rows assigned to clusters.
 
     Attributes
     ----------
     centres : ndarray
-        Shape (K, columns); the largest cluster first.
+        Centres of the clusters, shape (K, columns); the largest cluster first.
     labels : ndarray
         Cluster of each row, from 0.
     objective : float
@@ -56,44 +56,44 @@ class Clusters:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row a cluster: its rows, and the centre in each column."""
+        """A row for each cluster: its number of rows, and the centre in each column."""
         names = list(map(str, self.data["column"])) if "column" in self.data else ["centre"]
         frame = pd.DataFrame(self.centres, columns=names)
         frame.insert(0, "rows", np.bincount(self.labels, minlength=len(self.centres)))
         return frame.set_index(pd.Index(np.arange(1, len(frame) + 1), name="cluster"))
 
     def apart(self, assigned: pd.DataFrame) -> int:
-        """Return how many rows other labels put elsewhere, in the numbering that agrees best.
+        """Return the number of rows that a fit assigns to another cluster, in the numbering that agrees best.
 
-        ``assigned`` is what `assign` returned for a fit of the same rows. Rows whose assignment is withheld do not
-        count: they are where ``component`` is NaN.
+        ``assigned`` is the result of `assign` for a fit of the same rows. Rows whose assignment is withheld, where
+        ``component`` is NaN, do not count.
         """
         if len(assigned) != len(self.labels):
             raise InputError("the fit is of other rows", "not_comparable", hint="fit the table that was clustered")
-        known = assigned["component"].notna().to_numpy()
-        others = assigned["component"].to_numpy()[known].astype(np.int64) - 1
-        size = max(len(self.centres), int(others.max(initial=0)) + 1)
+        is_shown = assigned["component"].notna().to_numpy()
+        components = assigned["component"].to_numpy()[is_shown].astype(np.int64) - 1
+        size = max(len(self.centres), int(components.max(initial=0)) + 1)
         table = np.zeros((size, size), dtype=np.int64)
-        np.add.at(table, (self.labels[known], others), 1)
-        return len(others) - int(table[scipy.optimize.linear_sum_assignment(table, maximize=True)].sum())
+        np.add.at(table, (self.labels[is_shown], components), 1)
+        return len(components) - int(table[scipy.optimize.linear_sum_assignment(table, maximize=True)].sum())
 
 
 def kmeans(data: Any, K: int = 2, *, sequential: bool = False, seed: int | None = None, **options: Any) -> Clusters:
-    """Put rows into K clusters of least squared distance.
+    """Assign rows to K clusters with the smallest squared distances.
 
     Parameters
     ----------
     data : anything that `read` takes
-        Columns of real numbers: all of a table, or those that ``column`` or ``columns`` names.
+        Columns of real numbers: all columns of a table, or those that ``column`` or ``columns`` names.
     K : int
-        Number of clusters, at most that of different rows.
+        Number of clusters, at most the number of different rows.
     sequential : bool
-        Whether each row is taken once, in the order of the table: it joins the nearest cluster, whose centre becomes
+        Whether to assign each row once, in the order of the table: it joins the nearest cluster, whose centre becomes
         the mean of its rows so far (MacQueen 1967). The first K different rows are the first centres.
     seed : int, optional
         Source of the starts; one is drawn without it.
     **options
-        Of `read`: ``column`` or ``columns``, and how the file is written.
+        Options of `read`: ``column`` or ``columns``, and the format of the file.
 
     Returns
     -------

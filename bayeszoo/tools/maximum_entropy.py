@@ -1,4 +1,4 @@
-"""The distribution of greatest entropy with given means of features: an exponential family (Jaynes 1957).
+"""The distribution of maximum entropy with given means of features: an exponential family (Jaynes 1957).
 
 W4400, information theory; CS725, lectures 9 and 14.
 """
@@ -16,7 +16,7 @@ from bayeszoo.foundation.gate import failures
 from bayeszoo.foundation.newton import Derivatives, climb
 
 RANK = 1e-10
-"""Singular value over the largest below which features depend on each other."""
+"""Singular value relative to the largest, below which features count as linearly dependent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +26,13 @@ class MaximumEntropy:
     Attributes
     ----------
     probabilities : ndarray of shape (S,)
-        Of the S states.
+        Probabilities of the S states.
     multipliers : ndarray of shape (F,)
-        Of the features; the shortest ones, where features depend on each other.
+        Multipliers of the features; for dependent features, those of the smallest norm.
     log_partition : float
         Log of the sum of base_s exp(multipliers' features_s).
     entropy : float
-        Relative to the base measure, -sum p log(p / base), nats; without a base the entropy.
+        Entropy relative to the base measure, -sum p log(p / base), in nats; without a base the entropy.
     """
 
     probabilities: np.ndarray
@@ -42,16 +42,16 @@ class MaximumEntropy:
 
 
 def maximum_entropy(features: npt.ArrayLike, means: npt.ArrayLike, base: npt.ArrayLike | None = None) -> MaximumEntropy:
-    """Return the distribution of greatest entropy whose features have the means.
+    """Return the distribution of maximum entropy whose features have the given means.
 
     Parameters
     ----------
     features : array of shape (S,) or (S, F)
-        Of each of S states.
+        Features of each of S states.
     means : float or array of shape (F,)
-        What the features are to be on average.
+        Means that the features are to have.
     base : array of shape (S,), optional
-        A measure of the states, > 0, to which the entropy is relative; by default all count alike.
+        Measure of the states, > 0, relative to which the entropy is; by default uniform.
 
     Returns
     -------
@@ -61,10 +61,10 @@ def maximum_entropy(features: npt.ArrayLike, means: npt.ArrayLike, base: npt.Arr
     Raises
     ------
     InputError
-        When the arrays do not suit each other, or no distribution has these means: they lie outside the convex hull of
-        the features, or on its edge, where states have probability 0 and no multipliers are finite.
+        When the shapes do not match, or no distribution has these means: they lie outside the convex hull of the
+        features, or on its edge, where states have probability 0 and multipliers are infinite.
     NumericalError
-        When the means are so near to the edge that the climb does not end.
+        When the means are so near to the edge that the climb does not converge.
 
     Examples
     --------
@@ -85,8 +85,8 @@ def maximum_entropy(features: npt.ArrayLike, means: npt.ArrayLike, base: npt.Arr
         terms = log_base + coordinates @ x
         p = scipy.special.softmax(terms)
         mean = p @ coordinates
-        apart = coordinates - mean
-        return Derivatives(-float(scipy.special.logsumexp(terms)), -mean, apart.T @ (p[:, None] * apart))
+        deviations = coordinates - mean
+        return Derivatives(-float(scipy.special.logsumexp(terms)), -mean, deviations.T @ (p[:, None] * deviations))
 
     peak = climb(dual, np.zeros(int(kept.sum())))
     if wrong := failures(peak.certificate()):
@@ -104,7 +104,7 @@ def _checked(features: object, means: object, base: object) -> tuple[np.ndarray,
     measure = np.ones(len(table)) if base is None else np.asarray(base, dtype=np.float64)
     if table.ndim != 2 or target.shape != table.shape[1:] or measure.shape != table.shape[:1]:
         shapes = f"features {table.shape}, means {target.shape}, base {measure.shape}"
-        raise InputError(f"the arrays do not suit each other: {shapes}", "wrong_shape")
+        raise InputError(f"the shapes of the arrays do not match: {shapes}", "wrong_shape")
     if not len(table):
         raise InputError("there are no states", "no_data")
     if not all(np.isfinite(values).all() for values in (table, target, measure)) or (measure <= 0).any():
@@ -113,7 +113,7 @@ def _checked(features: object, means: object, base: object) -> tuple[np.ndarray,
 
 
 def _require_inside(coordinates: np.ndarray) -> None:
-    """Require weights > 0 of the states (S, R) whose mean is 0, by linear programming for the largest least weight."""
+    """Require positive weights of the states (S, R) with mean 0: linear programming maximizes the smallest weight."""
     states, rank = coordinates.shape
     equal = np.zeros((rank + 1, states + 1))
     equal[:rank, :states], equal[rank, :states] = coordinates.T, 1.0

@@ -1,8 +1,8 @@
-"""Nearest neighbours with the number of neighbours and their weight averaged over: a pseudo-posterior.
+"""Nearest neighbours, averaged over the number of neighbours and their weight: a pseudo-posterior.
 
-Given the others the class of a row has the log probability beta times its share among the k nearest rows, less a
-constant. The product of these conditionals is no joint density of the classes: there is no evidence and no simulator,
-and the answer is labelled as pseudo. Holmes and Adams 2002.
+Given the other rows, the log probability of a class of a row is beta times the share of the class among the k nearest
+rows, up to a constant. The product of these conditionals is no joint density of the classes: there is no evidence and
+no simulator, and the answer is labelled as pseudo. Holmes and Adams 2002.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ else:
 sklearn = lazy_loader.load("sklearn")
 
 MOST_NEIGHBOURS, MOST_BETA, BETAS = 100, 15.0, 151
-"""Priors: k is uniform from 1 to the first, beta uniform from 0 to the second, on a grid of the third."""
+"""Priors: k is uniform from 1 to the first number, beta uniform from 0 to the second, on a grid of the third size."""
 PSEUDO = "pseudo-posterior of k and beta: the product of each class given the others is no density of the classes"
 
 
@@ -42,11 +42,11 @@ class Neighbours:
     data : Data
         The rows.
     weights : ndarray
-        Of each number of neighbours, 1, 2, ..., and each beta, shape (K, betas); they sum to 1.
+        Pseudo-posterior probabilities of the numbers of neighbours 1, 2, ... and of the betas, shape (K, betas).
     betas : ndarray
-        The values of beta.
+        The grid of beta.
     center, scale : ndarray
-        What was taken from each feature, and what it was then divided by.
+        The number subtracted from each feature, and the divisor after that.
     """
 
     data: Data
@@ -57,7 +57,7 @@ class Neighbours:
 
     @property
     def kind(self) -> str:
-        """What the numbers are."""
+        """How the numbers were computed."""
         return "pseudo-posterior"
 
     @property
@@ -67,10 +67,11 @@ class Neighbours:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row each for ``k`` and ``beta``: mean, sd and quantiles of the pseudo-posterior."""
-        values = {"k": (np.arange(1.0, len(self.weights) + 1), self.weights.sum(axis=1))}
-        values["beta"] = self.betas, self.weights.sum(axis=0)
-        return pd.DataFrame([_moments(*each) for each in values.values()], index=pd.Index(values, name="parameter"))
+        """Mean, sd and quantiles of the pseudo-posterior of ``k`` and ``beta``, a row each."""
+        marginals = {"k": (np.arange(1.0, len(self.weights) + 1), self.weights.sum(axis=1))}
+        marginals["beta"] = self.betas, self.weights.sum(axis=0)
+        rows = [_moments(values, weights) for values, weights in marginals.values()]
+        return pd.DataFrame(rows, index=pd.Index(marginals, name="parameter"))
 
     def classify(self, new: Any, **options: Any) -> pd.DataFrame:
         """Return the probability of each class of new rows, ``p[CLASS]``, and the most probable one, ``decision``."""
@@ -97,18 +98,18 @@ def knn(
     data : anything that `read` takes
         A column of classes and columns of features; at most 3000 rows.
     most : int
-        Largest number of neighbours; fewer where there are fewer rows. The prior of k is uniform.
+        Largest number of neighbours, at most the number of other rows. The prior of k is uniform.
     most_beta : float
         Largest beta, whose prior is uniform from 0.
     standardize : bool
-        Whether distances are between features divided by their standard deviations.
+        Whether to divide features by their standard deviations before distances are taken.
     **options
-        Of `read`: ``target``, ``features`` and how the file is written.
+        Options of `read`: ``target``, ``features`` and the format of the file.
 
     Returns
     -------
     Neighbours
-        Its ``summary`` has k and beta, ``classify(new)`` the classes of new rows, averaged over both.
+        ``summary`` has k and beta; ``classify(new)`` returns the classes of new rows, averaged over both.
 
     Raises
     ------
@@ -132,10 +133,10 @@ def knn(
     betas, codes = np.linspace(0.0, most_beta, BETAS), rows["y"]
     X = (rows["X"] - center) / scale
     places = _nearest(X, X, min(most, len(X) - 1) + 1)
-    own = np.arange(len(X))[:, None]
+    row_numbers = np.arange(len(X))
     others = np.array([row[row != i][: places.shape[1] - 1] for i, row in enumerate(places)])
     scores = [
-        [float(scipy.special.log_softmax(b * shares, axis=1)[own[:, 0], codes].sum()) for b in betas]
+        [float(scipy.special.log_softmax(b * shares, axis=1)[row_numbers, codes].sum()) for b in betas]
         for shares in _shares(others, codes, len(rows["class"]))
     ]
     weights = scipy.special.softmax(np.array(scores))
@@ -157,5 +158,5 @@ def _shares(places: np.ndarray, codes: np.ndarray, classes: int) -> np.ndarray:
 def _moments(values: np.ndarray, weights: np.ndarray) -> dict[str, float]:
     mean = float(values @ weights)
     below = np.cumsum(weights)
-    known = {"mean": mean, "sd": math.sqrt(float((values - mean) ** 2 @ weights))}
-    return known | {name: float(values[np.searchsorted(below, level)]) for name, level in QUANTILES.items()}
+    moments = {"mean": mean, "sd": math.sqrt(float((values - mean) ** 2 @ weights))}
+    return moments | {name: float(values[np.searchsorted(below, level)]) for name, level in QUANTILES.items()}

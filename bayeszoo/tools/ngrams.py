@@ -1,4 +1,4 @@
-"""The transitions of a text: how often each symbol follows each context, as Markov counted them by hand.
+"""The transitions of a text: how often each symbol follows each context, counted by hand by Markov.
 
 Markov 1913, An example of statistical investigation of the text Eugene Onegin (translated in Science in Context 19,
 2006); Shannon 1948; W4400, Markov models.
@@ -34,28 +34,27 @@ def ngrams(
     text : str or sequence of str
         One document or several. No transition goes from one document to the next.
     order : int
-        How many symbols make up the context, 1 to 5.
+        Number of symbols in the context, 1 to 5.
     unit : {"letter", "character", "word"}
-        What a symbol is. ``letter``: a letter of any alphabet, case-folded; all else is skipped, as Markov did, so
-        that the last letter of a word is followed by the first of the next. ``character``: every character as it is,
-        but a run of white space is one space. ``word``: a run of letters and apostrophes, case-folded; apostrophes
-        around a word are taken for quotation marks and dropped, and all else parts words. Accents are composed (NFC)
-        first; an accent for which there is no composed letter belongs to its word, and is skipped among letters.
+        The kind of symbol. ``letter``: a letter of any alphabet, case-folded; other characters are skipped, as by
+        Markov, so that the last letter of a word is followed by the first of the next. ``character``: every character,
+        with a run of white space as one space. ``word``: a run of letters and apostrophes, case-folded; apostrophes
+        around a word are taken as quotation marks and dropped, and other characters separate words. Accents are
+        composed (NFC) first; an accent without a composed letter belongs to its word, and is skipped among letters.
     classes : mapping or callable, optional
-        The class of each symbol, text: transitions are then between classes. See `vowel_or_consonant`.
+        The class of each symbol, as text; transitions are then between classes. See `vowel_or_consonant`.
 
     Returns
     -------
     dict of str to list
         Columns ``source``, ``target`` and ``count``, one row for each pair that occurs, sorted. A source is a context:
-        letters, words and classes joined with spaces (``t h``, ``of the``), characters as they are. The counts sum to
-        the number of symbols less `order` for each document.
+        letters, words and classes joined with spaces (``t h``, ``of the``), characters without. The counts sum to the
+        number of symbols minus `order` for each document.
 
     Raises
     ------
     InputError
-        When `order` or `unit` is not one of those, a document has no more than `order` symbols, or a symbol has no
-        class.
+        When `order` or `unit` is not allowed, a document has at most `order` symbols, or a symbol has no class.
 
     Examples
     --------
@@ -70,14 +69,14 @@ def ngrams(
     for number, symbols in enumerate(documents, 1):
         if len(symbols) <= order:
             which = f"document {number}" if len(documents) > 1 else "the text"
-            has = f"{len(symbols) or 'no'} {unit}{'' if len(symbols) == 1 else 's'}"
-            raise InputError(f"{which} has {has}; order {order} needs at least {order + 1}", "too_few_rows")
+            length = f"{len(symbols) or 'no'} {unit}{'' if len(symbols) == 1 else 's'}"
+            raise InputError(f"{which} has {length}; order {order} needs at least {order + 1}", "too_few_rows")
     if classes is not None:
         documents = _classified(documents, classes)
     between = "" if classes is None and unit == "character" else " "
     runs: Counter[tuple[str, ...]] = Counter()
     for symbols in documents:
-        runs.update(zip(*(symbols[k:] for k in range(order + 1)), strict=False))  # shorter by one each
+        runs.update(zip(*(symbols[k:] for k in range(order + 1)), strict=False))  # each slice is one shorter
     rows = [(between.join(run[:-1]), run[-1], runs[run]) for run in sorted(runs)]
     return {name: [row[k] for row in rows] for k, name in enumerate(("source", "target", "count"))}
 
@@ -85,12 +84,12 @@ def ngrams(
 def vowel_or_consonant(letter: str) -> str:
     """Return ``vowel`` for a, e, i, o, u, with or without an accent, and ``consonant`` for the other Latin letters.
 
-    The letter y is a consonant, always.
+    The letter y is always a consonant.
 
     Raises
     ------
     InputError
-        When it is not one of the letters a to z, but for accent and case.
+        When it is not a letter from a to z, apart from accent and case.
     """
     parts = unicodedata.normalize("NFD", letter.lower())
     base, accents = parts[:1], parts[1:]
@@ -125,9 +124,9 @@ def _classified(
 ) -> list[Sequence[str]]:
     symbols = dict.fromkeys(symbol for document in documents for symbol in document)
     look_up = classes.get if isinstance(classes, Mapping) else classes
-    known = {symbol: look_up(symbol) for symbol in symbols}
-    for symbol, label in known.items():
+    labels = {symbol: look_up(symbol) for symbol in symbols}
+    for symbol, label in labels.items():
         if not isinstance(label, str) or not label or " " in label:
             hint = "every symbol needs one, text without spaces"
             raise InputError(f"the class of {shown(symbol)} is {shown(label)}", "bad_symbol", hint=hint)
-    return [[known[symbol] or "" for symbol in document] for document in documents]
+    return [[labels[symbol] or "" for symbol in document] for document in documents]

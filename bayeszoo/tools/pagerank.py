@@ -1,4 +1,4 @@
-"""PageRank: the stationary distribution of a surfer who follows links and now and then goes anywhere.
+"""PageRank: the stationary distribution of a surfer who follows links and sometimes jumps to a random node.
 
 W4400, page rank; Page, Brin, Motwani and Winograd 1999.
 """
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MAX_STEPS = 100_000
-_MAX_DENSE = 2_000  # nodes up to which ranks are found by elimination: the time is cubic
-_STEP_ROUNDING = 1e-15  # what one step of the surfer may be off
+_MAX_DENSE = 2_000  # most nodes for elimination, whose time is cubic
+_STEP_ROUNDING = 1e-15  # rounding error of one step
 _COLUMNS = ("source", "target", "weight")
 
 
 def pagerank(
     edges: object, damping: float = 0.85, *, nodes: object = None, tolerance: float = 1e-12, start: object = None
 ) -> pd.DataFrame:
-    """Rank the nodes of a directed graph by how often a random surfer is there.
+    """Rank the nodes of a directed graph by how often a random surfer visits them.
 
     With probability `damping` (1 - alpha in W4400) the surfer follows a link of the node, chosen in proportion to its
-    weight, else goes to any node at random; from a node without links, always.
+    weight; otherwise, and always from a node without links, the surfer jumps to a random node.
 
     Parameters
     ----------
@@ -39,29 +39,29 @@ def pagerank(
         ``source``, ``target`` and perhaps ``weight``, or its file. Labels are text (in a file, always) or whole
         numbers. Weights are > 0, by default 1, and add up over parallel edges.
     damping : float
-        From 0 to below 1; or 1 where one class of nodes is never left, and its stationary distribution the ranks. So
-        near to 1 that steps would lose the answer to rounding (above 0.999 by default), at most 2000 nodes.
+        From 0 to below 1. At 1 there must be only one class of nodes that is never left; its stationary distribution
+        gives the ranks. Near 1, where rounding would spoil the steps (above 0.999 by default), at most 2000 nodes.
     nodes : sequence of labels, optional
-        Nodes that may have no edges. Those of the edges need not be repeated.
+        Nodes that may have no edges; nodes of the edges need not be repeated.
     tolerance : float
-        The most that the ranks may be off, summed over the nodes.
+        Largest error of the ranks, summed over the nodes.
     start : data frame or mapping, optional
-        Ranks to begin at, by node, such as those before some links changed; other nodes begin at the mean. The answer
-        is the same within the tolerance, after fewer steps: ``attrs["steps"]``.
+        Ranks by node to start from, for example from before some links changed; other nodes start at the mean. The
+        answer is the same within the tolerance, after fewer steps: ``attrs["steps"]``.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by ``node``, highest rank first, ranks equal within `tolerance` by label. Columns: ``rank``, which sums
-        to one; ``links_in`` and ``links_out``, from and to how many nodes there are links. The node itself counts;
-        parallel edges are one link.
+        Indexed by ``node``, highest rank first; ranks equal within `tolerance` are sorted by label. Columns: ``rank``,
+        which sums to one; ``links_in`` and ``links_out``, the numbers of nodes that link to the node and that it links
+        to. A link to itself counts; parallel edges are one link.
 
     Raises
     ------
     InputError
-        When the edges cannot be used exactly as they are, or `damping` is out of range.
+        When the edges are not valid, or `damping` is out of range.
     NumericalError
-        When the ranks do not settle, or `damping` is 1 and several classes of nodes are never left.
+        When the ranks do not converge, or `damping` is 1 and several classes of nodes are never left.
 
     Examples
     --------
@@ -85,27 +85,31 @@ def pagerank(
 
 
 def _start(labels: list[Any], start: Any) -> np.ndarray:
-    """Return the ranks to begin at, which sum to 1."""
-    known = start["rank"] if hasattr(start, "columns") and "rank" in start.columns else start
+    """Return the ranks to start from, which sum to 1."""
+    given_ranks = start["rank"] if hasattr(start, "columns") and "rank" in start.columns else start
     ranks = np.full(len(labels), 1 / len(labels))
-    if known is not None:
-        ranks = np.array([known.get(label, mean) for label, mean in zip(labels, ranks, strict=True)], dtype=np.float64)
+    if given_ranks is not None:
+        ranks = np.array(
+            [given_ranks.get(label, mean) for label, mean in zip(labels, ranks, strict=True)], dtype=np.float64
+        )
     if not (np.isfinite(ranks).all() and np.all(ranks >= 0) and ranks.sum() > 0):
-        raise InputError("the ranks to begin at must be numbers >= 0", "out_of_range", hint="give what pagerank gave")
+        raise InputError(
+            "the ranks to start from must be numbers >= 0", "out_of_range", hint="give a result of pagerank"
+        )
     return ranks / ranks.sum()
 
 
 def _ranks(links: Any, damping: float, tolerance: float, rank: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the ranks and the steps that they took, 0 where they are found by elimination."""
+    """Return the ranks and the number of steps, 0 by elimination."""
     count = links.shape[0]
     if tolerance * (1 - damping) >= _STEP_ROUNDING:
         for step in range(1, _MAX_STEPS + 1):
             before, rank = rank, damping * (rank @ links)
-            rank += (1 - rank.sum()) / count  # who does not follow a link goes anywhere
+            rank += (1 - rank.sum()) / count  # the share of jumps
             if damping * np.abs(rank - before).sum() <= tolerance * (1 - damping):
-                return rank, step  # for a step shrinks the error by damping
+                return rank, step  # as each step shrinks the error by damping
         hint = "lower the damping, or raise the tolerance"
-        raise NumericalError(f"the ranks did not settle in {_MAX_STEPS} steps; {hint}", "not_converged")
+        raise NumericalError(f"the ranks did not converge in {_MAX_STEPS} steps; {hint}", "not_converged")
     if count > _MAX_DENSE:
         hint = f"for more than {_MAX_DENSE} nodes lower it, or raise the tolerance"
         raise InputError(f"damping {damping!r} is too near to 1 for {count} nodes", "out_of_range", hint=hint)
@@ -126,7 +130,7 @@ def _edge_table(edges: object) -> Table:
         raise InputError(table.notes[0], "bad_graph", hint="give them one index")
     others = [name for name in table.columns if name not in _COLUMNS]
     if others and "source" in table.columns:
-        hint = "rename it to source, target or weight, or leave it out"  # counts passed over would give other ranks
+        hint = "rename it to source, target or weight, or leave it out"  # ignored counts would give wrong ranks
         raise InputError(f"column {shown(others[0])} is not used", "missing_column", column=others[0], hint=hint)
     if not table.rows:
         raise InputError("there are no edges", "no_data")

@@ -1,4 +1,4 @@
-"""Draws of any sampler as points of a density, and whether they are draws of it."""
+"""Draws of any sampler as points of a density, and checks that they are draws of it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from bayeszoo.compile.density import Density
 
 ALARMS, SURE = 1e-3, 1e-6
-"""Chance that the largest of all z of right draws is above the limit, and above that of failure."""
+"""Probabilities that the largest z of correct draws exceeds the limit, and that it exceeds the limit of failure."""
 
 
 def chains_of(tree: Any) -> xr.Dataset:
-    """Return the numbers in a tree's group ``posterior``, chain and draw first; refuse a tree that has none."""
+    """Return the numeric variables in a tree's group ``posterior``, chain and draw first; refuse a tree without any."""
     if not hasattr(tree, "children") or "posterior" not in tree.children:
         raise InputError("there is no group 'posterior'", "not_a_fit", hint="give an ArviZ tree or a file of one")
     posterior = tree["posterior"].to_dataset()
@@ -38,8 +38,8 @@ def chains_of(tree: Any) -> xr.Dataset:
 def unconstrained(density: Density, posterior: xr.Dataset) -> np.ndarray:
     """Return draws of a density's parameters as points (chain, draw, D)."""
     names = [variable.name for variable in density.model.free_RVs]
-    if lacking := [name for name in names if name not in posterior]:
-        raise InputError(f"the draws have no {', '.join(lacking)}", "unknown_name", hint="give the model of the draws")
+    if missing := [name for name in names if name not in posterior]:
+        raise InputError(f"the draws have no {', '.join(missing)}", "unknown_name", hint="give the model of the draws")
     arrays = {name: posterior[name].to_numpy() for name in names}
     shapes = {name: np.shape(density.constrain(density.start)[name]) for name in names}
     for name in names:
@@ -53,10 +53,10 @@ def unconstrained(density: Density, posterior: xr.Dataset) -> np.ndarray:
 
 
 def check_density(density: Density, points: np.ndarray) -> list[Check]:
-    """Check that points (chain, draw, D) are draws of a density: two means are known whatever the density is.
+    """Check that points (chain, draw, D) are draws of a density, by two means that hold for every density.
 
-    With its gradient g, the mean of g is 0, and that of (x - c) g is -1 for any constant c, as integration by parts
-    shows. Each is compared in Monte Carlo standard errors; limits are for all 2 D together.
+    With the gradient g of the log density, the mean of g is 0, and the mean of (x - c) g is -1 for any constant c, by
+    integration by parts. Gaps are in Monte Carlo standard errors; limits are for all 2 D means together.
     """
     slopes = np.array([density.joint(x)[1] for x in points.reshape(-1, density.size)]).reshape(points.shape)
     means = {"score_z": slopes, "virial_z": 1 + (points - points.mean(axis=(0, 1))) * slopes}
@@ -71,6 +71,6 @@ def _largest_z(terms: np.ndarray) -> float:
 
 
 def limits_of_z(count: int) -> tuple[float, float]:
-    """Return the largest z that passes, and that is shown with a warning, where a number of them are compared."""
+    """Return the largest of ``count`` z that passes, and the largest that is shown with a warning."""
     passes, shown = (float(scipy.stats.norm.isf(share / (2 * count))) for share in (ALARMS, SURE))
     return passes, shown

@@ -1,8 +1,8 @@
-"""Samplers of other libraries under one interface: a log density with its gradient goes in, chains of draws come out.
+"""Samplers of other libraries under one interface: from a log density with its gradient to chains of draws.
 
 Each takes the arguments of a `Sampler` of the benchmark, runs four chains (emcee: an ensemble of walkers) from one
-point at the library's own defaults, and returns draws after warm-up, (chain, draw, D). How many calls a NUTS step makes
-is not known before: a hundredth of the budget is warm-up, and as many steps are draws, of each of the four chains.
+point with the library's defaults, and returns draws after warm-up, (chain, draw, D). The calls of a NUTS step are not
+known in advance: each of the four chains has a hundredth of the budget as steps of warm-up, and as many draws.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.optimize import Gradient
 
 type Sampler = Callable[[Gradient, int, np.ndarray, int, int], Any]
-"""Takes a function of a point that returns log density and gradient, the dimension, a point to start at, a seed and how
-many calls it may make; returns draws (draw, D) or (chain, draw, D), or a pair of them and the log evidence."""
+"""Takes a function of a point that returns log density and gradient, the dimension, a starting point, a seed and a
+budget of calls; returns draws (draw, D) or (chain, draw, D), or a pair of draws and log evidence."""
 CHAINS = 4
 CALLS_PER_DRAW = 100
-"""Calls of the budget for a draw of each chain: four steps of warm-up and four of sampling of about twelve calls."""
+"""Calls for one draw of each chain: four steps of warm-up and four of sampling, of about twelve calls each."""
 
 
 def sampler_named(name: str) -> Sampler:
@@ -34,7 +34,9 @@ def sampler_named(name: str) -> Sampler:
         When the name is not one of these, or the library is not installed.
     """
     if name not in SAMPLERS:
-        raise InputError(f"there is no sampler {name!r}", "unknown_name", hint=f"one of {', '.join(sorted(SAMPLERS))}")
+        raise InputError(
+            f"there is no sampler {name!r}", "unknown_name", hint=f"take one of {', '.join(sorted(SAMPLERS))}"
+        )
     try:
         import_module(name)
     except ImportError:
@@ -77,12 +79,12 @@ def _pymc(log_density: Gradient, dim: int, init: np.ndarray, seed: int, budget: 
 
 
 def _as_operation(log_density: Gradient) -> Any:
-    """Return a PyTensor operation: a point to its log density and gradient."""
+    """Return a PyTensor operation from a point to its log density and gradient."""
     import pytensor.tensor as pt
     from pytensor.graph import Apply, Op
 
     class LogDensity(Op):
-        """A function of Python with its gradient."""
+        """A Python function with its gradient."""
 
         def make_node(self, x: Any) -> Apply:
             return Apply(self, [pt.as_tensor_variable(x)], [pt.dscalar(), pt.dvector()])
@@ -136,7 +138,7 @@ def _blackjax(log_density: Gradient, dim: int, init: np.ndarray, seed: int, budg
 
 @contextmanager
 def _doubles() -> Iterator[None]:
-    """Let JAX compute in double precision, in its threads too, which `jax.enable_x64` does not reach."""
+    """Make JAX compute in double precision, also in its threads, which `jax.enable_x64` does not reach."""
     import jax
 
     before = jax.config.jax_enable_x64
@@ -148,7 +150,7 @@ def _doubles() -> Iterator[None]:
 
 
 def _in_jax(log_density: Gradient, dim: int) -> Any:
-    """Return a function of Python with its gradient as one that JAX can compile and differentiate."""
+    """Return a Python function with its gradient as a function that JAX can compile and differentiate."""
     import jax
 
     height, slope = (jax.ShapeDtypeStruct(shape, np.dtype("float64")) for shape in ((), (dim,)))
@@ -157,14 +159,14 @@ def _in_jax(log_density: Gradient, dim: int) -> Any:
         value, gradient = log_density(np.asarray(x))
         return np.asarray(value, dtype=np.float64), np.asarray(gradient, dtype=np.float64)
 
-    def both(x: Any) -> Any:
+    def value_and_gradient(x: Any) -> Any:
         return jax.pure_callback(computed, (height, slope), x, vmap_method="sequential")
 
     @jax.custom_vjp
     def density(x: Any) -> Any:
-        return both(x)[0]
+        return value_and_gradient(x)[0]
 
-    density.defvjp(both, lambda gradient, outer: (outer * gradient,))
+    density.defvjp(value_and_gradient, lambda gradient, outer: (outer * gradient,))
     return density
 
 
@@ -174,7 +176,7 @@ def _emcee(log_density: Gradient, dim: int, init: np.ndarray, seed: int, budget:
     walkers = max(32, 2 * dim + 2)
     rng = np.random.default_rng(seed)
     ensemble = emcee.EnsembleSampler(walkers, dim, lambda x: log_density(x)[0])
-    ensemble.random_state = np.random.RandomState(rng.integers(2**32)).get_state()  # what emcee takes
+    ensemble.random_state = np.random.RandomState(rng.integers(2**32)).get_state()  # the type that emcee takes
     steps = max(budget // walkers, 8)
     ensemble.run_mcmc(init + 0.1 * rng.normal(size=(walkers, dim)), steps)
     return np.swapaxes(ensemble.get_chain(discard=steps // 4), 0, 1)
@@ -191,4 +193,4 @@ SAMPLERS: dict[str, Sampler] = {
     "nutpie": _nutpie,
     "pymc": _pymc,
 }
-"""Adapters by the names of their libraries."""
+"""Adapters by the name of the library."""

@@ -1,4 +1,4 @@
-"""Draws of Stan from its CSV files, one a chain, as an ArviZ tree."""
+"""Draws of Stan from its CSV files, one for each chain, as an ArviZ tree."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STATS = {
     "divergent__": "diverging",
     "energy__": "energy",
 }
-"""ArviZ's names of the statistics of Stan's sampler."""
+"""ArviZ's names for the statistics of Stan's sampler."""
 
 
 def read_stan(paths: Sequence[Path]) -> xr.DataTree:
-    """Return the draws in CSV files of CmdStan, a chain each, without warm-up.
+    """Return the draws in CSV files of CmdStan, one chain for each file, without warm-up.
 
     Parameters
     ----------
@@ -38,14 +38,16 @@ def read_stan(paths: Sequence[Path]) -> xr.DataTree:
     Raises
     ------
     InputError
-        When a file is no output of Stan's, or the files differ in their columns or lengths.
+        When a file is no output of Stan's sampler, or the files differ in their columns or lengths.
     """
     import xarray as xr
 
     chains = [_chain(path) for path in paths]
     names, length = chains[0][0], len(chains[0][1])
     if any(other != names or len(rows) != length for other, rows, _ in chains):
-        raise InputError("the files differ in their columns or lengths", "wrong_shape", hint="give those of one run")
+        raise InputError(
+            "the files differ in their columns or lengths", "wrong_shape", hint="give the files of one run"
+        )
     draws = np.stack([rows for _, rows, _ in chains])
     columns = dict(zip(names, np.moveaxis(draws, 2, 0), strict=True))
     stats = {STATS[name]: (("chain", "draw"), values) for name, values in columns.items() if name in STATS}
@@ -67,11 +69,11 @@ def _chain(path: Path) -> tuple[list[str], np.ndarray, dict[str, str]]:
     options = dict(re.findall(r"^#\s*(\w+) = (\S+)", "\n".join(line for line in lines if line[:1] == "#"), re.M))
     table = [line.split(",") for line in lines if line and line[0] != "#"]
     if not table or "lp__" not in table[0]:
-        raise InputError(f"{path} is no output of Stan's sampler", "not_a_fit", hint="it has no column lp__")
+        raise InputError(f"{path} is no output of Stan's sampler", "not_a_fit", hint="the column lp__ is missing")
     try:
         rows = np.array(table[1:], dtype=np.float64)
     except ValueError:
-        raise InputError(f"{path} has rows that are not numbers, or of other lengths", "wrong_shape") from None
+        raise InputError(f"{path} has rows that are not numbers, or of different lengths", "wrong_shape") from None
     if options.get("save_warmup") in ("1", "true"):
         rows = rows[-(-int(options.get("num_warmup", 0)) // int(options.get("thin", 1))) :]
     return table[0], rows, options
@@ -87,7 +89,7 @@ def _arrays(columns: dict[str, np.ndarray]) -> dict[str, tuple[list[str], np.nda
 
 
 def _array(name: str, parts: dict[tuple[int, ...], np.ndarray]) -> tuple[list[str], np.ndarray]:
-    """Return the axes of a variable, and its entries (chain, draw) put together."""
+    """Return the axes of a variable, and its entries (chain, draw) as one array."""
     shape = tuple(int(np.max(places)) + 1 for places in zip(*parts, strict=True))
     array = np.full((*shape, *next(iter(parts.values())).shape), np.nan)
     for place, draws in parts.items():

@@ -21,19 +21,19 @@ _DECLARED = re.compile(
 
 
 def stan_program(kind: type[Model]) -> str | None:
-    """Return a model's Stan program; None where it has none.
+    """Return a model's Stan program, or None.
 
-    All constants are kept: the target without the Jacobian of Stan's transforms is the log joint density of the model.
+    The program keeps all constants: its target without the Jacobian of Stan's transforms is the model's log joint.
     """
     path = Path(inspect.getfile(kind)).parent / FOLDER / f"{kind.name}.stan"
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def stan_data(program: str, model: Model, data: Arrays) -> dict[str, Any]:
-    """Return what the data block of a program declares: arrays of the data, fields of the model, and lengths.
+    """Return the values that the data block of a program declares: arrays of the data, model fields and lengths.
 
-    A size is a field, or says in a comment of which array it is the length. A field that is one number stands for each
-    entry of a vector. What is neither data nor a field is what the PyMC model has as ``pm.Data`` under that name.
+    A size is a field, or names in a comment the array whose length it is. A field that is one number is repeated for
+    each entry of a vector. Other names are those of ``pm.Data`` in the PyMC model.
 
     Parameters
     ----------
@@ -45,24 +45,24 @@ def stan_data(program: str, model: Model, data: Arrays) -> dict[str, Any]:
     Returns
     -------
     dict
-        Integers, floats and nested lists of them: as JSON they are a data file of Stan.
+        Integers, floats and nested lists, which as JSON are a data file of Stan.
     """
-    declared = {variable.name: variable.get_value() for variable in model.declare(data).data_vars}
-    sources = {**declared, **fields_of(model), **data}
+    pymc_data = {variable.name: variable.get_value() for variable in model.declare(data).data_vars}
+    sources = {**pymc_data, **fields_of(model), **data}
     block = _BLOCK.search(program)
     assert block is not None
-    known = dict[str, Any]()
+    declared = dict[str, Any]()
     for match in _DECLARED.finditer(block[1]):
         name = match["name"]
         values = len(data[match["of"]]) if match["of"] else sources[name]
-        known[name] = _entries(match, known, values, name in data)
-    return {name: np.asarray(value).tolist() for name, value in known.items()}
+        declared[name] = _entries(match, declared, values, name in data)
+    return {name: np.asarray(value).tolist() for name, value in declared.items()}
 
 
-def _entries(match: re.Match[str], known: dict[str, Any], values: Any, of_data: bool) -> np.ndarray:
-    """Return the value of a declaration, with an entry for each place of its shape where a field is one number."""
+def _entries(match: re.Match[str], declared: dict[str, Any], values: Any, of_data: bool) -> np.ndarray:
+    """Return the value of a declaration; a field that is one number is repeated over the declared shape."""
     array = np.asarray(values, dtype=np.int64 if match["type"] == "int" else np.float64)
     sizes = [size.strip() for part in (match["array"], match["sizes"]) if part for size in part.split(",")]
-    if of_data or any(size not in known for size in sizes):
+    if of_data or any(size not in declared for size in sizes):
         return array
-    return np.broadcast_to(array, [int(known[size]) for size in sizes])
+    return np.broadcast_to(array, [int(declared[size]) for size in sizes])

@@ -1,8 +1,8 @@
 """The support vector machine as a pseudo-posterior: draws of its weights, and no evidence.
 
 Polson and Scott 2011: exp(-2 max(1 - y f, 0)), with y = 1 or -1 and f = x' w, is a mixture over lam > 0 of Gaussians in
-y f with mean 1 + lam and variance lam. Given the lam the weights are Gaussian, and given the weights 1 / lam is inverse
-Gaussian with mean 1 / |1 - y f|. It does not sum to 1 over y: it is the likelihood of no outcomes.
+y f with mean 1 + lam and variance lam. Given all lam the weights are Gaussian, and given the weights 1 / lam is inverse
+Gaussian with mean 1 / |1 - y f|. The function does not sum to 1 over y, so that it is no likelihood.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ PSEUDO = "pseudo-posterior: exp(-2 max(1 - y f, 0)) is no probability of an outc
 WITHHELD = "log evidence is withheld: the pseudo-likelihood does not sum to 1 over the outcomes"
 CHAINS, WARMUP = 4, 500
 MAX_GAP = 1e-6
-"""Nats by which the mode may be below the highest pseudo log density, by duality."""
+"""Largest gap in nats between the mode and the maximum of the pseudo log density, by duality."""
 ITERATIONS, EACH, NEAREST = 5000, 20, 1e-12
-"""Steps of EM at the most, after how many the equations on the margin are tried, and how near to it a row comes."""
+"""Most steps of EM; steps between solutions of the equations on the margin; smallest distance of a row to it."""
 MARGIN = 1e-3
-"""How far dual variables of rows on the margin are from their ends, 0 and 2."""
+"""Smallest distance of the dual variables of rows on the margin from their ends, 0 and 2."""
 
 
 class TwoClasses:
-    """Inputs: a column of two classes, and columns of features."""
+    """Inputs for a column of two classes, and columns of features."""
 
     inputs: ClassVar[Inputs] = BinaryRegression("y")
     examples: ClassVar[tuple[Example, ...]] = ()
@@ -64,11 +64,11 @@ class Svm:
     draws : ndarray
         Draws of the weights, shape (chains, draws, T).
     objective : float
-        |w|^2 / (2 tau^2) + 2 sum max(1 - y f, 0) at the mode, w without the intercept: what the machine minimizes.
+        |w|^2 / (2 tau^2) + 2 sum max(1 - y f, 0) at the mode, w without the intercept, which the machine minimizes.
     gap : float
-        By how much that may be above its minimum, by duality.
+        Upper bound of the objective minus its minimum, by duality.
     errors, support : int
-        Rows that the mode puts on the wrong side, and rows on or inside the margin.
+        Number of rows on the wrong side at the mode, and of rows on or inside the margin.
     tau : float
         Prior standard deviation of the weights; scikit-learn's C is 2 tau^2.
     seed : int
@@ -92,19 +92,19 @@ class Svm:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row a weight: ``mode``, and of the pseudo-posterior mean, sd and quantiles with Monte Carlo errors."""
+        """A row for each weight: ``mode``, and pseudo-posterior mean, sd and quantiles with Monte Carlo errors."""
         return pd.DataFrame(
             [self._of_term(j) for j in range(len(self.terms))], index=pd.Index(self.terms, name="weight")
         )
 
     def _of_term(self, j: int) -> dict[str, float]:
         chains = self.draws[..., j]
-        told = moments(chains)
-        known = {"mode": float(self.mode[j])} | {name: float(getattr(told, name)) for name in LIMITS}
+        of_draws = moments(chains)
+        columns = {"mode": float(self.mode[j])} | {name: float(getattr(of_draws, name)) for name in LIMITS}
         for name, level in QUANTILES.items():
             error = float(diagnostics.mcse(chains, "quantile", prob=level))
-            known |= {name: float(np.quantile(chains, level)), f"mcse_{name}": error}
-        return known | {"r_hat": float(diagnostics.r_hat(chains))}
+            columns |= {name: float(np.quantile(chains, level)), f"mcse_{name}": error}
+        return columns | {"r_hat": float(diagnostics.r_hat(chains))}
 
 
 def svm(
@@ -129,20 +129,20 @@ def svm(
     tau : float
         Prior standard deviation of the weight of a feature, > 0.
     standardize : bool
-        Whether that is of features in units of their standard deviations; else of features as they are.
+        Whether ``tau`` applies to features divided by their standard deviations.
     draws : int
-        Of each of four chains, at least 400.
+        Number of draws of each of four chains, at least 400.
     thin : int
-        Sweeps of the sampler a draw: rows near the margin make it slow.
+        Sweeps of the sampler for each draw; rows near the margin make it slow.
     seed : int, optional
         Source of the draws; one is drawn without it.
     **options
-        Of `read`: ``target``, ``positive``, ``features`` and how the file is written.
+        Options of `read`: ``target``, ``positive``, ``features`` and the format of the file.
 
     Returns
     -------
     Svm
-        It has no evidence and no probabilities of classes: the hinge loss is the likelihood of no outcomes.
+        The result, without evidence and class probabilities: the hinge loss is no likelihood.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _sides(rows: Data) -> tuple[np.ndarray, np.ndarray]:
         )
     side = 2.0 * rows["y"] - 1
     if len(np.unique(side)) < 2:
-        raise InputError("all rows are of one class", "one_class", hint="a machine separates two")
+        raise InputError("all rows are of one class", "one_class", hint="give rows of two classes")
     return np.asarray(rows["X"], dtype=np.float64), side
 
 
@@ -221,30 +221,30 @@ def _in_units(weights: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.
 
 
 def _objective(signed: np.ndarray, precision: np.ndarray, weights: np.ndarray) -> float:
-    """Return minus the pseudo log density up to a constant; ``signed`` are the terms of each row times its class."""
+    """Return minus the pseudo log density up to a constant; ``signed`` are the terms of each row times its side."""
     return float(precision @ weights**2 / 2 + 2 * np.sum(np.maximum(1 - signed @ weights, 0.0)))
 
 
-def _given(signed: np.ndarray, precision: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _weights_law(signed: np.ndarray, precision: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the Cholesky factor of the precision of the weights given 1 / lam of each row, and their mean."""
     factor = scipy.linalg.cholesky(signed.T @ (signed * inverse[:, None]) + np.diag(precision), lower=True)
     return factor, scipy.linalg.cho_solve((factor, True), signed.T @ (1 + inverse))
 
 
 def _mode(signed: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the mode by EM, and by how much its objective may be above the least.
+    """Return the mode by EM, and a bound of its objective minus the minimum.
 
-    EM creeps where rows are on the margin, as their 1 / lam grows without end: the equations of these are solved.
+    EM is slow where rows are on the margin, as their 1 / lam grows without bound: their equations are solved directly.
     """
-    weights, best = _given(signed, precision, np.ones(len(signed)))[1], (math.inf, np.zeros(signed.shape[1]))
+    weights, best = _weights_law(signed, precision, np.ones(len(signed)))[1], (math.inf, np.zeros(signed.shape[1]))
     for i in range(ITERATIONS):
         inverse = 1 / np.maximum(np.abs(1 - signed @ weights), NEAREST)
-        weights = _given(signed, precision, inverse)[1]
+        weights = _weights_law(signed, precision, inverse)[1]
         if i % EACH == EACH - 1:
             pull = 1 + inverse * (1 - signed @ weights)  # the dual variables of the machine, between 0 and 2
-            for place, dual in ((weights, pull), _on_margin(signed, precision, pull)):
-                gap = _objective(signed, precision, place) - _dual(signed, precision, dual)
-                best = min(best, (gap, place), key=lambda pair: pair[0])
+            for candidate, dual in ((weights, pull), _on_margin(signed, precision, pull)):
+                gap = _objective(signed, precision, candidate) - _dual(signed, precision, dual)
+                best = min(best, (gap, candidate), key=lambda pair: pair[0])
             if best[0] <= MAX_GAP * 1e-3:
                 break
     if not best[0] <= MAX_GAP:
@@ -255,7 +255,7 @@ def _mode(signed: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, float]
 
 
 def _on_margin(signed: np.ndarray, precision: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights of least objective with the rows on the margin whose dual variables are at neither end."""
+    """Return weights of least objective, and duals, with rows of interior dual variables exactly on the margin."""
     inside = (pull > MARGIN) & (pull < 2 - MARGIN)
     terms, rows = len(precision), signed[inside]
     equations = np.block([[np.diag(precision), -rows.T], [rows, np.zeros((len(rows), len(rows)))]])
@@ -266,7 +266,7 @@ def _on_margin(signed: np.ndarray, precision: np.ndarray, pull: np.ndarray) -> t
 
 
 def _dual(signed: np.ndarray, precision: np.ndarray, pull: np.ndarray) -> float:
-    """Return a lower bound of the objective, from dual variables that are made to meet their conditions."""
+    """Return a lower bound of the objective, from dual variables projected to their constraints."""
     share = np.clip(pull, 0.0, 2.0)
     is_above = signed[:, 0] > 0
     above, below = float(share @ is_above), float(share @ ~is_above)
@@ -280,11 +280,11 @@ def _dual(signed: np.ndarray, precision: np.ndarray, pull: np.ndarray) -> float:
 def _chain(
     signed: np.ndarray, precision: np.ndarray, start: np.ndarray, length: tuple[int, int], rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw weights and the lam of all rows in turn; return some draws of the weights, with N sweeps to each."""
+    """Draw the weights and the lam of all rows in turn; return draws of the weights, ``thin`` sweeps apart."""
     (draws, thin), weights = length, start + rng.standard_normal(len(start))
     kept = np.empty((draws, len(start)))
     for i in range(-WARMUP, draws * thin):
-        factor, mean = _given(signed, precision, inverse_gaussian(np.abs(1 - signed @ weights), rng))
+        factor, mean = _weights_law(signed, precision, inverse_gaussian(np.abs(1 - signed @ weights), rng))
         weights = mean + scipy.linalg.solve_triangular(factor, rng.standard_normal(len(mean)), lower=True, trans="T")
         if i >= 0 and i % thin == thin - 1:
             kept[i // thin] = weights
@@ -292,9 +292,9 @@ def _chain(
 
 
 def inverse_gaussian(inverse_mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw inverse Gaussian numbers of shape 1 and means ``1 / inverse_mean``, however large these are.
+    """Draw inverse Gaussian numbers of shape 1 and means ``1 / inverse_mean``, which may be arbitrarily large.
 
-    Michael, Schucany and Haas 1976, the smaller root without the difference in which its digits cancel.
+    Michael, Schucany and Haas 1976; the smaller root is computed without cancellation.
     """
     m, chi = np.maximum(inverse_mean, 1e-150), np.square(rng.standard_normal(len(inverse_mean)))
     smaller = 1 / (m + chi / 2 + np.sqrt(m * chi + chi * chi / 4))

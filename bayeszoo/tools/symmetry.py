@@ -1,7 +1,7 @@
-"""Modes that no chain has visited, known without a visit: the density has a symmetry that its draws do not have.
+"""Detection of modes that no chain has visited: the density has a symmetry that the draws do not have.
 
-Where two entries can be exchanged, or signs turned, and the log density stays as it is, the posterior is as symmetric:
-components of a mixture, factors and their loadings, hidden units. Draws of one of the equal modes pass R-hat.
+If exchanging two entries, or changing signs, leaves the log density the same, the posterior has this symmetry:
+components of a mixture, factors and their loadings, hidden units. Draws of only one of the equal modes pass R-hat.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from bayeszoo.compile.density import Density
 
 COMPARED, SAME = 3, 1e-9
-"""Draws whose log density is compared, and by how much it may change, relative."""
+"""Number of draws whose log density is compared, and its largest relative change."""
 MOST_AXES = 5
-"""Axes of one length of which every choice is tried; of more, each by itself, each pair, and all."""
+"""Most axes of one length whose every subset is tried; with more, single axes, pairs, and all together."""
 MOST_ENTRIES = 20
-"""Neighbours along an axis that are exchanged."""
+"""Most pairs of neighbours along an axis that are exchanged."""
 
 
 type _Axis = tuple[str, int | None]
-"""A variable and one of its axes, chain and draw counted; None is the whole variable."""
+"""A variable and one of its axes, counting chain and draw; None is the whole variable."""
 
 
 class Symmetry(NamedTuple):
-    """A change of parameters that leaves the density as it is, and whether the draws are as symmetric."""
+    """A change of parameters that leaves the density the same, and whether the draws have this symmetry."""
 
     change: str
-    """As ``exchange of the entries 0 and 1 of mu and w``."""
+    """For example ``exchange of the entries 0 and 1 of mu and w``."""
     z: float
-    """By symmetry the sign of an entry's change has mean 0; the largest mean of all entries, in standard errors."""
+    """The largest mean sign of the change over entries, in standard errors; by symmetry each has mean 0."""
     entries: int
-    """How many entries were compared."""
+    """Number of entries compared."""
 
 
 class _Change(NamedTuple):
@@ -52,33 +52,33 @@ class _Change(NamedTuple):
 
 
 def check_symmetry(density: Density, posterior: xr.Dataset) -> tuple[Check, str]:
-    """Check that draws are as symmetric as their density, and name the change to which no chain has come.
+    """Check that draws have the symmetries of their density; return the check, and the change that they lack.
 
     Parameters
     ----------
     density : Density
-        Of the model that was sampled.
+        Density of the model that was sampled.
     posterior : xarray.Dataset
-        Draws of its free variables along ``chain`` and ``draw``, finite.
+        Finite draws of its free variables along ``chain`` and ``draw``.
     """
-    known = list(symmetries(density, posterior))
-    worst = max(known, key=lambda each: each.z, default=Symmetry("", 0.0, 1))
-    limit, _ = limits_of_z(sum(each.entries for each in known) or 1)
+    of_density = list(symmetries(density, posterior))
+    worst = max(of_density, key=lambda symmetry: symmetry.z, default=Symmetry("", 0.0, 1))
+    limit, _ = limits_of_z(sum(symmetry.entries for symmetry in of_density) or 1)
     check = at_most("symmetry_z", worst.z, limit)
     return check, "" if check.passed else worst.change
 
 
 def symmetries(density: Density, posterior: xr.Dataset) -> Iterator[Symmetry]:
-    """Yield the exchanges of two entries, and the changes of sign, that leave the log density as it is."""
+    """Yield the exchanges of two entries, and the changes of sign, that leave the log density the same."""
     names = [variable.name for variable in density.model.free_RVs]
     draws = posterior[names]
-    some = draws.isel(draw=np.linspace(0, draws.sizes["draw"] - 1, COMPARED).astype(int), chain=[0])
-    before = _heights(density, some)
+    compared = draws.isel(draw=np.linspace(0, draws.sizes["draw"] - 1, COMPARED).astype(int), chain=[0])
+    before = _heights(density, compared)
     signed = [v.name for v in density.model.free_RVs if density.model.rvs_to_transforms[v] is None]
-    for change in (*_exchanges(some), *_turns(some, signed)):
-        after = _heights(density, change.apply(some))
+    for change in (*_exchanges(compared), *_sign_changes(compared, signed)):
+        after = _heights(density, change.apply(compared))
         if np.all(np.abs(after - before) <= SAME * np.maximum(1.0, np.abs(before))):
-            yield _seen(change, draws)
+            yield _measured(change, draws)
 
 
 def _heights(density: Density, draws: xr.Dataset) -> np.ndarray:
@@ -86,10 +86,10 @@ def _heights(density: Density, draws: xr.Dataset) -> np.ndarray:
     return np.array([density.joint(x)[0] for x in points])
 
 
-def _seen(change: _Change, draws: xr.Dataset) -> Symmetry:
-    """Return how many errors the mean signs are from 0; signs that never change count as independent."""
-    moved = draws - change.apply(draws)
-    signs = np.concatenate([v.to_numpy().reshape(*v.shape[:2], -1) for v in moved.data_vars.values()], axis=-1)
+def _measured(change: _Change, draws: xr.Dataset) -> Symmetry:
+    """Return how far the mean signs of a change are from 0, in standard errors; constant signs count as independent."""
+    differences = draws - change.apply(draws)
+    signs = np.concatenate([v.to_numpy().reshape(*v.shape[:2], -1) for v in differences.data_vars.values()], axis=-1)
     signs = np.sign(signs[..., (signs != 0).any(axis=(0, 1))])
     size = diagnostics.ess(signs, "mean")
     size = np.where(np.isfinite(size), size, signs[..., 0].size)
@@ -99,7 +99,7 @@ def _seen(change: _Change, draws: xr.Dataset) -> Symmetry:
 def _exchanges(draws: xr.Dataset) -> Iterator[_Change]:
     """Yield exchanges of neighbours along axes of one length, of one variable or of several at once."""
     for length, axes in _axes_by_length(draws, draws.data_vars).items():
-        for chosen in _choices(axes):
+        for chosen in _subsets(axes):
             for first in range(min(length - 1, MOST_ENTRIES)):
                 order = np.arange(length)
                 order[[first, first + 1]] = first + 1, first
@@ -107,12 +107,12 @@ def _exchanges(draws: xr.Dataset) -> Iterator[_Change]:
                 yield _Change(text, partial(_ordered, chosen=chosen, order=order))
 
 
-def _turns(draws: xr.Dataset, names: list[str]) -> Iterator[_Change]:
+def _sign_changes(draws: xr.Dataset, names: list[str]) -> Iterator[_Change]:
     """Yield changes of sign of whole variables, and of the first entry along axes of one length."""
-    for variables in _choices([(name, None) for name in names]):
+    for variables in _subsets([(name, None) for name in names]):
         yield _Change(f"change of the sign of {_listed(variables)}", partial(_turned, chosen=variables))
     for axes in _axes_by_length(draws, names).values():
-        for chosen in _choices(axes):
+        for chosen in _subsets(axes):
             yield _Change(f"change of the sign of the entry 0 of {_listed(chosen)}", partial(_turned, chosen=chosen))
 
 
@@ -124,8 +124,8 @@ def _axes_by_length(draws: xr.Dataset, names: Iterable[Hashable]) -> dict[int, l
     return axes
 
 
-def _choices(axes: Sequence[_Axis]) -> Iterator[tuple[_Axis, ...]]:
-    """Yield every choice of a few axes; of many, each by itself, each pair, and all."""
+def _subsets(axes: Sequence[_Axis]) -> Iterator[tuple[_Axis, ...]]:
+    """Yield every subset of a few axes; of many, single axes, pairs, and all together."""
     sizes = range(1, len(axes) + 1) if len(axes) <= MOST_AXES else (1, 2, len(axes))
     return chain.from_iterable(combinations(axes, size) for size in sizes)
 

@@ -1,4 +1,4 @@
-"""Which features depend on each other: the posterior over all trees of features of levels, exact.
+"""The dependence of categorical features: the exact posterior over all trees of them.
 
 Chow and Liu 1968; Meila and Jaakkola 2006; CS725, lectures 14 and 25.
 """
@@ -29,11 +29,11 @@ else:
     pd = lazy_loader.load("pandas")
 
 MOST_FEATURES = 200
-"""Features up to which trees are summed over: the time grows with their cube."""
+"""Most features whose trees are summed over; the time grows with their cube."""
 
 
 class LevelFeatures:
-    """Inputs of features of levels."""
+    """Inputs for features of levels."""
 
     inputs: ClassVar[Inputs] = Mixed("levels", kinds=("levels",))
     examples: ClassVar[tuple[Example, ...]] = ()
@@ -42,7 +42,7 @@ class LevelFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """The posterior over all trees of V features, each as probable a priori.
+    """The posterior over all trees of V features, under equal prior probabilities.
 
     Attributes
     ----------
@@ -63,10 +63,10 @@ class Trees:
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """Pairs of features by falling probability that an edge joins them.
+        """Pairs of features by decreasing probability of an edge between them.
 
-        Columns: ``probability``; ``log_bayes_factor`` of the two together against each by itself, nats; ``is_in_tree``,
-        whether the edge is in the most probable tree.
+        Columns: ``probability``; ``log_bayes_factor`` of dependence against independence of the pair, in nats;
+        ``is_in_tree``, whether the edge is in the most probable tree.
         """
         probabilities = edge_probabilities(self._posterior.log_weights)
         first, second = np.triu_indices(len(self.features), 1)
@@ -83,7 +83,7 @@ class Trees:
 
     @property
     def tree(self) -> list[tuple[str, str]]:
-        """The most probable tree, by the names at the ends of its edges: ``tree`` of ``tree_network``."""
+        """The most probable tree, as pairs of names of features: the field ``tree`` of ``tree_network``."""
         return self._named(self._posterior.most_probable)
 
     @property
@@ -109,20 +109,20 @@ class Trees:
 
     @cached_property
     def log_evidence_saturated(self) -> float:
-        """The log evidence of a table of all combinations of levels, whose prior has the same sample size."""
+        """The log evidence of a table of all combinations of levels, under a prior of the same sample size."""
         counts = np.unique(self.data["levels"], axis=0, return_counts=True)[1].astype(np.float64)
         cells = math.prod(float(len(levels)) for levels in self._posterior.levels)
         return float(np.sum(log_rising(self.alpha / cells, counts)) - log_rising(self.alpha, counts.sum()))
 
     def draw(self, count: int, *, seed: int = 0) -> list[list[tuple[str, str]]]:
-        """Draw trees from their posterior, independent.
+        """Draw independent trees from their posterior.
 
         Parameters
         ----------
         count : int
-            How many.
+            Number of trees.
         seed : int
-            Of the draws.
+            Seed of the draws.
         """
         if count < 1:
             raise InputError(f"count must be >= 1, got {count!r}", "out_of_range")
@@ -130,14 +130,14 @@ class Trees:
         return [self._named(tree) for tree in draw_trees(self._posterior.log_weights, count, rng)]
 
     def log_predictive(self, new_data: object, **options: Any) -> np.ndarray:
-        """Return the log probability of each of new rows, shape (rows,), averaged over all trees and tables.
+        """Return the log probability of each new row, shape (rows,), averaged over all trees and tables.
 
         Parameters
         ----------
         new_data : anything that `read` takes
             Rows without missing levels.
         **options
-            Of `read`.
+            Options of `read`.
         """
         rows = read(LevelFeatures, new_data, new=True, like=self.data, **options)
         require_complete(rows)
@@ -148,22 +148,24 @@ class Trees:
 
 
 def trees(data: object = None, *, alpha: float = 1.0, **options: Any) -> Trees:
-    """Sum over all trees of the features of a table: which pairs an edge joins, and the evidence.
+    """Sum over all trees of the features of a table, for the probabilities of edges and the evidence.
 
     Parameters
     ----------
     data : Data or anything that `read` takes
-        Rows of features of levels, none missing.
+        Rows of categorical features, without missing levels.
     alpha : float
-        Equivalent sample size of the prior of the tables, > 0, shared evenly by the levels of each two features (BDeu,
-        Heckerman, Geiger and Chickering 1995): all roots, and so all directions of the edges, are then alike.
+        Equivalent sample size of the prior of the tables, > 0, divided evenly between the levels of each pair of
+        features (BDeu, Heckerman, Geiger and Chickering 1995): the evidence then does not depend on the root, and so on
+        the directions of the edges.
     **options
-        Of `read`.
+        Options of `read`.
 
     Returns
     -------
     Trees
-        Exact: tables are integrated out, and the V ** (V - 2) trees are summed over by the matrix-tree theorem.
+        The exact posterior: tables are integrated out, and the V ** (V - 2) trees are summed over by the matrix-tree
+        theorem.
 
     Raises
     ------
@@ -184,6 +186,6 @@ def trees(data: object = None, *, alpha: float = 1.0, **options: Any) -> Trees:
     rows = read(LevelFeatures, data, **options)
     require_complete(rows)
     if (count := len(rows["feature"])) > MOST_FEATURES:
-        problem = f"trees are summed over of at most {MOST_FEATURES} features, got {count}"
+        problem = f"trees of at most {MOST_FEATURES} features can be summed over, got {count}"
         raise InputError(problem, "too_many_columns", hint="choose some with --features")
     return Trees(rows, float(alpha), AllTrees.of(rows, float(alpha)))

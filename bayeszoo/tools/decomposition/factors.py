@@ -1,4 +1,4 @@
-"""Factors of a total: plain numbers, and draws of a parameter of a fit, one for each label or a single one."""
+"""Factors of a total: plain numbers, or draws of a parameter of a fit, with one entry or one for each label."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Factor:
     values : ndarray
         Shape (chain, draw, entries); a plain number has one chain and one draw.
     labels : tuple of str
-        Those of its entries; none of a factor that is one number.
+        The labels of the entries; empty for a single number.
     is_drawn : bool
-        Whether these are draws.
+        Whether the values are draws.
     origin : Any
-        What it was made from.
+        The object that the factor was made from.
     """
 
     values: Array
@@ -40,19 +40,19 @@ class Factor:
     origin: Any
 
     def ordered(self, name: str, labels: tuple[str, ...]) -> Factor:
-        """Return the factor with its entries in the order of ``labels``, which it must have."""
+        """Return the factor with its entries in the order of ``labels``; refuse other labels."""
         if not self.labels or self.labels == labels:
             return self
         if set(self.labels) != set(labels):
-            others = f"{name} has {quoted(self.labels)}, another factor or period {quoted(labels)}"
+            difference = f"{name} has {quoted(self.labels)}, another factor or period {quoted(labels)}"
             raise InputError(
-                f"the labels of factors differ: {others}", "labels_differ", hint="give all the same labels"
+                f"the labels of factors differ: {difference}", "labels_differ", hint="give all factors the same labels"
             )
         return replace(self, values=self.values[..., [self.labels.index(label) for label in labels]], labels=labels)
 
 
 def factor(name: str, source: object) -> Factor:
-    """Take a number, numbers by label, a fit of one parameter, or draws with the dimensions chain and draw."""
+    """Return the factor of a number, numbers by label, a fit of one parameter, or draws along chain and draw."""
     if hasattr(source, "children"):
         return _of_fit(name, source)
     if hasattr(source, "dims") and {"chain", "draw"} <= set(source.dims):
@@ -63,12 +63,12 @@ def factor(name: str, source: object) -> Factor:
     if _is_number(source):
         return Factor(_plain(name, [source]), (), False, source)
     kind = type(source).__name__
-    hint = "give a number, numbers by label, a fit, or draws as tree['posterior'][NAME]"
+    hint = "give a number, numbers by label, a fit, or draws such as tree['posterior'][NAME]"
     raise InputError(f"{name} is a {kind}", "wrong_type", hint=hint)
 
 
 def as_mapping(source: object) -> Any:
-    """Return a pandas Series as numbers by label, and a data frame as its columns; anything else as it is."""
+    """Return a pandas Series as numbers by label, and a data frame as its columns; other objects unchanged."""
     if hasattr(source, "columns") and hasattr(source, "index"):
         return {str(name): source[name] for name in source.columns}  # type: ignore[index]
     if hasattr(source, "to_dict") and hasattr(source, "index"):
@@ -88,16 +88,16 @@ def _plain(name: str, values: list[Any]) -> Array:
 
 
 def _of_fit(name: str, tree: Any) -> Factor:
-    """Take the draws of the only parameter of a fit, or of fits by group."""
-    for each in fits_of(tree).values() if is_by_group(tree) else [tree]:
-        fit = require_shown(each, f"the parts of {name}")
+    """Return the draws of the only parameter of a fit, or of fits by group."""
+    for fitted in fits_of(tree).values() if is_by_group(tree) else [tree]:
+        fit = require_shown(fitted, f"the parts of {name}")
         if fit.kind == "point estimate":
             raise InputError(
-                f"{name} is a point estimate", "no_draws", hint="fit it by a method that draws, or give the number"
+                f"{name} is a point estimate", "no_draws", hint="fit it by a method with draws, or give the number"
             )
     variables = tree["posterior"].data_vars
     if len(variables) != 1:
-        hint = f"give one, as tree['posterior'][{next(iter(variables))!r}]"
+        hint = f"give one, such as tree['posterior'][{next(iter(variables))!r}]"
         raise InputError(
             f"the fit of {name} has {len(variables)} quantities: {quoted(map(str, variables))}",
             "one_quantity_only",
@@ -107,11 +107,13 @@ def _of_fit(name: str, tree: Any) -> Factor:
 
 
 def _of_draws(name: str, draws: Any, origin: Any) -> Factor:
-    """Take the draws of a quantity that is one number, or has one axis."""
+    """Return the factor of draws of a quantity that is one number, or has one axis."""
     draws = draws.transpose("chain", "draw", ...)
     if draws.ndim > 3:
         raise InputError(
-            f"{name} has the axes {quoted(map(str, draws.dims[2:]))}", "one_quantity_only", hint="one at most is taken"
+            f"{name} has the axes {quoted(map(str, draws.dims[2:]))}",
+            "one_quantity_only",
+            hint="give a quantity with at most one axis",
         )
     values = np.asarray(draws.to_numpy(), dtype=np.float64)
     if not np.isfinite(values).all():
@@ -124,29 +126,25 @@ def _of_draws(name: str, draws: Any, origin: Any) -> Factor:
 
 
 def aligned(before: Mapping[str, Factor], after: Mapping[str, Factor]) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return the values of the factors of both periods, with as many chains and draws and the labels in one order."""
-    every = [*before.items(), *after.items()]
+    """Return the values of the factors of both periods, with equal chains and draws and the labels in one order."""
+    factors_of_both = [*before.values(), *after.values()]
     refuse_same_draws(before, after)
-    labels = next((each.labels for _, each in every if each.labels), ())
-    drawn = [each.values.shape[:2] for _, each in every if each.is_drawn]
-    chains, draws = (min(sizes) for sizes in zip(*drawn, strict=True)) if drawn else (1, 1)
+    labels = next((factor.labels for factor in factors_of_both if factor.labels), ())
+    shapes = [factor.values.shape[:2] for factor in factors_of_both if factor.is_drawn]
+    chains, draws = (min(sizes) for sizes in zip(*shapes, strict=True)) if shapes else (1, 1)
 
     def values(factors: Mapping[str, Factor]) -> dict[str, Array]:
-        return {name: each.ordered(name, labels).values[:chains, :draws] for name, each in factors.items()}
+        return {name: factor.ordered(name, labels).values[:chains, :draws] for name, factor in factors.items()}
 
     return values(before), values(after)
 
 
 def refuse_same_draws(before: Mapping[str, Factor], after: Mapping[str, Factor]) -> None:
-    """Refuse two fits of equal draws, as equal data and one seed give: they are not independent of each other."""
-    drawn = [
-        (f"{name} {when}", each) for when, part in (("before", before), ("after", after)) for name, each in part.items()
-    ]
-    drawn = [(name, each) for name, each in drawn if each.is_drawn]
-    for i, (name, each) in enumerate(drawn):
-        for other, another in drawn[:i]:
-            if each.origin is not another.origin and np.array_equal(each.values, another.values):
-                hint = "fit one of them with another seed"
-                raise InputError(
-                    f"{other} and {name} have the same draws, and are not independent", "same_draws", hint=hint
-                )
+    """Refuse two fits with equal draws, as from equal data with one seed: they are not independent."""
+    periods = (("before", before), ("after", after))
+    drawn = [(f"{name} {when}", factor) for when, part in periods for name, factor in part.items() if factor.is_drawn]
+    for i, (name, factor) in enumerate(drawn):
+        for earlier_name, earlier in drawn[:i]:
+            if factor.origin is not earlier.origin and np.array_equal(factor.values, earlier.values):
+                line = f"{earlier_name} and {name} have the same draws, and are not independent"
+                raise InputError(line, "same_draws", hint="fit one of them with another seed")

@@ -20,22 +20,22 @@ OPERATIONS: dict[type, Callable[..., Any]] = {
     ast.UAdd: np.positive,
 }
 LONGEST = 1000
-"""Characters of a formula: some hundred terms within each other, which Python's own parser takes on any machine."""
+"""Most characters of a formula: some hundred nested terms, which Python's parser accepts on any machine."""
 TAKEN = "names, numbers, +, -, *, parentheses and sum(...)"
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A total of factors by name.
+    """A formula of a total of named factors.
 
     Attributes
     ----------
     text : str
-        As it was written.
+        The formula as written.
     root : ast.expr
-        Its tree: sums and products only.
+        Its syntax tree, of sums and products only.
     names : tuple of str
-        Its factors, in the order in which they first occur.
+        The factors, in the order of first occurrence.
     """
 
     text: str
@@ -46,7 +46,7 @@ class Formula:
     def of(cls, text: str) -> Formula:
         """Read a formula, or raise `InputError`."""
         if len(text) > LONGEST:
-            raise InputError(f"the formula has {len(text)} characters, at most {LONGEST} are read", "too_large")
+            raise InputError(f"the formula has {len(text)} characters, more than {LONGEST}", "too_large")
         try:
             root = ast.parse(text.strip(), mode="eval").body
             names = dict.fromkeys(_names(root))
@@ -62,12 +62,12 @@ class Formula:
 
     @property
     def summed(self) -> frozenset[str]:
-        """The factors that stand in ``sum(...)``, which have a number for each label."""
+        """The factors inside ``sum(...)``, which have a number for each label."""
         calls = [node for node in ast.walk(self.root) if isinstance(node, ast.Call)]
         return frozenset(name for call in calls for name in _names(call.args[0]))
 
     def total(self, factors: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the total of factors of shape (..., entries), where entries is 1 of a factor that is one number."""
+        """Return the total (...) of factors (..., entries); entries is 1 for a factor that is one number."""
         total = _value(self.root, factors)
         if np.shape(total)[-1:] not in ((), (1,)):
             raise InputError(
@@ -77,7 +77,7 @@ class Formula:
 
 
 def _names(node: ast.expr) -> list[str]:
-    """Return the names of a part of a formula, and refuse anything but sums of products."""
+    """Return the names in a part of a formula; refuse anything but sums of products."""
     match node:
         case ast.Name():
             return [node.id]
@@ -89,14 +89,14 @@ def _names(node: ast.expr) -> list[str]:
             return _names(node.operand)
         case ast.Call(func=ast.Name(id="sum"), args=[inner], keywords=[]):
             return _names(inner)
-    hint = "make a quotient a factor of its own" if isinstance(getattr(node, "op", None), ast.Div) else None
+    hint = "make the quotient a factor" if isinstance(getattr(node, "op", None), ast.Div) else None
     raise InputError(
         f"{shown(ast.unparse(node))} is no sum of products", "bad_formula", hint=hint or f"a formula may hold {TAKEN}"
     )
 
 
 def _value(node: ast.expr, factors: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Compute a part of a formula; its names were checked."""
+    """Return the value of a part of a checked formula."""
     match node:
         case ast.Name():
             return factors[node.id]

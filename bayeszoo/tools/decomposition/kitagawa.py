@@ -1,4 +1,4 @@
-"""Two groups with different rates: what of it is due to who they are made of, and what to the rates of these."""
+"""The difference of the rates of two groups, decomposed into a part due to shares and a part due to rates."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ else:
 TOTAL = "sum(shares * rates)"
 CHAINS = 4
 MODELS = ("dirichlet_multinomial", "beta_bernoulli")
-"""Those of the shares and of the rates."""
-ABOUT = "rates are Beta(1, 1) and shares Dirichlet(1, ..., 1) before the data; observed rates are exact"
+"""The models of the shares and of the rates."""
+ABOUT = "priors: rates Beta(1, 1), shares Dirichlet(1, ..., 1); observed rates are exact"
 
 
 class Outcomes:
-    """Inputs of a table: zeros and ones, or successes out of trials."""
+    """Inputs for a table of zeros and ones, or of successes out of trials."""
 
     inputs: ClassVar[Inputs] = Binary("y")
     examples: ClassVar[tuple[Example, ...]] = ()
@@ -53,9 +53,9 @@ class Cells:
     trials: np.ndarray
 
     def observed(self, labels: list[str]) -> dict[str, dict[str, float]]:
-        """Return the shares of the parts and their rates, by the labels of the parts."""
-        known = {"shares": self.trials / self.trials.sum(), "rates": self.successes / self.trials}
-        return {name: dict(zip(labels, values.tolist(), strict=True)) for name, values in known.items()}
+        """Return the observed shares and rates by the labels of the parts."""
+        arrays = {"shares": self.trials / self.trials.sum(), "rates": self.successes / self.trials}
+        return {name: dict(zip(labels, array.tolist(), strict=True)) for name, array in arrays.items()}
 
     def drawn(self, labels: list[str], draws: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the shares and the rates from the posteriors of `dirichlet_multinomial` and `beta_bernoulli`."""
@@ -64,7 +64,7 @@ class Cells:
         tally = shares.statistics({"counts": self.trials[None], "category": np.array(labels)})
         cells = zip(self.successes[:, None], self.trials[:, None], strict=True)
         counts = [rate.statistics({"successes": won, "trials": tried}) for won, tried in cells]
-        rates = [rate.posterior(each).rvs(size, rng)["theta"] for each in counts]
+        rates = [rate.posterior(stats).rvs(size, rng)["theta"] for stats in counts]
         values = {"shares": shares.posterior(tally).rvs(size, rng)["p"], "rates": np.stack(rates, axis=-1)}
         dims, coords = ("chain", "draw", "part"), {"part": labels}
         return {name: xr.DataArray(array, dims=dims, coords=coords) for name, array in values.items()}
@@ -72,12 +72,12 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Kitagawa(DueTo):
-    """The difference of the rates of two groups, and its parts.
+    """The difference of the rates of two groups, and the parts due to shares and to rates.
 
     Attributes
     ----------
     observed : pandas.Series
-        The exact parts of the observed shares and rates, by the rows of the summary.
+        The exact decomposition of the observed rates, by the rows of the summary.
     data : Data
         The rows.
     seed : int
@@ -90,7 +90,7 @@ class Kitagawa(DueTo):
 
     @property
     def summary(self) -> pd.DataFrame:
-        """The summary of the draws, after a column ``observed``."""
+        """The summary of the draws, with a first column ``observed``."""
         frame = super().summary
         frame.insert(0, "observed", self.observed.reindex(frame.index))
         return frame
@@ -107,41 +107,41 @@ def kitagawa(
     seed: int | None = None,
     **options: Any,
 ) -> Kitagawa:
-    """Take the difference of the rates of two groups apart (Kitagawa 1955).
+    """Decompose the difference of the rates of two groups (Kitagawa 1955).
 
-    A group is made of parts, as applicants are of departments: its rate is the sum of the shares of its parts times
-    their rates. The rates of two groups differ because their shares do, and because their rates do within the parts:
-    this says how much is due to either, as `due_to` does of any total. What makes shares or rates differ it does not
-    say.
+    A group consists of parts, as applicants of departments: its rate is the sum over parts of share times rate. Two
+    groups differ in their shares, and in their rates within the parts. This says how much of the difference of their
+    rates is due to each, as `due_to` does for any total. It does not say why shares or rates differ.
 
     Parameters
     ----------
     data : anything that `read` takes
-        A table of successes and trials, or of zeros and ones, with a column of groups and one of parts.
+        A table of successes and trials, or of zeros and ones, with a column of groups and a column of parts.
     by : str
         The column that names the groups.
     within : str
         The column that names the parts.
     before, after : str, optional
-        The groups: the change is from the first to the second. They must be named where there are more than two; by
-        default in the order in which they occur.
+        The groups: the change is from the first to the second. By default in order of occurrence; required if there are
+        more than two groups.
     draws : int
-        Draws of the shares and rates, at least 100.
+        Number of draws of the shares and rates, at least 100.
     seed : int, optional
         Source of the draws; one is drawn without it.
     **options
-        Of `read`, such as ``successes``, ``trials``, ``column`` and ``positive``.
+        Options of `read`, such as ``successes``, ``trials``, ``column`` and ``positive``.
 
     Returns
     -------
     Kitagawa
-        ``observed`` is exact; the ``summary`` adds the posterior, under Beta(1, 1) priors of the rates and
-        Dirichlet(1, ..., 1) priors of the shares, by draws, with their Monte Carlo errors.
+        ``observed`` is exact; the ``summary`` adds the posterior by draws, with Monte Carlo errors, under Beta(1, 1)
+        priors of the rates and Dirichlet(1, ..., 1) priors of the shares.
 
     Raises
     ------
     InputError
-        When a column is missing, there are more than two groups, or a group has no trial in a part; and as `read` does.
+        When a column is missing, there are more than two groups and none is named, or a group has no trial in a part;
+        and where `read` raises it.
 
     Examples
     --------
@@ -153,23 +153,23 @@ def kitagawa(
     """
     if draws < FEWEST_DRAWS:
         raise InputError(f"draws must be >= {FEWEST_DRAWS}, got {shown(draws)}", "out_of_range")
-    how = {name: options.pop(name) for name in FORM if name in options}
-    whole, groups, labels = _read(read_table(data, **how), by, within, before, after, options)
+    form = {name: options.pop(name) for name in FORM if name in options}
+    rows, groups, labels = _read(read_table(data, **form), by, within, before, after, options)
     seed = secrets.randbelow(2**31 - 1) if seed is None else seed
-    rng = stream(seed, "kitagawa", by, within, list(groups), whole.digest)
+    rng = stream(seed, "kitagawa", by, within, list(groups), rows.digest)
     names = tuple(f"{by} {group}" for group in groups)
     first, second = (cells.observed(labels) for cells in groups.values())
     observed = due_to(first, second, TOTAL).called(*names).summary["mean"]
     first, second = (cells.drawn(labels, draws, rng) for cells in groups.values())
     answer = due_to(first, second, TOTAL).called(*names)
-    about = {each.name: getattr(answer, each.name) for each in fields(answer)}
-    return Kitagawa(**about, observed=observed, data=whole, seed=seed)
+    values = {field_.name: getattr(answer, field_.name) for field_ in fields(answer)}
+    return Kitagawa(**values, observed=observed, data=rows, seed=seed)
 
 
 def _read(
     table: Table, by: str, within: str, before: str | None, after: str | None, options: Mapping[str, object]
 ) -> tuple[Data, dict[str, Cells], list[str]]:
-    """Read the rows of two groups, and add them up by the parts, whose labels are returned too."""
+    """Return the rows of both groups, the cells of each group, and the labels of the parts."""
     if within == by:
         raise InputError(f"column {shown(by)} cannot name both the groups and their parts", "duplicate_name", column=by)
     if options.get("count") is not None:
@@ -179,11 +179,11 @@ def _read(
             hint="give columns of successes and trials",
         )
     parts = _labels(table[within])
-    others = {name: column for name, column in table.columns.items() if name != within}
-    whole, rows = read_by(Outcomes, replace(table, columns=others), by, **options)
+    columns = {name: column for name, column in table.columns.items() if name != within}
+    whole, rows = read_by(Outcomes, replace(table, columns=columns), by, **options)
     names = [before, after] if before is not None and after is not None else list(rows)
     if len(names) > 2:
-        hint = "say which two with --before and --after"
+        hint = "name two with --before and --after"
         raise InputError(
             f"column {shown(by)} names {len(names)} groups: {quoted(names)}", "wrong_columns", column=by, hint=hint
         )
@@ -207,15 +207,15 @@ def _other(names: Sequence[object], name: str | None) -> str:
 
 
 def _labels(column: Column) -> list[str]:
-    """Return the part that each row belongs to."""
+    """Return the label of the part of each row."""
     labels = [text.strip() for text in texts_of(column)]
-    if lacking := [row for row, label in enumerate(labels) if label.lower() in MISSING]:
-        raise column.lacks(np.array(lacking), "give every row a part")
+    if missing := [row for row, label in enumerate(labels) if label.lower() in MISSING]:
+        raise column.lacks(np.array(missing), "give every row a part")
     return labels
 
 
 def _cells(group: str, data: Data, parts: list[str], labels: list[str], within: str) -> Cells:
-    """Add up the rows of a group by its parts."""
+    """Add up the successes and trials of a group in each part."""
     successes = data["successes"] if "successes" in data else data["y"]
     trials = data["trials"] if "trials" in data else np.ones_like(successes)
     place = [labels.index(parts[row - 1]) for row in data.numbers]

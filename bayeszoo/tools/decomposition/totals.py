@@ -1,4 +1,4 @@
-"""Totals of two periods in one table, a row for each period or for each part of it, taken apart by a formula."""
+"""The change of a total from a table of two periods, with a row for each period or for each part of it."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ def due_to_of_table(
     after: str | None = None,
     **options: Any,
 ) -> DueTo:
-    """Take the change of a total apart, whose factors are columns of a table of plain numbers.
+    """Decompose the change of a total whose factors are columns of a table of plain numbers.
 
     Parameters
     ----------
     data : anything that `read_table` takes
-        A row for each period, or with ``within`` for each part of each period.
+        A table with a row for each period, or with ``within`` for each part of each period.
     formula : str
-        The total, as for `due_to`: names are columns. A factor outside ``sum(...)`` has one number in a period.
+        The total, as for `due_to`, of columns. A factor outside ``sum(...)`` has one number in a period.
     by : str
         The column that names the periods or groups.
     within : str, optional
-        The column that names the parts, over which ``sum(...)`` adds up.
+        The column that names the parts that ``sum(...)`` adds up.
     before, after : str, optional
-        The periods; by default in the order in which they occur.
+        The periods; by default in order of occurrence.
     **options
-        How a text file is written.
+        The format of a text file.
 
     Returns
     -------
     DueTo
-        Exact.
+        The exact decomposition.
 
     Raises
     ------
     InputError
-        When a column is missing, a cell is no number, a period has no row or several, or a factor outside of
+        When a column is missing, a cell is no number, a period does not exist or repeats a part, or a factor outside
         ``sum(...)`` differs between the rows of a period.
 
     Examples
@@ -64,28 +64,28 @@ def due_to_of_table(
     groups = [str(cell) for cell in table[by].values]
     names = _periods(groups, by, before, after)
     rows = [[i for i, group in enumerate(groups) if group == name] for name in names]
-    first, second = (_factors(table, total, own, within, name) for own, name in zip(rows, names, strict=True))
+    first, second = (_factors(table, total, places, within, name) for places, name in zip(rows, names, strict=True))
     return due_to(first, second, formula).called(f"{by} {names[0]}", f"{by} {names[1]}")
 
 
 def _periods(groups: list[str], by: str, before: str | None, after: str | None) -> tuple[str, str]:
     """Return the names of the two periods that are compared."""
-    known = list(dict.fromkeys(groups))
-    if before is None and after is None and len(known) != 2:
-        hint = "say which two with --before and --after"
-        line = f"column {shown(by)} names {len(known)} periods: {quoted(known)}"
+    periods = list(dict.fromkeys(groups))
+    if before is None and after is None and len(periods) != 2:
+        hint = "name two with --before and --after"
+        line = f"column {shown(by)} names {len(periods)} periods: {quoted(periods)}"
         raise InputError(line, "wrong_columns", column=by, hint=hint)
-    left = [name for name in known if name not in (before, after)]
-    chosen = (before or left[0], after or left[-1])
+    others = [name for name in periods if name not in (before, after)]
+    chosen = (before or others[0], after or others[-1])
     for name in chosen:
-        if name not in known:
-            hint = f"the periods are {quoted(known)}"
+        if name not in periods:
+            hint = f"the periods are {quoted(periods)}"
             raise InputError(f"there is no period {shown(name)}", "unknown_name", column=by, hint=hint)
     return chosen
 
 
 def _factors(table: Table, total: Formula, rows: list[int], within: str | None, period: str) -> dict[str, Any]:
-    """Return the factors of a period: by part where they are in a sum, else one number."""
+    """Return the factors of a period: numbers by part inside a sum, else one number."""
     labels = (
         [str(row + 1) for row in range(len(rows))] if within is None else [str(table[within].values[i]) for i in rows]
     )
