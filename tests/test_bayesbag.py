@@ -222,7 +222,7 @@ def test_a_variance_that_does_not_exist_is_withheld():
     answer = bz.bayesbag(bz.find("normal_gamma")(alpha0=0.5), [1.0], seed=1)
     assert np.isnan(shown(answer)[["sd", "posterior_sd", "ratio"]].to_numpy(dtype=float)).all()
     assert shown(answer, "lam")["ratio"] == pytest.approx(1, rel=1e-12)
-    assert "all observations are alike" in answer.notes[1]
+    assert "all observations are equal" in answer.notes[1]
     assert "mu has no finite mean or variance" in answer.notes[2]
 
 

@@ -1,4 +1,4 @@
-"""The groups of a fit's tree that ArviZ's functions look for: log likelihood, prior, and replicated data."""
+"""The groups of a fit's tree that ArviZ's functions need: log likelihood, prior, and replicated data."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ else:
     xr = lazy_loader.load("xarray")
 
 GROUPS = ("log_likelihood", "posterior_predictive", "prior", "prior_predictive", "log_prior")
-"""The groups in the order in which they are made: ``prior_predictive`` is drawn from ``prior``."""
+"""The groups in the order of computation: ``prior_predictive`` is drawn from ``prior``."""
 MOST_UNASKED = 4_000_000
-"""Numbers in all groups together up to which `fit` makes them unasked: 32 MB."""
+"""Most numbers in all groups that `fit` adds by default: 32 MB."""
 BLOCK = 2**22
-"""Rows times draws computed at a time for a group: little memory is needed besides the group itself."""
+"""Rows times draws computed at once for a group, so that little memory is needed besides the group."""
 PRIOR_DRAWS = 1000  # draws of ``prior`` and ``prior_predictive``, in one chain
 
 
 class NoGroup(InputError):
-    """Why a fit cannot have a group."""
+    """The reason why a fit cannot have a group."""
 
 
 def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
@@ -49,23 +49,23 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
     tree : xarray.DataTree
         A fit, from `fit` or `load`.
     groups : sequence of str
-        Of ``log_likelihood``, the log density of each row at each draw, latent variables and parameters of single rows
-        integrated out, in nats; of rows
-        that stand for several observations, of all of them. ``posterior_predictive`` and ``prior_predictive``, one data
-        set for each draw; ``prior``, draws from the prior, in one chain; ``log_prior``, the log prior density of each
-        draw, in nats, in the constrained space. Groups that the tree has are left as they are. Those of rows hold 8
-        bytes for each row and draw, 3.2 GB of 100,000 rows and 4,000 draws; computing them takes little more.
+        Names from: ``log_likelihood``, the log density of each row at each draw, in nats, with latent variables and
+        parameters of single rows integrated out (of all observations of a row that stands for several);
+        ``posterior_predictive`` and ``prior_predictive``, one data set for each draw; ``prior``, draws from the prior,
+        in one chain; ``log_prior``, the log prior density of each draw, in nats, in the constrained space. Existing
+        groups are left unchanged. Groups of rows take 8 bytes for each row and draw, 3.2 GB for 100,000 rows and 4,000
+        draws; computing them takes little more memory.
 
     Returns
     -------
     xarray.DataTree
-        The same tree. The draws depend on the seed and the data of the fit only.
+        The same tree. The draws depend only on the seed and the data of the fit.
 
     Raises
     ------
     InputError
-        When there is no such group; or the fit cannot have it, as its rows are not independent or were not kept, it is
-        a point estimate, or its prior is improper.
+        When the group does not exist; or the fit cannot have it, because its rows are not independent or were not kept,
+        it is a point estimate, or its prior is improper.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def extend(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> xr.DataTree:
 
 
 def extend_unless_stopped(tree: xr.DataTree, groups: Sequence[str] | None) -> None:
-    """Add groups in place, by default all that a fit can have while they are small; after Ctrl-C no further ones."""
+    """Add groups in place, by default those that a fit can have while they are small; after Ctrl-C add no more."""
     add = partial(extend_while_small, tree) if groups is None else partial(extend, tree, groups)
     if signals.unless_stopped(add) is None:
         left_out = "groups are left out, as the run was stopped; bz.extend(tree) adds them"
@@ -108,20 +108,20 @@ def extend_while_small(tree: xr.DataTree) -> xr.DataTree:
         try:
             with suppress(NoGroup, NumericalError):
                 extend(tree, [name])
-        except Exception as error:  # the `likelihood` of a user's model is at fault: the draws must not be lost for it
+        except Exception as error:  # an error in a user's `likelihood` must not lose the draws
             notes.append(f"{name} is left out: {fit.model.name} raised {type(error).__name__}: {error}")
     if left_out:
-        beyond = f"left out, as they would hold more than {MOST_UNASKED} numbers: {', '.join(left_out)}"
-        notes.append(f"{beyond}; bz.extend(tree, [...]) adds them")
+        too_large = f"left out, as they would hold more than {MOST_UNASKED} numbers: {', '.join(left_out)}"
+        notes.append(f"{too_large}; bz.extend(tree, [...]) adds them")
     if notes:
         tree.attrs["notes"] = dumps([*fit.notes, *notes])
     return tree
 
 
 def _by_default(fit: Fit) -> dict[str, int]:
-    """Name the groups that take little time, and how many numbers each holds.
+    """Return the default groups, which take little time, and the number of entries in each.
 
-    Others load PyMC, or go through the draws one by one, which next to a sampler takes little time too.
+    Other groups load PyMC, or go through the draws one by one; after a sampler this takes comparatively little time.
     """
     if isinstance(fit.observed, Accumulated) or not isinstance(fit.model, Observable) or fit.kind == "point estimate":
         return {}
@@ -143,7 +143,7 @@ def _outcome(fit: Fit) -> np.ndarray:
 
 
 def _observable(fit: Fit) -> Observable:
-    """Return the model, which says how each row is distributed given the parameters."""
+    """Return the model; refuse one without the distribution of each row given the parameters."""
     if not isinstance(fit.model, Observable):
         raise NoGroup(f"the rows of {fit.model.name} are not independent given the parameters", "dependent_rows")
     return fit.model
@@ -154,24 +154,24 @@ def _draws(fit: Fit) -> dict[str, np.ndarray]:
         raise NoGroup("a point estimate has no posterior draws", "no_draws")
     draws = fit.draws()
     if not all(np.isfinite(values).all() for values in draws.values()):
-        raise NoGroup("some of its draws are not finite", "not_finite")
+        raise NoGroup("some draws are not finite", "not_finite")
     return draws
 
 
 def _in_blocks(draws: Params, numbers: int, compute: Callable[[Params], np.ndarray]) -> np.ndarray:
-    """Compute N numbers a draw, of some draws of a chain at a time, and store them in one array of all."""
+    """Compute an array (chain, draw, ...) in blocks of draws; each draw has this many ``numbers``."""
     chains, count = np.shape(next(iter(draws.values())))[:2]
-    some, values = max(1, BLOCK // max(1, numbers)), None
-    for chain, first in itertools.product(range(chains), range(0, count, some)):
-        block = slice(first, min(first + some, count))
-        of_block = compute({name: each[chain, block] for name, each in draws.items()})
+    length, values = max(1, BLOCK // max(1, numbers)), None
+    for chain, first in itertools.product(range(chains), range(0, count, length)):
+        block = slice(first, min(first + length, count))
+        of_block = compute({name: array[chain, block] for name, array in draws.items()})
         values = np.empty((chains, count, *of_block.shape[1:]), of_block.dtype) if values is None else values
         values[chain, block] = of_block
     return cast(np.ndarray, values)
 
 
 def _of_rows(fit: Fit, values: np.ndarray) -> xr.Dataset:
-    """Name an array (chain, draw, row, ...) as the outcome in ``observed_data``, with its axes."""
+    """Return an array (chain, draw, row, ...) with the name and axes of the outcome in ``observed_data``."""
     observed = fit.tree["observed_data"].to_dataset()
     name, variable = next(iter(observed.data_vars.items()))
     dims = ("chain", "draw", *variable.dims)[: values.ndim]
@@ -213,7 +213,7 @@ def replicates(
     count = len(next(iter(params.values())))
     try:
         return np.asarray(likelihood.rvs(size=(count, *outcome.shape), random_state=rng))
-    except ValueError as error:  # SciPy draws none where one of them has no distribution
+    except ValueError as error:  # SciPy draws nothing if one distribution is undefined
         raise NoGroup(f"no data can be drawn at some draws of the parameters: {error}", "no_replicates") from error
 
 
@@ -228,9 +228,9 @@ def _prior(fit: Fit) -> xr.Dataset:
 
 
 def prior_draws(model: Model, data: Arrays, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Draw (draws, ...) from the prior, in closed form or by its declaration; raise `NoGroup` when it is improper."""
+    """Draw (draws, ...) from the prior, in closed form or by its declaration; refuse an improper prior."""
     try:
-        with np.errstate(all="ignore"):  # of an improper prior, which is refused below
+        with np.errstate(all="ignore"):  # an improper prior is refused below
             if isinstance(model, ClosedForm):
                 drawn = prior(model, data).rvs(draws, rng)
             else:
@@ -243,7 +243,7 @@ def prior_draws(model: Model, data: Arrays, draws: int, rng: np.random.Generator
 
 
 def _declaration(model: Model, data: Arrays) -> Any:
-    """Return the model in PyMC; raise `NoGroup` where it has none."""
+    """Return the model in PyMC; raise `NoGroup` if there is none."""
     try:
         return model.declare(data)
     except InputError as error:
@@ -275,7 +275,7 @@ def _log_prior(fit: Fit) -> xr.Dataset:
 
 
 def _declared_log_prior(fit: Fit) -> np.ndarray:
-    """Sum the log prior densities that a model declares, of all draws of a block at once."""
+    """Return the declared log prior density of each draw, computed for a block of draws at once."""
     import pytensor
     import pytensor.tensor as pt
     from pytensor.graph import vectorize_graph
@@ -291,12 +291,12 @@ def _declared_log_prior(fit: Fit) -> np.ndarray:
     with pytensor.config.change_flags(mode="FAST_COMPILE"):  # nothing is compiled
         compute = pytensor.function(list(of_block.values()), vectorize_graph(total, of_block))
     draws = {name: fit.draws()[name].astype(value.dtype) for name, value in values.items()}
-    size = sum(each[0, 0].size for each in draws.values())
+    size = sum(array[0, 0].size for array in draws.values())
     return _in_blocks(draws, size, lambda params: np.asarray(compute(*params.values())))
 
 
 def _log_prior_by_pymc(fit: Fit) -> np.ndarray:
-    """Sum the log prior densities that a model declares as PyMC does, one draw at a time."""
+    """Return the declared log prior density of each draw by PyMC, one draw at a time."""
     import pymc as pm
 
     options: Any = {"model": fit.model.declare(fit.data), "extend_inferencedata": False, "progressbar": False}

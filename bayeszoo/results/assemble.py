@@ -1,4 +1,4 @@
-"""The one currency: every fit as an ArviZ `DataTree` with its provenance in the attributes."""
+"""Every fit as an ArviZ `DataTree`, the common format of the library, with its provenance in the attributes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PACKAGES = ("bayeszoo", "arviz", "arviz-stats", "numba", "numpy", "nutpie", "py
 
 
 def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options: Mapping[str, Any]) -> xr.DataTree:
-    """Put what a method found into the groups and attributes of DESIGN section 3."""
+    """Put the outcome of a method into the groups and attributes of a tree."""
     if outcome.interrupted:
         return _as_drawn(problem, outcome, how, options)
     model = problem.model
@@ -57,14 +57,14 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     groups = {**_groups(problem, outcome, dims, coords), **groups}
     marginals: dict[str, Marginal] | None = None
     if isinstance(model, ClosedForm):
-        with suppress(NumericalError):  # of some data there is no posterior, or a posterior and no evidence
+        with suppress(NumericalError):  # for some data the posterior or the evidence does not exist
             marginals = {**problem.posterior, **model.derived_marginals(problem.stats)}
             groups["exact"] = _exact(marginals, dims, coords).assign_attrs(_evidence(model, problem.stats))
     if is_integrated(type(model)):
         with suppress(NumericalError):
-            marginals, known = dict(problem.posterior), problem.integrated
-            exact = _exact(marginals, dims, coords, known.derived)
-            groups["exact"] = exact.assign_attrs({"log_evidence": known.log_evidence})
+            marginals, quadrature = dict(problem.posterior), problem.integrated
+            exact = _exact(marginals, dims, coords, quadrature.derived)
+            groups["exact"] = exact.assign_attrs({"log_evidence": quadrature.log_evidence})
     try:
         groups["derived"] = _variables(model.derived(outcome.draws), ("chain", "draw"), dims, coords)
     except NumericalError as error:  # it need not exist at every point
@@ -72,10 +72,10 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
     tree = _tree(groups)
     if how["kind"] == "approximate":
         outcome = _measured(problem, outcome, tree, dims, coords)
-    # what a model knows of its posterior that chains may not see
+    # features of the posterior that a model knows and chains may miss
     hazards = model.hazards(problem.stats) if how["kind"] in ("sampled", "approximate") else []
-    own = _of_no_label(model, marginals)
-    agreement = check_agreement(outcome.draws, own) if own and how["kind"] == "sampled" else []
+    label_free = _of_no_label(model, marginals)
+    agreement = check_agreement(outcome.draws, label_free) if label_free and how["kind"] == "sampled" else []
     checks = [*outcome.checks, *hazards, *_checks_of_derived(tree, how["kind"], _atoms_of(model)), *agreement]
     if how["kind"] == "sampled" and not outcome.interrupted and verdict(checks) != "failed":
         outcome = replace(outcome, facts={**outcome.facts, **live_of_draws(model, outcome.draws)})
@@ -85,7 +85,7 @@ def assemble(problem: Problem, outcome: Outcome, how: Mapping[str, Any], options
 
 
 def _of_no_label(model: Model, marginals: Mapping[str, Marginal] | None) -> dict[str, Marginal]:
-    """Return the exact distributions of parameters that no order or sign of components changes."""
+    """Return the exact distributions of parameters that do not depend on the order or signs of components."""
     axis = exchangeable_axis(model)
     return {name: law for name, law in (marginals or {}).items() if axis not in model.dims.get(name, ())}
 
@@ -93,10 +93,10 @@ def _of_no_label(model: Model, marginals: Mapping[str, Marginal] | None) -> dict
 def _measured(
     problem: Problem, outcome: Outcome, tree: xr.DataTree, dims: Mapping[str, Any], coords: Mapping[str, Any]
 ) -> Outcome:
-    """Measure an approximation against the posterior: add the numbers of the posterior to the tree, and the checks."""
+    """Measure an approximation against the posterior; add the numbers of the posterior to the tree, and the checks."""
     exact = {str(name): v.to_numpy() for name, v in tree["exact"].data_vars.items()} if "exact" in tree.children else {}
     groups = {name: tree[name].to_dataset() for name in ("posterior", "derived", "invariants") if name in tree.children}
-    printed = {name: {**_few(group, exact)} for name, group in groups.items()}
+    printed = {name: _listed(group, exact) for name, group in groups.items()}
     variables = {name: v for group in printed.values() for name, v in group.items()}
     draws = {
         name: {k: v.transpose("chain", "draw", ...).to_numpy() for k, v in printed.get(name, {}).items()}
@@ -111,7 +111,7 @@ def _measured(
     return replace(outcome, checks=[*outcome.checks, *measured.checks], facts={**outcome.facts, **measured.facts})
 
 
-def _few(group: xr.Dataset, exact: Mapping[str, object]) -> dict[str, xr.DataArray]:
+def _listed(group: xr.Dataset, exact: Mapping[str, object]) -> dict[str, xr.DataArray]:
     """Return the quantities whose entries are listed one by one."""
     return {str(k): v for k, v in group.data_vars.items() if k in exact or v[0, 0].size <= MOST_LISTED}
 
@@ -119,7 +119,7 @@ def _few(group: xr.Dataset, exact: Mapping[str, object]) -> dict[str, xr.DataArr
 def _as_drawn(
     problem: Problem, outcome: Outcome, how: Mapping[str, object], options: Mapping[str, object]
 ) -> xr.DataTree:
-    """Return what an interrupted run has drawn, at once: nothing is checked, derived, or put in one order."""
+    """Return the draws of an interrupted run at once, without checks, derived quantities or relabelling."""
     model = problem.model
     dims, coords = {**outcome.dims, **model.dims}, {**outcome.coords, **model.coords(problem.like)}
     tree = _tree(_groups(problem, outcome, dims, coords))
@@ -131,7 +131,7 @@ def _as_drawn(
 def _groups(
     problem: Problem, outcome: Outcome, dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, object]
 ) -> dict[str, xr.Dataset]:
-    """Return what a method found, and the data."""
+    """Return the groups of a method's outcome, and those of the data."""
     return {
         "posterior": _variables(outcome.draws, ("chain", "draw"), dims, coords),
         "sample_stats": _variables(outcome.sample_stats, ("chain", "draw")),
@@ -141,12 +141,12 @@ def _groups(
 
 
 def _tree(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
-    """Put the groups that hold anything into a tree."""
+    """Return a tree of the groups that are not empty."""
     return xr.DataTree.from_dict({name: group for name, group in groups.items() if group.variables})
 
 
 def _of_labels(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any, labels: Labelled) -> dict[str, Any]:
-    """Return the groups of a model with exchangeable labels: original draws, permutations, invariants."""
+    """Return the groups of a model with exchangeable labels: original draws, permutations and invariants."""
     return {
         "unaligned": draws,
         "labels": {"permutation": labels.permutations, **({} if labels.signs is None else {"sign": labels.signs})},
@@ -169,9 +169,9 @@ def _atoms_of(model: Model) -> tuple[str, ...]:
 
 
 def _checks_of_derived(tree: xr.DataTree, kind: str, discrete: Sequence[str]) -> list[Check]:
-    """Check that draws of derived quantities have mixed too, and that none of them is broken.
+    """Check that draws of derived quantities have mixed, and are finite.
 
-    Those that are ``discrete`` are judged with the parameter that they follow from.
+    ``discrete`` quantities are judged with the parameter that they follow from.
     """
     if "derived" not in tree.children:
         return []
@@ -192,20 +192,19 @@ def _variables(
     dims = dims or {}
     arrays = {}
     for name, value in values.items():
-        own = dims.get(name) or tuple(f"{name}_dim_{i}" for i in range(np.ndim(value) - len(leading)))
-        arrays[name] = xr.DataArray(value, dims=(*leading, *own))
+        axes = dims.get(name) or tuple(f"{name}_dim_{i}" for i in range(np.ndim(value) - len(leading)))
+        arrays[name] = xr.DataArray(value, dims=(*leading, *axes))
     used = {dim for array in arrays.values() for dim in array.dims}
     dataset = xr.Dataset(arrays, coords={name: list(labels) for name, labels in (coords or {}).items() if name in used})
-    counted = [
-        dim for dim in leading if dim in dataset.sizes and dim not in ("row", "entry")
-    ]  # ten million labels say nothing
+    # labels of ten million rows would only take memory
+    counted = [dim for dim in leading if dim in dataset.sizes and dim not in ("row", "entry")]
     return dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in counted})
 
 
 def _data_groups(model: Model, data: Data | Accumulated) -> dict[str, xr.Dataset]:
     """Split the data into observed variables and constants; labels are coordinates of the constants.
 
-    Of rows that were not kept there are the statistics.
+    Rows that were not kept are replaced by their statistics.
     """
     if isinstance(data, Accumulated):
         return {"statistics": _variables(arrays_of(data.stats), ())}
@@ -229,7 +228,7 @@ def _exact(
     coords: Mapping[str, object],
     moments: Mapping[str, Moments] | None = None,
 ) -> xr.Dataset:
-    """Return exact mean, sd and quantiles along ``statistic``; where ``moments`` alone are known quantiles are NaN."""
+    """Return exact mean, sd and quantiles along ``statistic``; quantities with only ``moments`` have NaN quantiles."""
     arrays = {}
     for name, (_, _, mean, sd, _) in (moments or {}).items():
         arrays[name] = np.stack([mean, sd, *(np.full(np.shape(mean), np.nan) for _ in QUANTILES)])
@@ -240,15 +239,15 @@ def _exact(
 
 
 def _evidence(model: ClosedForm[Any], stats: Any) -> dict[str, float]:
-    """Return the log evidence of the ordered data, and where they are a table of counts that of these."""
+    """Return the log evidence of the ordered data, and for a table of counts also that of the counts."""
     evidence = {"log_evidence": float(model.log_evidence(stats))}
-    if stats.log_coefficient:  # single observations have one order only
+    if stats.log_coefficient:  # 0 for single observations, which have one order
         evidence["log_evidence_counts"] = float(model.log_evidence_counts(stats))
     return evidence
 
 
 def _quantile(marginal: Marginal, q: float) -> np.ndarray:
-    """Return a quantile: 0 where SciPy stops at the smallest double with all its digits."""
+    """Return a quantile, with 0 for the smallest normal double, where SciPy stops."""
     quantile = np.asarray(marginal.ppf(q))
     return np.where(np.abs(quantile) <= np.finfo(np.float64).tiny, 0.0, quantile)
 
@@ -279,12 +278,12 @@ def _provenance(
         "seconds": {name: round(value, 4) for name, value in problem.clock.seconds.items()},
         "gate": as_dict(outcome.checks),
         "facts": dict(outcome.facts),
-        "notes": list(dict.fromkeys([*data.notes, *remarks, *of_draws, *_said(outcome)])),
+        "notes": list(dict.fromkeys([*data.notes, *remarks, *of_draws, *_notes_on_edges(outcome)])),
         "columns": dict(data.columns),
         "reading": dict(data.reading),
     }
-    if (own := own_file(type(problem.model))) is not None:
-        nested["model_file"] = own._asdict()
+    if (file := own_file(type(problem.model))) is not None:
+        nested["model_file"] = file._asdict()
     if isinstance(data, Accumulated):
         plain["statistics_digest"] = digest_of(data.stats)
         nested["data_arrays"] = described(data.like, problem.model.inputs.coords)
@@ -304,10 +303,10 @@ def _versions() -> Mapping[str, str]:
     return versions
 
 
-def _said(outcome: Outcome) -> list[str]:
-    """Say of a mode on the edge that it is one."""
-    if not (zero := outcome.facts.get("at_edge", [])):
+def _notes_on_edges(outcome: Outcome) -> list[str]:
+    """Return a note on a mode at the edge of the parameter space."""
+    if not (names := outcome.facts.get("at_edge", [])):
         return []
     return [
-        f"{', '.join(zero)} = 0 is a mode on the edge, and not certain: exact or nuts says how far from 0 it may be"
+        f"{', '.join(names)} = 0 is a mode on the edge, and not certain: exact or nuts says how far from 0 it may be"
     ]

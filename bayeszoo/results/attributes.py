@@ -1,7 +1,7 @@
-"""Checks of the attributes of a fit, whoever wrote its file, so that later code can trust them.
+"""Checks of the attributes of a fit from a file of unknown origin, so that later code can trust them.
 
-A digest shows accidents, not forgery, so that a file may say anything. All of it is data: nothing that is written in a
-file is run, looked up but by the names of the zoo, opened or evaluated but by the check of formulas.
+A digest shows accidents, not forgery, so that a file may contain anything. All of it is data: nothing in a file is run
+or opened; names are looked up only in the zoo, and only formulas are evaluated, after their own check.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 type Check = Callable[[Any], bool]
 
 LARGEST = 2**23
-"""Characters of an attribute: labels of a hundred thousand columns or groups are a tenth of it."""
+"""Most characters of an attribute: ten times the labels of a hundred thousand columns or groups."""
 _LONGEST_LINE, _LONGEST_COMMAND = 10_000, 100_000
 _MOST_DIGITS = 2**63
 _DEEPEST = 12
@@ -41,12 +41,12 @@ def _is_text(value: object) -> bool:
 
 
 def _is_line(value: object) -> bool:
-    """Say whether a value is one line of text, which no terminal takes for more than its letters."""
+    """Say whether a value is one line of printable text, without control characters for a terminal."""
     return isinstance(value, str) and len(value) <= _LONGEST_LINE and value.isprintable()
 
 
 def _is_file_name(value: object) -> bool:
-    """Say whether a value is the name of a file in one line; bytes that are not UTF-8 are lone surrogates in it."""
+    """Say whether a value is a file name on one line, where lone surrogates stand for bytes that are not UTF-8."""
     return isinstance(value, str) and _is_line(re.sub("[\udc80-\udcff]", "", value))
 
 
@@ -68,12 +68,12 @@ def _is_whole(value: int) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Say whether a value is a number that is finite."""
+    """Say whether a value is a finite number."""
     return _is_float(value) and bool(abs(value) <= sys.float_info.max)
 
 
 def _is_figure(value: object) -> bool:
-    """Say whether a value is a number as `dumps` writes it: a non-finite one is a word or null."""
+    """Say whether a value is a number as `dumps` writes it, with a word or null for non-finite ones."""
     return _is_number(value) or (not isinstance(value, list | dict) and value in _NO_NUMBERS)
 
 
@@ -82,10 +82,10 @@ def _is_float(value: object) -> bool:
 
 
 def _is_plain(value: object, depth: int = _DEEPEST) -> bool:
-    """Say whether a value of JSON is neither deep nor holds whole numbers of many digits."""
+    """Say whether a JSON value is not too deep and has no whole numbers with too many digits."""
     if isinstance(value, list | dict):
-        each = [*value.keys(), *value.values()] if isinstance(value, dict) else value
-        return depth > 0 and all(_is_plain(item, depth - 1) for item in each)
+        items = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        return depth > 0 and all(_is_plain(item, depth - 1) for item in items)
     return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
@@ -93,12 +93,12 @@ def _is_one_of(values: Iterable[str], value: object) -> bool:
     return isinstance(value, str) and value in values
 
 
-def _list_of(each: Check, value: object) -> bool:
-    return isinstance(value, list) and all(map(each, value))
+def _list_of(check: Check, value: object) -> bool:
+    return isinstance(value, list) and all(map(check, value))
 
 
-def _mapping_of(name: Check, each: Check, value: object) -> bool:
-    return isinstance(value, dict) and all(map(name, value)) and all(map(each, value.values()))
+def _mapping_of(check_key: Check, check: Check, value: object) -> bool:
+    return isinstance(value, dict) and all(map(check_key, value)) and all(map(check, value.values()))
 
 
 def _has(required: Mapping[str, Check], optional: Mapping[str, Check], value: object) -> bool:
@@ -128,7 +128,7 @@ def _is_check(value: Any) -> bool:
 
 
 def _is_gate(value: Any) -> bool:
-    """Say whether a gate is whole, and its verdict that of its checks."""
+    """Say whether a gate is complete, and its verdict that of its checks."""
     checks = partial(_mapping_of, _is_label, _is_check)
     if not _has({"checks": checks}, {"verdict": partial(_is_one_of, VERDICTS)}, value):
         return False
@@ -173,7 +173,7 @@ _TOGETHER = {
     "mean_gap": ("sd_ratio_least", "sd_ratio_most"),
     "highest_degenerate": ("degenerate", "degenerate_because"),
 }
-"""Facts that are told with others."""
+"""Facts that come with other facts."""
 
 
 def _are_facts(value: object) -> bool:
@@ -181,12 +181,12 @@ def _are_facts(value: object) -> bool:
 
 
 def _is_coding(value: Any) -> bool:
-    """Say whether a mapping is what features were coded by; the formula itself is checked when it is read."""
+    """Say whether a mapping describes the coding of features; the formula is checked when it is read."""
     levels = partial(_mapping_of, _is_text, _texts)
     required: dict[str, Check] = {
         "features": _texts,
         "levels": levels,
-        "interactions": lambda each: _list_of(_is_plain, each),
+        "interactions": lambda interactions: _list_of(_is_plain, interactions),
     }
     of_formula: dict[str, Check] = {
         "formula": _is_text,
@@ -223,7 +223,7 @@ def _is_reading(value: object) -> bool:
 
 
 def _is_command(value: str) -> bool:
-    """Say whether a text is the words of a command, which a page shows to be typed again."""
+    """Say whether a text is the words of a command, which pages show for typing it again."""
     try:
         words = shlex.split(value) if _is_text(value) and len(value) <= _LONGEST_COMMAND else []
         return bool(words) and words[0].replace("-", "").isalpha()
@@ -232,7 +232,7 @@ def _is_command(value: str) -> bool:
 
 
 def _is_array_of_rows(value: object) -> bool:
-    """Say whether a mapping describes an array of none of the rows: its labels, or its type and shape."""
+    """Say whether a mapping describes an array without rows: its labels, or its type and shape."""
     if _has({"labels": _texts}, {}, value):
         return True
     sizes = partial(_list_of, lambda size: _is_whole(size) and size < LARGEST)
@@ -288,7 +288,7 @@ _OF_GROUPS: dict[str, Check] = {
 
 
 def parse(name: str, text: str) -> Any:
-    """Read an attribute that is JSON."""
+    """Return the value of an attribute that is stored as JSON."""
     if not isinstance(text, str) or len(text) > LARGEST:
         raise _wrong(name, text)
     try:
@@ -326,7 +326,7 @@ def check_fit(tree: xr.DataTree) -> None:
 
 
 def check_agreement(tree: xr.DataTree) -> None:
-    """Refuse a fit in a file whose status is better than its gate, or that lacks facts which are told with others."""
+    """Refuse a fit from a file whose status is better than its gate, or that lacks facts which come with others."""
     facts, status = parse("facts", tree.attrs["facts"]), tree.attrs["status"]
     verdict = parse("gate", tree.attrs["gate"]).get("verdict", VERDICTS[0])
     if status in VERDICTS[: VERDICTS.index(verdict)]:
@@ -336,7 +336,7 @@ def check_agreement(tree: xr.DataTree) -> None:
 
 
 def _check_draws(tree: xr.DataTree) -> None:
-    """Refuse a fit that is shown without draws, or with draws that are not a number: its gate has let none through."""
+    """Refuse a fit that is shown without draws, or with NaN draws, which no gate lets through."""
     variables = tree["posterior"].data_vars if "posterior" in tree.children else {}
     draws = {name: values for name, values in variables.items() if {"chain", "draw"} <= {*values.dims}}
     if not any(values.size for values in draws.values()):
@@ -348,26 +348,26 @@ def _check_draws(tree: xr.DataTree) -> None:
 
 
 def _check_statistics(tree: xr.DataTree, group: str) -> None:
-    """Refuse means, sds and quantiles that are not those of the draws."""
-    known = tree[group].to_dataset()
-    labels = known.coords.get("statistic")
+    """Refuse means, sds and quantiles whose names or shapes are not those of the draws."""
+    statistics = tree[group].to_dataset()
+    labels = statistics.coords.get("statistic")
     names = [] if labels is None or labels.dims != ("statistic",) else labels.to_numpy().tolist()
-    if known.data_vars and names != ["mean", "sd", *QUANTILES]:
+    if statistics.data_vars and names != ["mean", "sd", *QUANTILES]:
         raise _not_of(group)
     for draws in (tree[name].data_vars for name in ("posterior", "derived") if name in tree.children):
-        for name, values in known.data_vars.items():
+        for name, values in statistics.data_vars.items():
             is_along = values.dims[:1] == ("statistic",) and values.dtype.kind == "f"
             if name in draws and not (is_along and values.shape[1:] == draws[name].shape[2:]):
                 raise _not_of(group)
 
 
 def _check_replicates(tree: xr.DataTree, group: str) -> None:
-    """Refuse replicates that do not match the outcomes, or that have no chains."""
+    """Refuse replicates whose axes are not those of the outcomes, or that have no chains."""
     outcomes = tree["observed_data"].data_vars if "observed_data" in tree.children else {}
     replicates = tree[group].data_vars
-    alike = ({*v.dims} == {"chain", "draw", *outcomes[k].dims} for k, v in replicates.items() if k in outcomes)
+    matches = ({*v.dims} == {"chain", "draw", *outcomes[k].dims} for k, v in replicates.items() if k in outcomes)
     labels = (tree[group].variables[dim].dims == (dim,) for dim in ("chain", "draw") if dim in tree[group].variables)
-    if not (all(labels) and all(alike)):
+    if not (all(labels) and all(matches)):
         raise _not_of(group)
 
 
@@ -378,7 +378,7 @@ def _not_of(group: str) -> InputError:
 
 
 def check_groups(tree: xr.DataTree, labels: Mapping[str, object]) -> None:
-    """Refuse fits by group whose attributes are not theirs: the group of each fit is ``labels``'."""
+    """Refuse fits by group whose attributes do not match the ``labels`` of the fits."""
     _check(tree.attrs, {**_OF_GROUPS, "groups": _is_text}, {"command": _is_command})
     listed = parse("groups", tree.attrs["groups"])
     if not (_texts(listed) and sorted(listed) == sorted(labels) and len({*listed}) == len(listed)):
@@ -396,5 +396,5 @@ def _check(attrs: Mapping[object, object], required: Mapping[str, Check], option
 
 
 def _plain(value: object) -> Any:
-    """Return NumPy's numbers, as a file has them, as Python's."""
+    """Return a Python number for a NumPy number, which files have."""
     return value.item() if isinstance(value, np.generic) else value

@@ -1,4 +1,4 @@
-"""Warnings about the numbers of a fit, or the reason why they are withheld: failed checks, and what to try next."""
+"""Warnings about the numbers of a fit, the reasons why they are withheld, and what to try next."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _REASONS = {
     "interrupted": "estimates are withheld: the run was interrupted",
 }
 MOST_NAMED = 4
-"""Quantities that a message names, where there are more."""
+"""Most quantities that a message names."""
 WORDS = {"failed": "the fit failed its gate", "interrupted": "the fit was interrupted"}
 
 
 def failures_of(tree: xr.DataTree) -> list[str]:
-    """Say why a fit's estimates are withheld, or which caveats go with them; nothing where it is ok."""
+    """Return why a fit's estimates are withheld, or the caveats on them; an empty list where all is ok."""
     fit = Fit(tree)
     failed = [_line(name, fit.checks[name]) for name in fit.failed]
     return [_REASONS[fit.status], *failed] if fit.status in _REASONS else failed
@@ -45,7 +45,7 @@ def _line(name: str, check: Mapping[str, object]) -> str:
 
 
 def require_shown(tree: xr.DataTree, answer: str) -> Fit:
-    """Return the view of a fit whose numbers are shown, or raise `Untrustworthy`: ``answer`` are withheld."""
+    """Return the view of a fit whose numbers are shown; else raise `Untrustworthy`, which names the ``answer``."""
     fit = Fit(tree)
     if not fit.is_shown:
         step = next_step(tree)
@@ -58,7 +58,7 @@ def require_shown(tree: xr.DataTree, answer: str) -> Fit:
 
 
 def warn(tree: xr.DataTree) -> None:
-    """Warn of a fit whose numbers are shown with a warning."""
+    """Warn if the numbers of a fit are shown with caution."""
     if Fit(tree).status == "caution":
         first, *others = failures_of(tree)
         name = ", ".join(str(tree.attrs[name]) for name in ("model", "method", "group") if name in tree.attrs)
@@ -66,9 +66,9 @@ def warn(tree: xr.DataTree) -> None:
 
 
 def next_step(tree: xr.DataTree) -> str:
-    """Name the command, or the options of the same command, to try where numbers are withheld; else nothing.
+    """Return the command, or options of the same command, to try where numbers are withheld; else an empty string.
 
-    They are withheld where a check of the gate failed; those of single components where the draws do not agree on them.
+    Numbers are withheld if a check of the gate failed; those of single components if draws disagree on the components.
     """
     fit = Fit(tree)
     failed = {name for name in fit.failed if fit.checks[name]["verdict"] == "failed"}
@@ -82,33 +82,33 @@ def next_step(tree: xr.DataTree) -> str:
         return f"the density that was sampled or the closed form is wrong: try {command}"
     unbounded = fit.method == "nuts" and _may_be_unbounded(fit)
     steps = _mending(fit, failed, unbounded) if fit.kind == "sampled" else []
-    with suppress(InputError):  # of a model that is not installed here
+    with suppress(InputError):  # the model may not be installed
         others = [method for method in _other_methods(fit) if method != "smc" or not unbounded]  # needs a proper prior
         steps += [f"--method {other}" for other in others[:1]]
     return f"{_mixing(fit, failed)}try {', or '.join(steps)}" if steps else ""
 
 
 def _mixing(fit: Fit, failed: set[str]) -> str:
-    """Say how far apart the chains are and after how many draws, where that is what failed."""
+    """Return R-hat, the number of draws and what this means, where R-hat failed."""
     r_hat = fit.checks.get("r_hat", {}).get("value")
     if "r_hat" not in failed or failed & set(STRUCTURAL) or not isinstance(r_hat, float):
         return ""
     sizes = fit.tree["posterior"].sizes
-    apart = "chains are far apart, and break" if "divergences" in failed else "chains are in different modes"
-    why = apart if r_hat > APART else "chains mix slowly"
+    separated = "chains are far apart, and break" if "divergences" in failed else "chains are in different modes"
+    why = separated if r_hat > APART else "chains mix slowly"
     return f"R-hat {r_hat:.3g} after {sizes['chain'] * sizes['draw']} draws: {why}; "
 
 
 def _named(fit: Fit) -> str:
-    """Return the model as the command of the fit named it, if it is in a file: no other file is to be run."""
+    """Return the model's name, or its file as in the command of the fit: no other file may be run."""
     words = shlex.split(str(fit.tree.attrs.get("command", "")))
-    own = fit.own_file
-    is_named = own is not None and words[:1] == ["fit"] and words[1:] and own.is_named(words[1])
+    file = fit.own_file
+    is_named = file is not None and words[:1] == ["fit"] and words[1:] and file.is_named(words[1])
     return shlex.quote(words[1] if is_named else str(fit.tree.attrs["model"]))
 
 
 def _same_data(fit: Fit) -> str:
-    """Return the words of the command that name its data, if they are one file or an example."""
+    """Return the words of the command that name its data, if these are one file or an example."""
     words = shlex.split(str(fit.tree.attrs.get("command", "")))
     if len(words) > 2 and words[0] == "fit" and not words[2].startswith("-"):
         return f"{shlex.quote(words[2])} "
@@ -117,14 +117,14 @@ def _same_data(fit: Fit) -> str:
 
 
 def _may_be_unbounded(fit: Fit) -> bool:
-    """Say whether the sampler seems to climb an unbounded density, as under an improper prior."""
+    """Say whether the density seems unbounded, as under an improper prior."""
     values = {name: check["value"] for name, check in fit.checks.items()}
     sizes = fit.tree["posterior"].sizes
     return not care_may_help(values, sizes["chain"] * sizes["draw"])
 
 
 def _mending(fit: Fit, failed: set[str], unbounded: bool) -> list[str]:
-    """Return what to try of a sampler: another prior, longer chains, other numbers of components."""
+    """Return what to try with a sampler: another prior, longer chains, other numbers of components."""
     if failed & set(STRUCTURAL):
         return [f"--seed {int(fit.tree.attrs['seed']) + 1}"]
     if unbounded and not {"K", "q"} & fit.fields.keys():
@@ -142,7 +142,7 @@ def _mending(fit: Fit, failed: set[str], unbounded: bool) -> list[str]:
 
 
 def _other_methods(fit: Fit) -> list[str]:
-    """Return other methods that the model has: after an approximation, sampling methods first."""
+    """Return the other methods of the model; after an approximation, sampling methods first."""
     model = fit.model
     gibbs, vb = isinstance(model, Collapsed), isinstance(model, Variational)
     exact = is_exact(type(model)) and not beyond_quadrature(model, fit.data)

@@ -1,4 +1,4 @@
-"""Figures of a fit as a whole: its log likelihood, evidence and ELBO, and the joint covariance of its parameters."""
+"""Log likelihood, evidence and ELBO of a fit, and the joint covariance of its parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MOST_ENTRIES = 2000
-"""Entries of all parameters together whose covariance matrix is computed."""
+"""Most entries of all parameters for which a covariance matrix is computed."""
 _ERRORS = {"log_evidence": "log_evidence_mcse", "elbo": "elbo_se"}
 
 
@@ -33,9 +33,9 @@ def facts(tree: xr.DataTree) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``log_likelihood`` and ``log_joint`` at a point estimate, ``log_evidence`` and ``elbo``, in nats, and their
-        Monte Carlo errors, ``log_likelihood_error`` and so on, 0 where there is no randomness; None where the method
-        does not give it or it is withheld. ``withheld`` says by name why a figure is None.
+        ``log_likelihood`` and ``log_joint`` at a point estimate, ``log_evidence`` and ``elbo``, in nats; and their
+        Monte Carlo errors, ``log_likelihood_error`` and so on, 0 without randomness. A figure that the method does not
+        give or that is withheld is None, and ``withheld`` gives the reason by name.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def facts(tree: xr.DataTree) -> dict[str, Any]:
 
 
 def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
-    """Return the covariance matrix of all parameters, exact where the fit is, else that of its draws.
+    """Return the covariance matrix of all parameters, exact for an exact fit, else that of its draws.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row and one column for each scalar, named as in a summary: ``mu``, ``w[Temp]``. An infinite variance is inf,
-        and covariances with it are NaN. By quadrature a variance that the summary withholds is NaN too.
+        and its covariances are NaN. A variance that the summary withholds is NaN, also by quadrature.
 
     Raises
     ------
     InputError
-        Of a point estimate, which has none, or of more than `MOST_ENTRIES` scalars.
+        For a point estimate, which has no covariance, and for more than `MOST_ENTRIES` scalars.
     NumericalError
         When the posterior is exact and its covariance has no closed form.
     Untrustworthy
@@ -106,7 +106,7 @@ def joint_covariance(tree: xr.DataTree) -> pd.DataFrame:
 
 
 def _matrix(tree: xr.DataTree) -> np.ndarray:
-    """Return the closed form, or the covariance of the draws; NaN for quantities without a variance."""
+    """Return the covariance in closed form, or that of the draws; NaN for quantities without a variance."""
     fit = Fit(tree)
     if fit.kind == "exact" and isinstance(fit.model, ClosedForm):
         return np.asarray(fit.model.posterior(fit.stats).covariance())
@@ -114,6 +114,6 @@ def _matrix(tree: xr.DataTree) -> np.ndarray:
         return integrate(fit.model, fit.data).posterior.covariance()
     columns = np.column_stack([values.reshape(len(values), -1) for values in fit.pooled().values()])
     matrix = np.atleast_2d(np.cov(columns, rowvar=False))
-    without = np.isnan(np.concatenate([np.ravel(summary["sd"]) for summary in summarize(tree).values()]))
-    matrix[without] = matrix[:, without] = np.nan
+    has_no_sd = np.isnan(np.concatenate([np.ravel(summary["sd"]) for summary in summarize(tree).values()]))
+    matrix[has_no_sd] = matrix[:, has_no_sd] = np.nan
     return matrix

@@ -33,8 +33,8 @@ ENGINE: Literal["h5netcdf"] = "h5netcdf"
 DIGEST = "content_digest"
 FORMAT = 1  # version of the groups and attributes; changes when an old file can no longer be read
 MAX_BYTES = 4 * 2**30  # largest fit, in declared bytes, that `load` reads into memory
-MOST_LINKS, DEEPEST = 5000, 8  # arrays and groups, and groups in groups: xarray takes minutes over more
-DENSEST = 1100  # declared bytes to one of the file: deflate packs no more than 1032; beyond it nothing was written
+MOST_LINKS, DEEPEST = 5000, 8  # most arrays and groups, and most nested groups: xarray takes minutes for more
+DENSEST = 1100  # most declared bytes for each byte of the file: deflate packs at most 1032
 MOST_BYTES_OF_NAME = 255  # of a file, almost everywhere
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -53,18 +53,18 @@ def probe(path: str | Path, overwrite: bool = False) -> Path:
 
 
 def partial_of(path: Path) -> Path:
-    """Return where an interrupted fit goes in place of ``path``, whose name is cut where it leaves no room."""
+    """Return the path of an interrupted fit in place of ``path``; a name that would be too long is cut."""
     stem = os.fsencode(path.stem)[: MOST_BYTES_OF_NAME - len(".nc.partial")]
     return path.with_name(f"{os.fsdecode(stem)}{path.suffix}.partial")
 
 
 def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
-    """Write a fit, or fits by group, so that ``path`` holds either the old file or the whole new one.
+    """Write a fit, or fits by group, so that ``path`` has either the old file or the whole new one.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` or `fit_by` returned.
+        Result of `fit` or `fit_by`.
     path : str or Path
         A name that ends in ``.nc``.
     overwrite : bool
@@ -73,46 +73,48 @@ def save(tree: xr.DataTree, path: str | Path, overwrite: bool = False) -> Path:
     Returns
     -------
     Path
-        Where it was written.
+        The path of the file.
 
     Raises
     ------
     InputError
-        As `probe`.
+        As from `probe`.
     NotWritten
         When writing fails, for example on a full disk; an existing file is untouched. It is an `OSError`.
     """
     path = probe(path, overwrite)
     for fit in _every_fit(tree):
-        with suppress(InputError):  # of a model whose file is elsewhere
-            _ = Fit(fit).observed  # which puts the data back where another tool has replaced them
+        with suppress(InputError):  # the file of the model may be elsewhere
+            _ = Fit(fit).observed  # puts back data that another tool has replaced
     tree = tree.copy()
-    tree.name = None  # of a group's fit in a tree of several; a file has none
+    tree.name = None  # a group's fit has a name in the tree of all; a file has none
     if sum(1 + len(node.variables) for node in tree.subtree) > MOST_LINKS:
-        raise InputError("this is too much for one file", "too_large", hint="save fewer groups, or each fit by itself")
+        raise InputError(
+            "the tree is too large for one file", "too_large", hint="save fewer groups, or each fit separately"
+        )
     tree.attrs[DIGEST] = json.dumps(digests(tree))
     # in memory: HDF5 crashes the process when the disk is full
     with memoryview(tree.to_netcdf(engine=ENGINE)) as content, replacing(path, overwrite) as temporary:
-        with temporary.open("wb") as file:  # `write_bytes` makes a view of the content, which outlives an error
+        with temporary.open("wb") as file:  # `write_bytes` would keep a view of the content after an error
             file.write(content)
         if not xr.load_datatree(temporary, engine=ENGINE).identical(tree):
-            raise OSError("what was read back is not what was written")
+            raise OSError("the file that was read back differs from the tree")
     return path
 
 
 def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     """Read a fit, or fits by group, that `save` wrote, or that was saved by ``to_netcdf``.
 
-    Other tools may have added groups and variables, which are left alone, or taken some draws out. A file runs no code:
-    a model that is not of the zoo has to be named by you, here or before.
+    Other tools may have added groups and variables, which are ignored, or removed draws. Loading a file runs no code:
+    name a model that is not in the zoo, here or before.
 
     Parameters
     ----------
     path : str or Path
         The file.
     model : class, optional
-        The class that fits mean which are of a model of your own: ``bz.find("my_model.py:MyModel")``. A warning says
-        where the text of its file is not the one by which the fit was made.
+        The class of your own model, ``bz.find("my_model.py:MyModel")``, for fits of it. A warning says if the text of
+        its file has changed since the fit.
 
     Returns
     -------
@@ -122,7 +124,7 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
     ------
     InputError
         When the file is missing, not a bayeszoo result, damaged, changed since, or larger than `MAX_BYTES`; or its
-        data are not those that the fit was made from.
+        data are not those of the fit.
 
     Warns
     -----
@@ -151,7 +153,7 @@ def load(path: str | Path, model: type[Model] | None = None) -> xr.DataTree:
 
 
 def read_tree(path: Path) -> xr.DataTree:
-    """Read a NetCDF file of groups that anybody wrote; nothing of it is run.
+    """Read a NetCDF file of groups of unknown origin; nothing in it is run.
 
     Raises
     ------
@@ -179,12 +181,12 @@ def _every_fit(tree: xr.DataTree) -> list[xr.DataTree]:
 
 
 def _verify(tree: xr.DataTree, path: Path) -> None:
-    """Refuse data that differ from the fit's, and values that `save` did not write.
+    """Refuse data that differ from those of the fit, and values that changed after `save`.
 
-    Groups and variables may have been added, left out or cut down by other tools, which may also have written the file.
+    Other tools may have added groups and variables, removed them or cut them, and may have written the file.
     """
     text = str(tree.attrs.pop(DIGEST, ""))
-    now, saved = digests(tree), json.loads(text) if text.startswith("{") else {}  # older files had one for all
+    now, saved = digests(tree), json.loads(text) if text.startswith("{") else {}  # older files had one digest for all
     for name, (shape, digest) in saved.items():
         is_attribute_of_the_fit = name.startswith("/@")
         if name not in now and not is_attribute_of_the_fit:
@@ -201,15 +203,15 @@ def _verify(tree: xr.DataTree, path: Path) -> None:
 
 
 def digests(tree: xr.DataTree) -> dict[str, tuple[list[int], str]]:
-    """Return the shape and the SHA-256 of each variable and attribute: they show accidents and edits, not forgery."""
+    """Return the shape and the SHA-256 of each variable and attribute, which show accidents and edits, not forgery."""
     places: dict[str, tuple[list[int], str]] = {}
     for node in tree.subtree:
-        at = node.path.rstrip("/")
+        prefix = node.path.rstrip("/")
         for name, value in node.attrs.items():
             if name != DIGEST:
-                places[f"{at}/@{name}"] = [], hashlib.sha256(str(value).encode()).hexdigest()
+                places[f"{prefix}/@{name}"] = [], hashlib.sha256(str(value).encode()).hexdigest()
         for name, variable in node.to_dataset(inherit=False).variables.items():
-            places[f"{at}/{name}"] = list(variable.shape), _digest_of(variable)
+            places[f"{prefix}/{name}"] = list(variable.shape), _digest_of(variable)
     return places
 
 
@@ -223,13 +225,14 @@ def _digest_of(variable: xr.Variable) -> str:
 
 
 def _declared_bytes(path: Path) -> int:
-    """Add up the arrays without reading any (xarray reads coordinates at once); refuse what a fit does not hold.
+    """Return the total size of the arrays without reading any; refuse objects that no fit has.
 
-    That is links out of the file, a group that is reached by two links and so may hold itself, and very many groups.
+    These are links out of the file, groups with two links, which may contain themselves, and too many groups. xarray
+    would read coordinates at once.
     """
     import h5py  # type: ignore[import-untyped]
 
-    sizes: list[int] = []  # of groups 0
+    sizes: list[int] = []  # 0 for groups
     links: list[str] = []
 
     def add(_: str, item: Any) -> None:

@@ -1,4 +1,4 @@
-"""How far an approximation's printed numbers are from the posterior's, for each quantity in its own units."""
+"""Gaps between an approximation's printed numbers and the posterior's, in units of each quantity's spread."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from bayeszoo.foundation.tails import LIMITS
 
 STATISTICS = ("mean", "sd", *QUANTILES)
 _WIDTH = 3.92
-"""Standard deviations of a normal distribution between its quantiles .025 and .975."""
+"""Distance between the quantiles .025 and .975 of a normal distribution, in standard deviations."""
 _STILL = 1e-9
-"""Spread of a quantity, relative to its size, up to which it is a constant, as the weight of a single component."""
+"""Largest spread, relative to the size, of a quantity that counts as constant, such as the weight of one component."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Errors of an approximation of each entry of a quantity; NaN where they are not known."""
+    """Errors of an approximation of each entry of a quantity; NaN where unknown."""
 
     mean: np.ndarray
-    """Error of the mean, in sd of the posterior; where the posterior has no sd, of the median, as below."""
+    """Error of the mean in posterior sd; without a posterior sd, error of the median in widths, as below."""
     sd: np.ndarray
-    """Ratio of the sd to the posterior's; where that has none, of the widths of the 95% intervals."""
+    """Ratio of the sd to the posterior sd; without one, ratio of the widths of the 95% intervals."""
     quantile: np.ndarray
-    """Largest error of a printed quantile, in sd of the posterior."""
+    """Largest error of a printed quantile, in posterior sd."""
 
     @property
     def are_shown(self) -> np.ndarray:
-        """Which entries are near enough to be shown, at least with their gaps; unknown ones count as near."""
+        """Which entries are close enough to be shown, at least with their gaps; unknown gaps count as close."""
         far = (np.abs(self.mean) > SHOWN_MEAN_GAP) | (self.sd > SHOWN_SD_RATIO) | (self.sd < 1 / SHOWN_SD_RATIO)
         return ~far
 
@@ -39,7 +39,7 @@ class Gaps:
 def statistics_of(draws: np.ndarray, has_moments: bool = True) -> np.ndarray:
     """Return the printed `STATISTICS` of draws (chain, draw, ...), along the first axis.
 
-    A mean or sd that the tails of the draws do not tell is NaN, as are both where there are none.
+    A mean or sd that heavy tails of the draws leave unknown is NaN; both are NaN for a law without moments.
     """
     flat = draws.reshape(-1, *draws.shape[2:])
     tails = diagnostics.tail_shape(draws) if has_moments else np.full(flat.shape[1:], np.inf)
@@ -63,9 +63,9 @@ def gaps_of(approximation: np.ndarray, posterior: np.ndarray) -> Gaps:
         width, true_width = ((values[-1] - values[0]) / _WIDTH for values in (quantiles, true_quantiles))
         has_sd = np.isfinite(mean) & np.isfinite(sd)
         spread = np.where(has_sd, sd, true_width)
-        still = spread <= _STILL * np.abs(true_quantiles[1])
-        unit = np.where(still, np.inf, spread)
+        is_constant = spread <= _STILL * np.abs(true_quantiles[1])
+        unit = np.where(is_constant, np.inf, spread)
         centre = np.where(has_sd, approximation[0] - mean, quantiles[1] - true_quantiles[1])
         ratio = np.where(has_sd, approximation[1], width) / spread
         furthest = np.max(np.abs(quantiles - true_quantiles), axis=0)
-    return Gaps(centre / unit, np.where(still, 1.0, ratio), furthest / unit)
+    return Gaps(centre / unit, np.where(is_constant, 1.0, ratio), furthest / unit)

@@ -1,4 +1,4 @@
-"""Fits of the same data whose components are numbered alike, so that they can be shown side by side."""
+"""Fits of the same data with matching numbers of components, so that they can be shown side by side."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from bayeszoo.results.summary import best_of_components
 xr = lazy_loader.load("xarray")
 
 _MARK, _MARKS = "numbered_together", itertools.count(1)
-"""The attribute, of trees in memory only, that says in which call of `matched` a fit was numbered."""
+"""The attribute of trees in memory that identifies the call of `matched` in which a fit was numbered."""
 
 
 def matched(trees: list[Any]) -> list[Any]:
-    """Return fits of the same data, their components numbered as in the best fit that shows components.
+    """Return fits of the same data with components numbered as in the best fit that shows components.
 
-    Returned fits are marked, and are returned unchanged when passed again.
+    Returned fits are marked, and returned unchanged when passed again.
     """
     marks = {tree.attrs.get(_MARK) for tree in trees}
     if len(trees) < 2 or (len(marks) == 1 and None not in marks):
         return trees
     mark, copies = next(_MARKS), list(trees)
-    for places in _alike(trees):
+    for places in _same_components(trees):
         for i, tree in zip(places, _matched([trees[i] for i in places]), strict=True):
             copies[i] = tree if tree is not trees[i] else tree.copy()
             copies[i].attrs[_MARK] = mark
     return copies
 
 
-def _alike(trees: Sequence[object]) -> list[list[int]]:
-    """Return the places of the fits that have the same components."""
+def _same_components(trees: Sequence[object]) -> list[list[int]]:
+    """Return groups of places of fits that have the same components."""
     groups: list[tuple[Any, list[int]]] = []
     for i, kind in enumerate(map(_components, trees)):
         places = next((places for other, places in groups if other == kind), None)
@@ -60,21 +60,21 @@ def _matched(trees: list[Any]) -> list[Any]:
 
 
 def _numbered(model: Symmetric, tree: Any, pattern: np.ndarray, first: Any) -> Any:
-    """Return a copy of the tree with its components numbered as those of the first, which have the pattern."""
+    """Return a copy of the tree with components numbered as in the first, which has the pattern."""
     fit = Fit(tree)
     draws, order = numbered_as(model, fit.draws(), pattern, fit.data if isinstance(model, Latent) else None)
     return _with_draws(tree, draws, order, first)
 
 
 def _components(tree: Any) -> tuple[type[Model], dict[str, tuple[str, ...]], int | None]:
-    """Return the class of a fit's model, its axes, and how many components there are whose labels mean nothing."""
+    """Return the class of a fit's model, its axes, and the number of exchangeable components."""
     model = Fit(tree).model
     axis = exchangeable_axis(model)
     return type(model), dict(model.dims), None if axis is None else tree["posterior"].sizes[axis]
 
 
 def _with_draws(tree: Any, draws: Mapping[str, np.ndarray], order: np.ndarray, first: Any) -> Any:
-    """Return a copy of the tree with its components in another order, that of the first."""
+    """Return a copy of the tree with its components in the order of the first."""
     copy, posterior = tree.copy(), tree["posterior"].to_dataset().transpose("chain", "draw", ...)
     copy["posterior"] = xr.DataTree(posterior.assign({name: (posterior[name].dims, draws[name]) for name in draws}))
     facts = Fit(tree).facts

@@ -1,4 +1,4 @@
-"""An approximation measured against the posterior: the posterior's numbers, the checks, and what they say."""
+"""An approximation measured against the posterior: the posterior's numbers, the checks and their facts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from bayeszoo.inference.reference import Reference
 
 FITTED, FEW_ROWS = "fitted", 20
-"""What the means of rows are called where they are too far off, and how many rows are looked at."""
+"""The name of the means of rows in messages, and the number of rows checked."""
 
 KEPT_DRAWS = 500
-"""Reference draws of each chain that are kept, where a quantity is off: they know an sd to two hundredths."""
+"""Most reference draws of each chain that are kept where a quantity is off; they give an sd to about 2%."""
 
 MAX_LIVE_GAP = 0.1
-"""Error of the probability of a number of components up to which it is shown."""
+"""Largest error of the probability of a number of components that is shown."""
 
 Entries = Iterable[tuple[tuple[int, ...], str]]
 Labels = Callable[[str], Entries]
@@ -45,11 +45,11 @@ class Measured(NamedTuple):
     """Facts, checks and reference numbers of an approximation."""
 
     statistics: Mapping[str, np.ndarray]
-    """The posterior's mean, sd and quantiles of each quantity that has no closed form, along the first axis."""
+    """Posterior mean, sd and quantiles of each quantity without a closed form, along the first axis."""
     checks: list[Check]
     facts: Mapping[str, Any]
     draws: Mapping[str, np.ndarray] = {}
-    """Some draws of the posterior, where a quantity is off: by these answers are judged by themselves."""
+    """Some posterior draws, where a quantity is off: single answers are judged by these."""
 
 
 class _Scalar(NamedTuple):
@@ -61,7 +61,7 @@ class _Scalar(NamedTuple):
     quantile: float
     is_shown: bool
     is_listed: bool
-    """Whether it stands in the table of estimates."""
+    """Whether it is in the table of estimates."""
 
 
 def measure(
@@ -71,72 +71,72 @@ def measure(
     labels: Labels,
     facts: Mapping[str, object],
 ) -> Measured:
-    """Measure the printed numbers of an approximation, by the closed form or by reference draws.
+    """Measure the printed numbers of an approximation against the closed form or reference draws.
 
     Parameters
     ----------
     draws : mapping of str to mapping of str to array
-        Draws (chain, draw, ...) of the groups ``posterior``, ``derived`` and ``invariants``: the last are printed in
-        place of parameters of single components, where the posterior does not tell the components apart.
+        Draws (chain, draw, ...) of the groups ``posterior``, ``derived`` and ``invariants``; the last are printed in
+        place of parameters of single components, if the posterior does not separate the components.
     exact : mapping of str to array
-        The `STATISTICS` of the quantities that have a closed form.
+        The `STATISTICS` of quantities with a closed form.
     labels : callable
-        Names the entries of a quantity.
+        Returns the indices and names of the entries of a quantity.
     facts : mapping
         Facts about the fit, such as ``k_hat``.
 
     Returns
     -------
     Measured
-        Its facts ``withheld`` and ``parameters_withheld`` name the quantities that are too far off to be shown.
+        The facts ``withheld`` and ``parameters_withheld`` name the quantities that are too far off to be shown.
     """
-    from bayeszoo.inference.reference import reference  # loads PyTensor, for which exact answers do not wait
+    from bayeszoo.inference.reference import reference  # loads PyTensor, which exact answers do not need
 
-    known = reference(problem)
-    if not known.draws:
-        return Measured({}, unmeasured_checks(facts, known.source), {})
-    posterior, withheld = _numbered(problem, known.draws, draws["posterior"])
+    reference_run = reference(problem)
+    if not reference_run.draws:
+        return Measured({}, unmeasured_checks(facts, reference_run.source), {})
+    posterior, withheld = _numbered(problem, reference_run.draws, draws["posterior"])
     parameters = {**draws["invariants" if withheld else "posterior"], **_fitted(problem, draws["posterior"])}
     printed = {**parameters, **draws["derived"]}
-    posterior |= _fitted(problem, known.draws)
+    posterior |= _fitted(problem, reference_run.draws)
     without = problem.model.without_moments
     drawn = {name: statistics_of(posterior[name], name not in without) for name in printed if name in posterior}
-    true = drawn | {name: _whole(exact[name], drawn.get(name)) for name in printed if name in exact}
+    true = drawn | {name: _completed(exact[name], drawn.get(name)) for name in printed if name in exact}
     statistics = {name: true[name] for name in drawn if name not in exact or np.isnan(exact[name]).any()}
     entries = {
         name: _names_of_rows(problem, v.shape[2:]) if name == FITTED else labels(name) for name, v in printed.items()
     }
     listed = {*draws["derived"], *(draws["posterior"].keys() & parameters.keys())}
-    scalars = [each for name in true for each in _scalars(printed[name], true[name], entries[name], name in listed)]
+    scalars = [scalar for name in true for scalar in _scalars(printed[name], true[name], entries[name], name in listed)]
     statistics.pop(FITTED, None)
     checks, worst = _judged(scalars)
-    about: dict[str, Any] = {"measured_against": known.source, **worst}
-    about |= {"components_withheld": withheld} if withheld else {}
-    about |= _live(problem.model, draws["posterior"], known)
-    far = {"withheld": [each.label for each in scalars if not each.is_shown]}
+    new_facts: dict[str, Any] = {"measured_against": reference_run.source, **worst}
+    new_facts |= {"components_withheld": withheld} if withheld else {}
+    new_facts |= _live(problem.model, draws["posterior"], reference_run)
+    far = {"withheld": [scalar.label for scalar in scalars if not scalar.is_shown]}
     far["parameters_withheld"] = [label for label in far["withheld"] if label.partition("[")[0] in parameters]
-    facts_of_far = {name: labels for name, labels in far.items() if labels}
-    kept = {} if all(check.passed for check in checks) else _thinned(known.draws)
-    return Measured(statistics, checks, about | facts_of_far, kept)
+    new_facts |= {name: labels for name, labels in far.items() if labels}
+    kept_draws = {} if all(check.passed for check in checks) else _thinned(reference_run.draws)
+    return Measured(statistics, checks, new_facts, kept_draws)
 
 
-def _live(model: Model, draws: Mapping[str, np.ndarray], known: Reference) -> dict[str, Any]:
-    """Return how many components are in use and the probability of that, if reference draws agree; else why not."""
+def _live(model: Model, draws: Mapping[str, np.ndarray], reference: Reference) -> dict[str, Any]:
+    """Return the number of components in use and its probability, if reference draws agree; else why not."""
     counts = model.live(draws) if isinstance(model, Variational) else None
-    others = model.live(known.draws) if isinstance(model, Variational) else None
-    if counts is None or others is None:
+    true_counts = model.live(reference.draws) if isinstance(model, Variational) else None
+    if counts is None or true_counts is None:
         return {}
     number = _commonest(counts)
-    own, true = (float(np.mean(each == number)) for each in (counts, others))
-    if abs(own - true) <= MAX_LIVE_GAP:
+    approximate, true = float(np.mean(counts == number)), float(np.mean(true_counts == number))
+    if abs(approximate - true) <= MAX_LIVE_GAP:
         return {"live": number, "live_probability": true}
-    return {"live_withheld": f"the probability of {number} is {own:.2g}, and {true:.2g} by {known.source}"}
+    return {"live_withheld": f"the probability of {number} is {approximate:.2g}, and {true:.2g} by {reference.source}"}
 
 
 def live_of_draws(model: Model, draws: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Return how many components are in use by a sampler's draws, the probability of that and its Monte Carlo error.
+    """Return the number of components in use by a sampler's draws, its probability and the Monte Carlo error.
 
-    Where all draws agree the error is that of one that does not, by how far the draws depend on each other.
+    If all draws agree, the error is as if one effective draw did not.
     """
     counts = model.live(draws) if isinstance(model, Variational) else None
     if counts is None:
@@ -152,8 +152,8 @@ def live_of_draws(model: Model, draws: Mapping[str, np.ndarray]) -> dict[str, An
 
 
 def _commonest(counts: np.ndarray) -> int:
-    values, often = np.unique(counts, return_counts=True)
-    return int(values[np.argmax(often)])
+    values, frequencies = np.unique(counts, return_counts=True)
+    return int(values[np.argmax(frequencies)])
 
 
 def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -161,8 +161,8 @@ def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: values[:, :: max(1, values.shape[1] // KEPT_DRAWS)][:, :KEPT_DRAWS] for name, values in draws.items()}
 
 
-def _whole(exact: np.ndarray, drawn: np.ndarray | None) -> np.ndarray:
-    """Return exact statistics, with the quantiles of draws where the mean and sd alone are exact."""
+def _completed(exact: np.ndarray, drawn: np.ndarray | None) -> np.ndarray:
+    """Return exact statistics, with quantiles of draws where only mean and sd are exact."""
     if drawn is None:
         return exact
     return np.concatenate([exact[:2], np.where(np.isnan(exact[2:]), drawn[2:], exact[2:])])
@@ -171,9 +171,9 @@ def _whole(exact: np.ndarray, drawn: np.ndarray | None) -> np.ndarray:
 def _numbered(
     problem: Problem, posterior: Mapping[str, np.ndarray], draws: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], str]:
-    """Return reference draws with derived quantities, components numbered as in ``draws``.
+    """Return reference draws with derived quantities, and components numbered as in ``draws``.
 
-    Where the components of reference draws are withheld, say why, and return what does not depend on labels instead.
+    If components of reference draws are withheld, return quantities that do not depend on labels, and the reason.
     """
     model, withheld, numbered = problem.model, "", dict(posterior)
     if is_symmetric(model) and (aligned := labelled(model, posterior, problem.observed, "sampled")) is not None:
@@ -191,10 +191,10 @@ def _numbered(
 
 
 def _fitted(problem: Problem, params: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the mean of some rows at each draw, by which predictions are judged; nothing where it is not known.
+    """Return the means of some rows at each draw, by which predictions are judged; empty where they are unknown.
 
-    It depends on the parameters together: of an approximation that takes them for independent it may be wrong though
-    each parameter is right.
+    These means depend on the parameters jointly: if an approximation takes parameters for independent, means may be
+    wrong although each parameter is right.
     """
     model = problem.model
     if not (isinstance(model, Observable) and problem.has_rows) or rows_have_parameters(model):
@@ -212,7 +212,7 @@ def _some_rows(problem: Problem) -> np.ndarray:
 
 
 def _names_of_rows(problem: Problem, shape: tuple[int, ...]) -> Entries:
-    """Yield the index and the name of the mean of each of some rows, by the numbers of the rows."""
+    """Yield the index and the name of the mean of each checked row, by the row's number in the table."""
     rows = _some_rows(problem)
     numbers = rows + 1 if problem.data.row_numbers is None else problem.data.row_numbers[rows]
     for index in np.ndindex(shape):
@@ -228,40 +228,44 @@ def _scalars(draws: np.ndarray, posterior: np.ndarray, entries: Entries, is_list
 
 
 class _Criterion(NamedTuple):
-    """One kind of gap: the fact that reports the worst, the check that it must pass, and how to say one."""
+    """One kind of gap: the fact for the worst, the check, and the text of a single gap."""
 
     fact: str
     gap: Callable[[_Scalar], float]
     check: Callable[[float], Check]
-    said: str
+    text: str
     worst_first: Callable[[float], float]
+
+    def rank(self, scalar: _Scalar) -> float:
+        """Return the place of a scalar in the order from the worst gap; unknown gaps come first."""
+        return float(np.nan_to_num(self.worst_first(self.gap(scalar)), nan=-np.inf))
 
 
 _CRITERIA = [
     _Criterion(
         "mean_gap",
-        lambda each: abs(each.mean),
+        lambda scalar: abs(scalar.mean),
         lambda gap: at_most("mean_gap", gap, MAX_MEAN_GAP),
         "{label} {mean:+.2g} sd",
         lambda gap: -gap,
     ),
     _Criterion(
         "sd_ratio_least",
-        lambda each: each.sd,
+        lambda scalar: scalar.sd,
         lambda ratio: at_least("sd_ratio_least", ratio, 1 - MAX_SD_GAP),
         "{label} {sd:.2g}",
         lambda ratio: ratio,
     ),
     _Criterion(
         "sd_ratio_most",
-        lambda each: each.sd,
+        lambda scalar: scalar.sd,
         lambda ratio: at_most("sd_ratio_most", ratio, 1 + MAX_SD_GAP),
         "{label} {sd:.2g}",
         lambda ratio: -ratio,
     ),
     _Criterion(
         "quantile_gap",
-        lambda each: each.quantile,
+        lambda scalar: scalar.quantile,
         lambda gap: at_most("quantile_gap", gap, MAX_QUANTILE_GAP),
         "{label} {quantile:.2g} sd",
         lambda gap: -gap,
@@ -270,18 +274,17 @@ _CRITERIA = [
 
 
 def _judged(scalars: list[_Scalar]) -> tuple[list[Check], dict[str, float]]:
-    """Check every quantity; a miss is a caveat that names the worst, as long as an estimate is shown.
+    """Check every quantity, and return the checks and the worst gap of each kind, NaN where one is unknown.
 
-    Return also the worst gap of each kind, NaN where one is not known.
+    A failed check becomes a caveat that names the worst quantities, as long as an estimate is shown.
     """
     checks, worst = list[Check](), dict[str, float]()
-    any_shown = any(each.is_shown and each.is_listed for each in scalars)
+    any_shown = any(scalar.is_shown and scalar.is_listed for scalar in scalars)
     for criterion in _CRITERIA if scalars else ():
-        missed = [each for each in scalars if not criterion.check(criterion.gap(each)).passed]
-        missed.sort(key=lambda each: np.nan_to_num(criterion.worst_first(criterion.gap(each)), nan=-np.inf))
-        furthest = min(scalars, key=lambda each: np.nan_to_num(criterion.worst_first(criterion.gap(each)), nan=-np.inf))
-        worst[criterion.fact] = criterion.gap(furthest)
-        named = [criterion.said.format(**each._asdict()) + " (withheld)" * (not each.is_shown) for each in missed]
+        missed = [scalar for scalar in scalars if not criterion.check(criterion.gap(scalar)).passed]
+        missed.sort(key=criterion.rank)
+        worst[criterion.fact] = criterion.gap(min(scalars, key=criterion.rank))
+        named = [criterion.text.format(**scalar._asdict()) + " (withheld)" * (not scalar.is_shown) for scalar in missed]
         more = [f"and {len(named) - MOST_NAMED} more"] * (len(named) > MOST_NAMED)
         caveat = ", ".join([*named[:MOST_NAMED], *more]) if any_shown else ""
         checks.append(criterion.check(worst[criterion.fact]).or_caveat(caveat))

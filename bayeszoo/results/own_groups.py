@@ -1,4 +1,4 @@
-"""The groups of a fit that hold its data, which other tools replace: PyMC puts its own arrays in their place."""
+"""The groups of a fit that hold its data, which other tools may replace: PyMC writes its own arrays there."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ else:
     xr = lazy_loader.load("xarray")
 
 OF_DATA = ("observed_data", "constant_data")
-"""The groups of data: outcomes, and what they depend on."""
+"""The groups of data: outcomes, and the variables that they depend on."""
 
 
 def groups_of_data(tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Return the groups of data that a tree has now."""
+    """Return the current groups of data of a tree."""
     return {name: tree[name].to_dataset() for name in OF_DATA if name in tree.children}
 
 
-def put_back(tree: xr.DataTree, own: Mapping[str, xr.Dataset]) -> None:
-    """Put the groups of data of a fit back into its tree, next to what another tool has put there that fits in."""
-    for name, group in own.items():
+def put_back(tree: xr.DataTree, original: Mapping[str, xr.Dataset]) -> None:
+    """Restore a fit's groups of data, and keep the variables of another tool that have the same axes."""
+    for name, group in original.items():
         other = tree[name].to_dataset() if name in tree.children else xr.Dataset()
         lengths = {**group.sizes}
         added = {
@@ -36,7 +36,7 @@ def put_back(tree: xr.DataTree, own: Mapping[str, xr.Dataset]) -> None:
 
 
 def numbers_of_rows(groups: Mapping[str, xr.Dataset]) -> np.ndarray | None:
-    """Return the numbers of the rows in the user's table, which count from 1; another tool counts from 0."""
+    """Return the numbers of the rows in the user's table, which start at 1; another tool's start at 0."""
     group = groups.get("observed_data")
     row = None if group is None else group.coords.get("row")
     return None if row is None or 0 in row.to_numpy() else row.to_numpy()

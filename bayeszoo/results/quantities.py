@@ -1,4 +1,4 @@
-"""The scalars of a fit that can be shown one by one: their labels, draws, closed-form densities and point estimates."""
+"""The listed scalars of a fit: their labels, draws, closed-form densities and modes."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _TAILS = (0.001, 0.999)
 
 
 def labels(tree: xr.DataTree, groups: Sequence[str] = GROUPS) -> list[str]:
-    """Name the scalars that are listed one by one, as in the table of estimates: ``mu``, ``beta[age]``."""
+    """Return the names of the listed scalars, as in the table of estimates: ``mu``, ``beta[age]``."""
     return [label for _, _, _, label in _scalars(tree, groups)]
 
 
 def free_of_labels(tree: xr.DataTree) -> tuple[str, ...]:
-    """Return the groups whose scalars mean something whatever the order of the components."""
-    held = not Fit(tree).is_shown or components_withheld(tree)
-    return ("invariants",) if "invariants" in tree.children and held else GROUPS
+    """Return the groups to show: invariants where components, or all estimates, are withheld."""
+    is_withheld = not Fit(tree).is_shown or components_withheld(tree)
+    return ("invariants",) if "invariants" in tree.children and is_withheld else GROUPS
 
 
 def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups: Sequence[str] = GROUPS) -> xr.Dataset:
-    """Return draws of scalars, by default of all, as ``value`` with dims ``chain``, ``draw`` and ``quantity``."""
+    """Return the draws of scalars, by default of all, as ``value`` with dims ``chain``, ``draw`` and ``quantity``."""
     scalars = {label: (group, name, index) for group, name, index, label in _scalars(tree, groups)}
     chosen = list(scalars) if quantities is None else list(quantities)
     if unknown := [label for label in chosen if label not in scalars]:
@@ -50,14 +50,14 @@ def draws_of(tree: xr.DataTree, quantities: Sequence[str] | None = None, groups:
 
 
 def _dataset(values: np.ndarray, leading: tuple[str, ...], quantities: Sequence[str], **more: object) -> xr.Dataset:
-    """Make a dataset of one variable with a last axis of labels."""
+    """Return a dataset of one variable, with the labels along its last axis."""
     counted = {name: np.arange(size) for name, size in zip(leading, values.shape, strict=False)}
     array = xr.DataArray(values, dims=(*leading, "quantity"), coords={**counted, "quantity": list(quantities), **more})
     return array.to_dataset(name="value")
 
 
 def _scalars(tree: xr.DataTree, groups: Sequence[str]) -> list[tuple[str, str, tuple[int, ...], str]]:
-    """Return group, name, index and label of each scalar that is shown, without those that are withheld alone."""
+    """Return group, name, index and label of each scalar that is not withheld."""
     withheld = set(Fit(tree).facts.get("withheld", ()))
     return [
         (group, name, index, label)
@@ -82,15 +82,15 @@ def measurable(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
 
 
 def varying(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
-    """Return those of the scalars that are not the same in every draw."""
-    do: Any = np.ptp(draws_of(tree, quantities)["value"].to_numpy(), axis=(0, 1)) != 0 if quantities else []
-    return [label for label, is_kept in zip(quantities, do, strict=True) if is_kept]
+    """Return the scalars that are not the same in every draw."""
+    are_varying: Any = np.ptp(draws_of(tree, quantities)["value"].to_numpy(), axis=(0, 1)) != 0 if quantities else []
+    return [label for label, is_kept in zip(quantities, are_varying, strict=True) if is_kept]
 
 
 def finite(tree: xr.DataTree, quantities: Sequence[str]) -> list[str]:
     """Return the scalars with only finite draws."""
-    are: Any = np.isfinite(draws_of(tree, quantities)["value"].to_numpy()).all(axis=(0, 1)) if quantities else []
-    return [label for label, is_kept in zip(quantities, are, strict=True) if is_kept]
+    are_finite: Any = np.isfinite(draws_of(tree, quantities)["value"].to_numpy()).all(axis=(0, 1)) if quantities else []
+    return [label for label, is_kept in zip(quantities, are_finite, strict=True) if is_kept]
 
 
 def _draws(tree: xr.DataTree, group: str, name: str, index: tuple[int, ...]) -> np.ndarray:
@@ -100,10 +100,10 @@ def _draws(tree: xr.DataTree, group: str, name: str, index: tuple[int, ...]) -> 
 
 
 def exact_densities(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
-    """Return the closed-form marginal density of each scalar that has one, or None where none has.
+    """Return the closed-form marginal densities of scalars; None if no scalar has one.
 
     ``value`` has dims ``plot_axis`` (x, y), ``point`` and ``quantity``, the form that ArviZ draws, between the
-    quantiles 0.001 and 0.999. What takes a value with positive probability has none.
+    quantiles 0.001 and 0.999. A scalar with a point mass has no density.
     """
     marginals, curves = Fit(tree).posterior or {}, {}
     for _, name, index, label in _scalars(tree, GROUPS):
@@ -125,26 +125,26 @@ def _density(marginal: Any, index: tuple[int, ...]) -> np.ndarray:
     low, high = (np.asarray(marginal.ppf(q), dtype=np.float64)[index] for q in _TAILS)
     edges = np.linspace(low, high, POINTS + 1)
     middles = (edges[1:] + edges[:-1]) / 2
-    if isinstance(marginal, InnerMarginal):  # its distribution function takes several times as long
+    if isinstance(marginal, InnerMarginal):  # its cdf takes several times as long
         return np.stack([middles, _along(marginal, "pdf", middles)[index]])
     return np.stack([middles, np.diff(_along(marginal, "cdf", edges)[index]) / np.diff(edges)])
 
 
 def _along(marginal: Any, function: str, places: np.ndarray) -> np.ndarray:
-    """Return a function of a marginal at places that are the same for all entries, along the last axis."""
-    own = np.shape(marginal.mean())
-    everywhere = np.broadcast_to(places.reshape(-1, *[1] * len(own)), (len(places), *own))
+    """Return a function of a marginal at the same places for all entries, along the last axis."""
+    shape = np.shape(marginal.mean())
+    everywhere = np.broadcast_to(places.reshape(-1, *[1] * len(shape)), (len(places), *shape))
     return np.moveaxis(np.asarray(getattr(marginal, function)(everywhere)), 0, -1)
 
 
 def modes(tree: xr.DataTree, quantities: Sequence[str]) -> xr.Dataset | None:
-    """Return each scalar's mode of the posterior in the constrained space, by ``map`` or closed form."""
+    """Return the posterior mode of each scalar in the constrained space, by ``map`` or closed form."""
     if tree.attrs["method"] == "map":
         values = dict(zip(labels(tree), draws_of(tree)["value"].to_numpy()[0, 0].tolist(), strict=True))
     else:
         values = _closed_mode(tree)
-    known = [label for label in quantities if label in values]
-    return _dataset(np.array([values[label] for label in known]), (), known) if known else None
+    with_mode = [label for label in quantities if label in values]
+    return _dataset(np.array([values[label] for label in with_mode]), (), with_mode) if with_mode else None
 
 
 def _closed_mode(tree: xr.DataTree) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""`Fit`, the one view through which the library reads a fit's tree: parsed once, checked once, computed once."""
+"""`Fit`, the view through which the library reads a fit's tree: parsed once, checked once, computed once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ else:
 
 
 class _Attribute[T]:
-    """An attribute of a fit that is stored as JSON, or as it is."""
+    """An attribute of a fit, stored as JSON or as a plain value."""
 
     def __init__(self, is_json: bool = True) -> None:
         self._is_json = is_json
@@ -47,22 +47,22 @@ class _Attribute[T]:
 
 
 _MEMORIES: dict[int, dict[str, tuple[Hashable, Any]]] = {}
-"""Cache of each living tree, by its `id`: under a name, the source of a value, and the value."""
+"""Cache of each living tree by its `id`: for each name, the origin of a value and the value."""
 
 
 FITS = "fits"
-"""The node of fits by group under which the fit of each group stands."""
+"""The node of fits by group that holds the fit of each group."""
 
 
 def is_by_group(tree: xr.DataTree) -> bool:
-    """Say whether a tree is what `fit_by` returned: not a fit, but one of each group."""
+    """Say whether a tree is a result of `fit_by`, with a fit for each group."""
     return "by" in getattr(tree, "attrs", {}) and FITS in tree.children
 
 
 def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     """Return the fit of each group by its name, in the order of the groups."""
     if not is_by_group(tree):
-        hint = "fit again with --by COLUMN, in Python by bz.fit_by"
+        hint = "fit again with --by COLUMN, or in Python by bz.fit_by"
         raise InputError(
             "this fit has no groups to compare, and no levels with one weight each", "no_groups", hint=hint
         )
@@ -75,10 +75,10 @@ def fits_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
 
 
 class Fit:
-    """A view of a fit. All views of one tree share what they have computed; a view keeps its tree alive.
+    """A view of a fit. All views of one tree share computed values; a view keeps its tree alive.
 
-    A value is computed again when the attributes or the arrays that it is computed from are replaced. Data are checked
-    against their digest when they are first read. Groups and variables that bayeszoo did not write are left alone.
+    A value is computed again when the attributes or arrays that it depends on are replaced. Data are checked against
+    their digest when they are first read. Groups and variables that bayeszoo did not write are ignored.
     """
 
     def __init__(self, tree: xr.DataTree) -> None:
@@ -88,9 +88,7 @@ class Fit:
                 f"a fit is needed, and these are fits by {tree.attrs['by']!r}", "one_group_only", hint=hint
             )
         if "bayeszoo_format" not in getattr(tree, "attrs", {}):
-            raise InputError(
-                f"a fit is needed, got {type(tree).__name__}", "not_a_fit", hint="give what bz.fit returned"
-            )
+            raise InputError(f"a fit is needed, got {type(tree).__name__}", "not_a_fit", hint="give a result of bz.fit")
         self.tree = tree
         self._memory = _memory_of(tree)
         if "checked" not in self._memory:
@@ -98,26 +96,26 @@ class Fit:
             self._memory["groups_of_data"] = None, groups_of_data(tree)
             check_reference_draws(tree)
             if "model_file" not in tree.attrs and tree.attrs["model"].removeprefix(OVER) in builtin_names():
-                _ = self.model  # which checks the draws
+                _ = self.model  # checks the draws
             self._memory["checked"] = None, True
 
     def remember(self, **values: object) -> None:
-        """Keep the ``model``, ``given``, ``stats`` and ``posterior`` of a tree that was just made from them."""
-        made_by, arrays = self._made_by(), self._arrays_now()
-        self._memory.update({name: (made_by if name == "model" else arrays, v) for name, v in values.items()})
+        """Keep the ``model``, ``observed``, ``stats`` and ``posterior`` of a tree that was just made from them."""
+        of_model, of_arrays = self._origin_of_model(), self._origin_of_arrays()
+        self._memory.update({name: (of_model if name == "model" else of_arrays, v) for name, v in values.items()})
 
     def _kept(self, name: str, origin: Hashable, compute: Callable[[], object]) -> Any:
-        """Return the value that was computed from the same origin, or compute it."""
+        """Return the cached value from the same origin, or compute it."""
         if name not in self._memory or self._memory[name][0] != origin:
             self._memory[name] = (origin, compute())
         return self._memory[name][1]
 
     def once(self, name: str, of: xr.Variable, compute: Callable[[], object]) -> Any:
-        """Return the cached value of a name and a variable of the tree, or compute it."""
+        """Return the cached value of a name that depends on one variable of the tree, or compute it."""
         return self._kept(name, _Identity(of), compute)
 
     def parsed(self, name: str) -> Any:
-        """Return an attribute that is stored as JSON; a mapping is read-only, as all views share it."""
+        """Return the value of an attribute that is stored as JSON; mappings are read-only, as all views share them."""
         text = self.tree.attrs[name]
         value = self._kept(name, text, lambda: parse(name, text))
         return MappingProxyType(value) if isinstance(value, dict) else value
@@ -126,20 +124,20 @@ class Fit:
 
     kind = _Attribute[str](is_json=False)  # "exact", "sampled", "approximate" or "point estimate"
     method = _Attribute[str](is_json=False)
-    fields = _Attribute[Mapping[str, Any]]()  # the model's, as plain values
+    fields = _Attribute[Mapping[str, Any]]()  # of the model, as plain values
     options = _Attribute[Mapping[str, Any]]()  # of the method
     versions = _Attribute[Mapping[str, str]]()  # of Python and of the packages that the fit was made with
     seconds = _Attribute[Mapping[str, float]]()  # by phase
     gate = _Attribute[Mapping[str, Any]]()  # ``{"passed": ..., "verdict": ..., "checks": ...}``
     facts = _Attribute[Mapping[str, Any]]()  # about the fit as a whole: ``log_evidence``, ``elbo``, ``k_hat``, ...
-    notes = _Attribute[list[str]]()  # everything that was done to the data or is remarkable about them
+    notes = _Attribute[list[str]]()  # changes to the data, and remarks on them
     columns = _Attribute[Mapping[str, str]]()  # the user's column for each role
 
     @property
     def status(self) -> str:
         """The verdict of the gate, "ok", "caution" or "failed"; or "interrupted"."""
         status = str(self.tree.attrs["status"])
-        return "failed" if status == "not converged" else status  # as files of two verdicts have it
+        return "failed" if status == "not converged" else status  # older files have two verdicts
 
     @property
     def is_shown(self) -> bool:
@@ -148,14 +146,16 @@ class Fit:
 
     @property
     def has_independent_draws(self) -> bool:
-        """Whether the draws do not come from chains, in which each depends on the one before."""
+        """Whether the draws are independent, and not from chains."""
         return self.kind in ("exact", "approximate")
 
     @property
     def checks(self) -> Mapping[str, dict[str, Any]]:
         """The checks of the gate by code, each with ``verdict``, ``passed``, ``value``, ``limit`` and ``caveat``."""
-        each = [(check_names.code(name), check) for name, check in self.gate["checks"].items()]
-        return {code: {"verdict": "ok" if check["passed"] else "failed", "caveat": "", **check} for code, check in each}
+        pairs = [(check_names.code(name), check) for name, check in self.gate["checks"].items()]
+        return {
+            code: {"verdict": "ok" if check["passed"] else "failed", "caveat": "", **check} for code, check in pairs
+        }
 
     @property
     def failed(self) -> list[str]:
@@ -164,29 +164,29 @@ class Fit:
 
     @property
     def reading(self) -> Mapping[str, Any] | None:
-        """What the data were read with, as `Data.reading`; None of a fit saved before this was kept."""
+        """How the data were read, as `Data.reading`; None for fits saved by versions that did not keep it."""
         return cast(Mapping[str, Any], self.parsed("reading")) if "reading" in self.tree.attrs else None
 
     def fact(self, name: str) -> float | None:
-        """Return one fact as a number, or None where the method does not give it."""
+        """Return a fact as a number, or None if the method does not give it."""
         value = self.facts.get(name)
         return float(value) if isinstance(value, int | float | str) else None
 
     # Model and data
 
-    def _made_by(self) -> tuple[Hashable, ...]:
+    def _origin_of_model(self) -> tuple[Hashable, ...]:
         return self.tree.attrs["model"], self.tree.attrs["fields"], self.tree.attrs.get("model_file")
 
     @property
     def model(self) -> Model:
         """The model, with its hyperparameters."""
-        return cast(Model, self._kept("model", self._made_by(), self._made_again))
+        return cast(Model, self._kept("model", self._origin_of_model(), self._model_again))
 
-    def _made_again(self) -> Model:
+    def _model_again(self) -> Model:
         kind = self._kind()
         try:
             model = kind(**self.fields)
-        except TypeError:  # it lacks a field, or has no such one
+        except TypeError:  # a field is missing or unknown
             raise InputError(
                 f"the fields of the fit are not those of {kind.name}", "fields_differ", hint="fit again"
             ) from None
@@ -199,35 +199,35 @@ class Fit:
 
     @property
     def own_file(self) -> OwnFile | None:
-        """The file of the model, if it is a user's own."""
+        """The file of the model, if it is the user's."""
         return OwnFile(**self.parsed("model_file")) if "model_file" in self.tree.attrs else None
 
     @property
     def observed(self) -> Data | Accumulated:
-        """The data, or their statistics; `InputError` when they are not what the stored digest says."""
+        """The data, or their statistics; `InputError` if they do not match the stored digest."""
         of_rows = self.tree.attrs.get("data_from") != "statistics"
         compute = self._rows if of_rows else self._accumulated
-        return cast(Data | Accumulated, self._kept("observed", self._arrays_now(), compute))
+        return cast(Data | Accumulated, self._kept("observed", self._origin_of_arrays(), compute))
 
     @property
     def data(self) -> Data:
-        """The data rows; `InputError` when they are not what the stored digest says, or were not kept."""
+        """The data rows; `InputError` if they do not match the stored digest, or were not kept."""
         return rows_of(self.observed)
 
     @property
     def like(self) -> Data:
-        """The data, or where only statistics were kept none of the rows, with the same names, types and labels."""
+        """The data; where only statistics were kept, data without rows with the same names, types and labels."""
         return like_of(self.observed)
 
     @property
     def stats(self) -> Any:
         """The model's sufficient statistics of the data."""
-        return self._kept("stats", self._arrays_now(), lambda: stats_of(self.model, self.observed))
+        return self._kept("stats", self._origin_of_arrays(), lambda: stats_of(self.model, self.observed))
 
     @property
     def posterior(self) -> Mapping[str, Any] | None:
         """The closed-form posterior by parameter and derived quantity; None if the model has none."""
-        kept = self._kept("posterior", self._arrays_now(), self._closed_form)
+        kept = self._kept("posterior", self._origin_of_arrays(), self._closed_form)
         return cast(Mapping[str, Any] | None, kept)
 
     def _closed_form(self) -> dict[str, Any] | None:
@@ -241,15 +241,16 @@ class Fit:
 
     @property
     def integrated(self) -> Integrated:
-        """The quadrature of a model whose exact posterior is by quadrature; `NumericalError` where it has none."""
-        return cast(Integrated, self._kept("integrated", self._arrays_now(), lambda: integrate(self.model, self.data)))
+        """The quadrature of a model whose exact posterior is by quadrature; `NumericalError` if it does not exist."""
+        origin = self._origin_of_arrays()
+        return cast(Integrated, self._kept("integrated", origin, lambda: integrate(self.model, self.data)))
 
-    def _arrays_now(self) -> Hashable:
-        """Return what the data are read from: the attributes, and which arrays the groups now hold."""
+    def _origin_of_arrays(self) -> Hashable:
+        """Return the attributes and arrays that the data are read from."""
         groups = [self.tree[name] for name in ("observed_data", "constant_data", "statistics") if name in self]
         arrays = tuple(_Identity(variable) for group in groups for variable in group.variables.values())
         names = ("data_digest", "statistics_digest", "data_arrays", "columns", "reading")
-        return (*self._made_by(), *(self.tree.attrs.get(name) for name in names), arrays)
+        return (*self._origin_of_model(), *(self.tree.attrs.get(name) for name in names), arrays)
 
     def _rows(self) -> Data:
         if {*(self.parsed("data_names") if "data_names" in self.tree.attrs else ())} - {*self._stored_arrays()}:
@@ -259,25 +260,25 @@ class Fit:
             source=self.tree.attrs["data_source"],
             columns=self.columns,
             notes=tuple(self.notes),
-            checked_for=(self.model.inputs, False),  # `fit` did, and the digest says that they are the same
+            checked_for=(self.model.inputs, False),  # `fit` checked them, and the digest proves that they are the same
             reading=self.reading or {},
             row_numbers=numbers_of_rows(groups_of_data(self.tree)),
         )
         if data.digest != self.tree.attrs["data_digest"]:
             raise _data_differ([name for name in self.parsed("data_names") or () if name not in data])
         if not _are_data_of(self.model, data):
-            line = f"the data stored with the fit are none that {self.model.name} reads"
+            line = f"the data stored with the fit are no data of {self.model.name}"
             raise InputError(line, "not_writable", hint="fit again, or ask who made the file")
         return data
 
     @property
     def holds_its_data(self) -> bool:
-        """Whether the stored rows are those of the stored digest; statistics are checked when they are used."""
+        """Whether the stored rows match the stored digest; statistics are checked when they are used."""
         of_rows = self.tree.attrs.get("data_from") != "statistics"
         return not of_rows or Data(self._stored_arrays()).digest == self.tree.attrs["data_digest"]
 
     def _stored_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the data; what else other tools have put into their groups is left out."""
+        """Return the arrays of the data, without variables that other tools have added to their groups."""
         groups = groups_of_data(self.tree).values()
         arrays = {str(name): values.to_numpy() for group in groups for name, values in group.data_vars.items()}
         arrays |= {str(name): v.to_numpy().astype(str) for group in groups for name, v in group.coords.items()}
@@ -286,9 +287,9 @@ class Fit:
 
     def _accumulated(self) -> Accumulated:
         attrs, group = self.tree.attrs, self.tree["statistics"].data_vars if "statistics" in self else {}
-        about: dict[str, Any] = {"source": attrs["data_source"], "columns": self.columns, "notes": tuple(self.notes)}
+        details: dict[str, Any] = {"source": attrs["data_source"], "columns": self.columns, "notes": tuple(self.notes)}
         kept = {name: value for name, value in (self.reading or {}).items() if name in KEPT}
-        like = none_of_the_rows(self.parsed("data_arrays"), **about, reading=kept)
+        like = none_of_the_rows(self.parsed("data_arrays"), **details, reading=kept)
         stats = rebuilt(self.model, like, {str(name): values.to_numpy() for name, values in group.items()})
         if digest_of(stats) != attrs["statistics_digest"]:
             raise InputError(
@@ -297,7 +298,7 @@ class Fit:
                 hint="fit again",
             )
         rows, reading = int(attrs["data_rows"]), self.reading or {}
-        return Accumulated(self.model, stats, like, rows, attrs["data_digest"], reading=reading, **about)
+        return Accumulated(self.model, stats, like, rows, attrs["data_digest"], reading=reading, **details)
 
     # Draws
 
@@ -306,24 +307,24 @@ class Fit:
         return group in self.tree.children
 
     def draws(self, group: str = "posterior") -> dict[str, np.ndarray]:
-        """Return the draws of each variable of a group, shape (chain, draw, ...); nothing where there is no group."""
+        """Return the draws of each variable of a group, shape (chain, draw, ...); empty if there is no group."""
         if group not in self:
             return {}
         variables = {str(name): values for name, values in self.tree[group].data_vars.items()}
         drawn = {name: values for name, values in variables.items() if {"chain", "draw"} <= {*values.dims}}
         arrays = {name: values.transpose("chain", "draw", ...).to_numpy() for name, values in drawn.items()}
-        if group == "posterior" and "observed_data" in self:  # whose labels say how long the axes are
+        if group == "posterior" and "observed_data" in self:  # its labels give the lengths of the axes
             self._require_axes(arrays)
         return _Draws(arrays)
 
     def _require_axes(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Refuse draws that do not have the axes of the model's parameters, as in a file that was changed."""
+        """Refuse draws without the axes of the model's parameters, as in a changed file."""
         sizes = {axis: len(labels) for axis, labels in self.model.coords(self.like).items()}
         for name, axes in self.model.dims.items():
             expected = tuple(sizes.get(axis, -1) for axis in axes)
             if name in arrays and -1 not in expected and arrays[name].shape[2:] != expected:
-                own, other = (" x ".join(map(str, shape)) or "one" for shape in (arrays[name].shape[2:], expected))
-                line = f"a draw of {name} has {own} entries, and the data and the model ask for {other}"
+                actual, needed = (" x ".join(map(str, shape)) or "one" for shape in (arrays[name].shape[2:], expected))
+                line = f"a draw of {name} has {actual} entries, and the data and the model ask for {needed}"
                 raise InputError(line, "not_writable", hint="fit again, or ask who made the file")
 
     def pooled(self, group: str = "posterior") -> dict[str, np.ndarray]:
@@ -332,35 +333,35 @@ class Fit:
 
 
 class _Draws(dict[str, np.ndarray]):
-    """Draws by name; another tool may have left some out."""
+    """Draws by name; another tool may have removed some."""
 
     def __missing__(self, name: str) -> NoReturn:
         raise InputError(f"the fit has no draws of {name}", "no_draws", hint="fit again, or take all of its variables")
 
 
-def _data_differ(lost: Sequence[str]) -> InputError:
-    """Say that the stored data are others, or that PyMC has put its own in their place."""
-    if not lost:
+def _data_differ(missing: Sequence[str]) -> InputError:
+    """Return the error that the stored data differ, or that PyMC has replaced them."""
+    if not missing:
         line = "the data stored with the fit are not those that it was made from"
         return InputError(line, "data_differ", hint="fit again")
     return InputError(
-        f"the groups of the data lack {', '.join(lost)}: another tool has replaced them",
+        f"the groups of the data lack {', '.join(missing)}: another tool has replaced them",
         "data_differ",
         hint="give PyMC a copy, pm.sample_posterior_predictive(tree.copy(deep=True)), or save the fit before",
     )
 
 
 def _are_data_of(model: Model, data: Data) -> bool:
-    """Say whether data are what the model's inputs make of them: whoever wrote a file has made their digest as well."""
+    """Say whether data are canonical for the model's inputs; a forged file may have a matching digest."""
     try:
         again = model.inputs.canonical(data.arrays).arrays
-    except Exception:  # of arrays of any type and shape
+    except Exception:  # the arrays may have any type and shape
         return False
     return Data(again).digest == data.digest
 
 
 class _Identity:
-    """An array of a tree, equal to itself only: not to another one, nor to one whose values were replaced."""
+    """An array of a tree, equal only to itself as long as its values are not replaced."""
 
     def __init__(self, variable: xr.Variable) -> None:
         self.variable, self.values = variable, variable if isinstance(variable, xr.IndexVariable) else variable.data
@@ -373,7 +374,7 @@ class _Identity:
 
 
 def _memory_of(tree: xr.DataTree) -> dict[str, tuple[Hashable, Any]]:
-    """Return the memory of a tree, which ends with the tree: a tree cannot be the key of a dictionary."""
+    """Return the cache of a tree, which lives as long as the tree; a tree cannot be a dictionary key."""
     if id(tree) not in _MEMORIES:
         _MEMORIES[id(tree)] = {}
         weakref.finalize(tree, _MEMORIES.pop, id(tree), None)
@@ -381,7 +382,7 @@ def _memory_of(tree: xr.DataTree) -> dict[str, tuple[Hashable, Any]]:
 
 
 def dumps(value: object) -> str:
-    """Write JSON without NaN and Infinity, which JSON lacks: non-finite numbers become null or a word."""
+    """Return JSON, with null or a word for non-finite numbers, which JSON lacks."""
     return json.dumps(_finite(value))
 
 

@@ -1,4 +1,4 @@
-"""What a fit says about each parameter, in numbers; withheld when the gate failed."""
+"""Numerical summaries of the parameters of a fit, withheld if the gate failed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ HEADLINE = ("mean", "sd", *QUANTILES, "mcse_mean")
 MCSE = ("mcse_mean", "mcse_sd", *(f"mcse_{name}" for name in QUANTILES))
 MEASURED = ("error_sd", "sd_ratio", "error_mcse")
 DIAGNOSTICS = ("ess_bulk", "ess_tail", "r_hat")
-Summary = dict[str, Any]  # by statistic, an array of the parameter's shape; None where it does not apply
+Summary = dict[str, Any]  # an array of the parameter's shape for each statistic; None if it does not apply
 _EMPTY: Summary = dict.fromkeys(("mean", "sd", *QUANTILES, *MCSE, *DIAGNOSTICS))
 MOST_LISTED = 2000
-"""Entries of a parameter that are listed one by one: errors and diagnostics of each take a millisecond."""
+"""Most entries of a parameter that are listed; errors and diagnostics take a millisecond for each."""
 FIGURES = ("log_evidence", "elbo", "log_likelihood", "log_joint")
-"""Numbers about a fit as a whole, withheld together with its estimates."""
+"""Numbers about a whole fit, withheld together with its estimates."""
 
 
 def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[str, Summary]:
@@ -36,22 +36,22 @@ def summarize(tree: xr.DataTree, names: Collection[str] | None = None) -> dict[s
     Parameters
     ----------
     tree : xarray.DataTree
-        What `fit` returned.
+        Result of `fit`.
     names : collection of str, optional
-        Of which parameters; all by default. Errors and diagnostics of ten thousand entries take some ten seconds.
+        The parameters; by default all. Errors and diagnostics of ten thousand entries take about ten seconds.
 
     Returns
     -------
     dict
         By parameter: ``mean``, ``sd``, ``q025``, ``median``, ``q975``, the Monte Carlo standard error of each
         (``mcse_mean``, ``mcse_sd``, ``mcse_q025``, ...), ``ess_bulk``, ``ess_tail`` and ``r_hat``, each an array of
-        the parameter's shape, or None where it does not apply. The exact method gives closed forms; a point estimate
-        has a ``mean`` only, the estimate itself; of a fit that failed the headline numbers are withheld (None) and the
-        diagnostics remain, of one that was interrupted there are none. ``withheld`` says by name why a number is None,
-        or why some are NaN.
+        the parameter's shape, or None if it does not apply. The exact method gives closed forms; a point estimate has
+        only a ``mean``, the estimate. The headline numbers of a failed fit are withheld (None), and its diagnostics
+        remain; an interrupted fit has neither. ``withheld`` gives the reason for each statistic that is None, or NaN in
+        places.
     """
     summaries = _summarized(tree, "posterior", names)
-    return {name: {**each, "withheld": _reasons(tree, name, each)} for name, each in summaries.items()}
+    return {name: {**summary, "withheld": _reasons(tree, name, summary)} for name, summary in summaries.items()}
 
 
 _DOES_NOT_APPLY = {
@@ -63,11 +63,11 @@ _DOES_NOT_APPLY = {
 
 
 def _reasons(tree: xr.DataTree, name: str, summary: Mapping[str, Any]) -> dict[str, str]:
-    """Say of each statistic of a parameter that is None, or NaN somewhere, why."""
+    """Return the reason for each statistic of a parameter that is None, or NaN in places."""
     of_components = is_of_components(tree, "posterior", name)
     hidden = components_withheld(tree) if of_components else "; ".join(failures_of(tree))
-    lacking = [key for key, values in summary.items() if values is None]
-    why = dict.fromkeys(lacking, hidden if summary["mean"] is None else _DOES_NOT_APPLY[tree.attrs["kind"]])
+    missing = [key for key, values in summary.items() if values is None]
+    why = dict.fromkeys(missing, hidden if summary["mean"] is None else _DOES_NOT_APPLY[tree.attrs["kind"]])
     undefined = [key for key, values in summary.items() if values is not None and np.isnan(values).any()]
     far = [label for label in Fit(tree).facts.get("withheld", ()) if label.partition("[")[0] == name]
     if far:
@@ -77,7 +77,7 @@ def _reasons(tree: xr.DataTree, name: str, summary: Mapping[str, Any]) -> dict[s
 
 
 def listed(tree: xr.DataTree, group: str = "posterior") -> list[str]:
-    """Name the quantities whose entries are listed: closed forms cost nothing, of others there must be few."""
+    """Return the quantities whose entries are listed: closed forms, and others with few entries."""
     closed = tree.attrs["kind"] == "exact"
     return [name for name, values in Fit(tree).draws(group).items() if closed or values[0, 0].size <= MOST_LISTED]
 
@@ -96,7 +96,7 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
     for name, values in fit.draws(group).items():
         if names is not None and name not in names:
             continue
-        if fit.status == "interrupted":  # whose user waits for the end
+        if fit.status == "interrupted":  # its user waits for the end
             summaries[name] = _EMPTY
             continue
         closed = _closed_form(exact[name]) if name in exact else None
@@ -117,13 +117,13 @@ def _summarized(tree: xr.DataTree, group: str, names: Collection[str] | None) ->
 
 
 def posterior_of(tree: xr.DataTree, name: str) -> Summary | None:
-    """Return the numbers of the posterior of a quantity: with those of reference draws that the closed form lacks."""
+    """Return the posterior numbers of a quantity, by reference draws where the closed form is incomplete."""
     groups = (tree[group].to_dataset() for group in ("reference", "exact") if group in tree.children)
     return next((_closed_form(group[name]) for group in groups if name in group), None)
 
 
 def _near_enough(summary: Summary, draws: np.ndarray, posterior: Summary | None) -> Summary:
-    """Withhold the numbers of an approximation whose measured gap to the posterior's is too large to be shown."""
+    """Withhold the numbers of an approximation whose gap to the posterior is too large."""
     if posterior is None:
         return summary
     shown = gaps(draws, _stacked(posterior)).are_shown
@@ -136,23 +136,23 @@ def _stacked(posterior: Summary) -> np.ndarray:
 
 
 def _is_of_moments(closed: Summary) -> bool:
-    """Say whether the mean and the sd alone are exact, as those of derived quantities by quadrature."""
+    """Say whether only mean and sd are exact, as for derived quantities by quadrature."""
     return np.size(closed["median"]) > 0 and bool(np.isnan(closed["median"]).all())
 
 
 def _exact_moments(closed: Summary) -> Summary:
-    """Return exact moments, without an error."""
+    """Return exact moments, with errors of 0."""
     moments = {key: closed[key] for key in ("mean", "sd")}
     return moments | {f"mcse_{key}": np.where(np.isnan(values), np.nan, 0.0) for key, values in moments.items()}
 
 
 def components_withheld(tree: xr.DataTree) -> str:
-    """Say why the parameters of single components are not to be shown, if they are not."""
+    """Return why parameters of single components are withheld; empty if they are shown."""
     return str(Fit(tree).facts.get("components_withheld") or "")
 
 
 def is_of_components(tree: xr.DataTree, group: str, name: str) -> bool:
-    """Say whether a quantity is withheld because it is of single components, which are.
+    """Say whether a quantity is withheld together with the single components.
 
     The diagnostics of the gate do not depend on labels, nor do derived quantities.
     """
@@ -165,19 +165,18 @@ def moments_that_exist(
     closed: Mapping[str, np.ndarray | None] | None,
     tails: np.ndarray | None,
 ) -> Summary:
-    """Withhold moments of draws, and their errors, where the closed form or the tails say that they are infinite."""
+    """Withhold moments of draws, and their errors, that are infinite by the closed form or the tails."""
     if summary["sd"] is None:
         return summary
-    told = {name: np.asarray(-np.inf if tails is None else tails) < limit for name, limit in LIMITS.items()}
+    exist = {name: np.asarray(-np.inf if tails is None else tails) < limit for name, limit in LIMITS.items()}
     if closed is not None:
-        told = {
-            name: is_told & np.isfinite(np.asarray(closed["sd"], dtype=np.float64)) for name, is_told in told.items()
-        }
-    return {key: v if v is None or key not in told else np.where(told[key], v, np.nan) for key, v in summary.items()}
+        is_finite = np.isfinite(np.asarray(closed["sd"], dtype=np.float64))
+        exist = {name: exists & is_finite for name, exists in exist.items()}
+    return {key: v if v is None or key not in exist else np.where(exist[key], v, np.nan) for key, v in summary.items()}
 
 
 def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
-    """Return the Pareto shapes of the tails of draws whose numbers are shown, else None."""
+    """Return the Pareto shapes of the tails of draws; None if the numbers are not shown."""
     fit = Fit(tree)
     if fit.kind == "point estimate" or not fit.is_shown:
         return None
@@ -188,25 +187,25 @@ def _tails(tree: xr.DataTree, group: str, name: str) -> np.ndarray | None:
 
 
 def _of_tails(tree: xr.DataTree, only: Collection[str] | None = None) -> list[str]:
-    """Say which quantities have tails so heavy that moments, or their errors, are withheld."""
+    """Return lines on the quantities whose tails are so heavy that moments, or their errors, are withheld."""
     exact = tree["exact"].data_vars if "exact" in tree.children and tree.attrs["kind"] == "exact" else ()
     names = [(group, name) for group in ("posterior", "derived") for name in listed(tree, group) if name not in exact]
     names = names if only is None else [pair for pair in names if pair[1] in only]
     names = [pair for pair in names if not is_of_components(tree, *pair)]
     shapes = {name: _tails(tree, group, name) for group, name in names}
     worst = {name: float(np.max(k, initial=-np.inf)) for name, k in shapes.items() if k is not None}
-    without = [f"{name}: it has no mean: read its quantiles" for name, k in worst.items() if k == np.inf]
-    return without + [f"{name}: {why}" for name, k in worst.items() if k < np.inf and (why := heavy_tails(k))]
+    without_mean = [f"{name}: it has no mean: read its quantiles" for name, k in worst.items() if k == np.inf]
+    return without_mean + [f"{name}: {why}" for name, k in worst.items() if k < np.inf and (why := heavy_tails(k))]
 
 
 def heavy_tails(k: float) -> str:
-    """Say which moments of draws with a tail of this Pareto shape are withheld; nothing where none is."""
-    lacking = [name for name, limit in LIMITS.items() if k >= limit]
-    return f"the tails of its draws have Pareto k-hat {k:.2f}: {', '.join(lacking)} withheld" if lacking else ""
+    """Return the moments that are withheld for draws with a tail of this Pareto shape; empty if none is."""
+    withheld = [name for name, limit in LIMITS.items() if k >= limit]
+    return f"the tails of its draws have Pareto k-hat {k:.2f}: {', '.join(withheld)} withheld" if withheld else ""
 
 
 def elements(variable: xr.DataArray) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Yield the index and the name of each scalar of a parameter, by its labels where it has any: ``p[bush]``."""
+    """Yield the index and the name of each scalar of a parameter, with its labels: ``p[bush]``."""
     dims = variable.dims[2:]
     labels = [variable[dim].to_numpy().tolist() for dim in dims]
     for index in np.ndindex(variable.shape[2:]):
@@ -227,13 +226,13 @@ def summary_of_draws(values: np.ndarray, kind: str) -> Summary:
     moments = {"mean": flat.mean(axis=0), "sd": flat.std(axis=0, ddof=1)}
     quantiles = dict(zip(QUANTILES, np.quantile(flat, list(QUANTILES.values()), axis=0), strict=True))
     summary = {**_EMPTY, **moments, **quantiles}
-    if values.shape[1] < 4 or not np.isfinite(values).all():  # ArviZ has no diagnostics of these
+    if values.shape[1] < 4 or not np.isfinite(values).all():  # ArviZ has no diagnostics for these
         return summary
     return {**summary, **_diagnosed(values, kind)}
 
 
 def _diagnosed(values: np.ndarray, kind: str) -> Summary:
-    """Return Monte Carlo errors, and of draws of chains effective sample sizes and R-hat."""
+    """Return Monte Carlo errors; for draws of chains also effective sample sizes and R-hat."""
     mcse = diagnostics.mcse if kind == "sampled" else diagnostics.mcse_of_independent
     errors_of = {f"mcse_{name}": mcse(values, name) for name in ("mean", "sd")}
     errors_of |= {f"mcse_{name}": mcse(values, "quantile", prob) for name, prob in QUANTILES.items()}
@@ -246,7 +245,7 @@ def _diagnosed(values: np.ndarray, kind: str) -> Summary:
 def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.ndarray] | None:
     """Return P(entry > 0) for each entry of a parameter, and its Monte Carlo error, 0 in closed form; None if withheld.
 
-    It tells what an estimate of exactly 0 says nothing about.
+    The error is NaN where all draws have the same sign.
     """
     fit = Fit(tree)
     if not fit.is_shown or fit.kind == "point estimate":
@@ -260,31 +259,31 @@ def probability_positive(tree: xr.DataTree, name: str) -> tuple[np.ndarray, np.n
 
 
 def errors(tree: xr.DataTree, name: str, summary: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
-    """Measure a parameter's summary against the closed form, or an approximation's against reference draws.
+    """Return the errors of a parameter's summary, by the closed form or, for an approximation, by reference draws.
 
-    The error of the mean, ``error_sd`` in posterior sd and ``error_mcse`` in Monte Carlo errors, and ``sd_ratio``.
+    ``error_sd`` is the error of the mean in posterior sd, ``error_mcse`` in Monte Carlo errors; and ``sd_ratio``.
     """
     mean, sd, mcse = summary["mean"], summary["sd"], summary["mcse_mean"]
     posterior, kind = posterior_of(tree, name), tree.attrs["kind"]
     if mean is None or kind == "exact" or posterior is None:
         return {}
-    if kind == "approximate":  # of withheld quantities too: the gap says why
+    if kind == "approximate":  # also for withheld quantities, as the gap is the reason
         measured_gaps = gaps((Fit(tree).draws() | Fit(tree).draws("derived"))[name], _stacked(posterior))
         return {"error_sd": measured_gaps.mean, "sd_ratio": measured_gaps.sd}
     exact_mean, exact_sd = np.asarray(posterior["mean"]), np.asarray(posterior["sd"])
-    exact_sd = np.where(np.isfinite(exact_sd), exact_sd, np.nan)  # nothing is measured in infinite ones
+    exact_sd = np.where(np.isfinite(exact_sd), exact_sd, np.nan)  # an infinite sd is no unit
     measured = {"error_sd": (mean - exact_mean) / exact_sd}
     if sd is not None:
         measured["sd_ratio"] = sd / exact_sd
     if mcse is not None and kind == "sampled":
-        measured["error_mcse"] = (mean - exact_mean) / np.where(mcse > 0, mcse, np.nan)  # 0 where all draws are alike
+        measured["error_mcse"] = (mean - exact_mean) / np.where(mcse > 0, mcse, np.nan)  # 0 if all draws are equal
     return measured
 
 
 def document(tree: xr.DataTree) -> dict[str, Any]:
-    """Return everything that ``bayeszoo fit --json`` prints, as plain values."""
+    """Return the content of ``bayeszoo fit --json`` as plain values."""
     attrs = tree.attrs
-    single = {name: Fit(tree).fact(name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
+    figures = {name: Fit(tree).fact(name) if name in _facts(tree) else None for name in (*FIGURES, "k_hat")}
     return {
         **{name: attrs[name] for name in ("model", "method", "kind", "sampler")},
         "status": Fit(tree).status,
@@ -293,7 +292,7 @@ def document(tree: xr.DataTree) -> dict[str, Any]:
         "data": {"source": attrs["data_source"], "digest": attrs["data_digest"]},
         "seconds": Fit(tree).seconds,
         "gate": {**Fit(tree).gate, "checks": Fit(tree).checks},
-        **single,
+        **figures,
         "facts": _facts(tree),
         "exact": _exact_evidence(tree),
         "parameters": _all_described(tree, "posterior"),
@@ -310,8 +309,8 @@ def _facts(tree: xr.DataTree) -> dict[str, Any]:
     facts = dict(Fit(tree).facts)
     if Fit(tree).is_shown:
         return facts
-    unnamed = {"maxima": [None] * len(facts["maxima"])} if "maxima" in facts else {}
-    return {name: value for name, value in facts.items() if name not in FIGURES} | unnamed
+    hidden_maxima = {"maxima": [None] * len(facts["maxima"])} if "maxima" in facts else {}
+    return {name: value for name, value in facts.items() if name not in FIGURES} | hidden_maxima
 
 
 def _all_described(tree: xr.DataTree, group: str) -> dict[str, Any]:
@@ -329,7 +328,7 @@ def _described(tree: xr.DataTree, group: str, name: str, summary: Mapping[str, n
 
 
 def _exact_evidence(tree: xr.DataTree) -> dict[str, float] | None:
-    """Return the closed-form log evidence, whatever the method, and the gap of an ELBO or an estimate to it."""
+    """Return the closed-form log evidence, for any method, and the gaps of an ELBO and an estimate to it."""
     if "exact" not in tree.children:
         return None
     evidence = {str(name): float(value) for name, value in tree["exact"].attrs.items()}
@@ -342,7 +341,7 @@ _RANKS = {"sampled": 0, "exact": 1, "approximate": 2, "point estimate": 3}
 
 
 def best(trees: Sequence[xr.DataTree]) -> xr.DataTree:
-    """Return the fit that a reader should look at first: shown before withheld fits, then draws."""
+    """Return the best fit: shown before withheld, then by kind, sampled draws first, then ok before caution."""
     return min(trees, key=lambda tree: (not _shows_any(tree), _RANKS[tree.attrs["kind"]], tree.attrs["status"] != "ok"))
 
 
@@ -354,6 +353,6 @@ def _shows_any(tree: xr.DataTree) -> bool:
 
 
 def best_of_components(trees: Sequence[xr.DataTree]) -> xr.DataTree:
-    """Return the fit to be asked about single components: as `best`, but one that does not withhold them."""
+    """Return the best fit that shows single components, if any does; else the best fit."""
     shown = [tree for tree in trees if Fit(tree).is_shown and not components_withheld(tree)]
     return best(shown or trees)

@@ -169,8 +169,8 @@ class Resampled:
         places = np.flatnonzero(times)
         self.model, self.data, self.total = model, data, int(times.sum())
         self.rows, self.shares = model.inputs.reordered(rows, places), times[places] / self.total
-        single_counts = np.eye(len(places), dtype=int)
-        self.parts = [self._statistics(counts) for counts in single_counts] if len(places) <= _MOST_PARTS else []
+        is_few = len(places) <= _MOST_PARTS
+        self.parts = [self._statistics(counts) for counts in np.eye(len(places), dtype=int)] if is_few else []
 
     def _statistics(self, counts: np.ndarray) -> Any:
         rows = np.repeat(np.arange(len(counts)), counts)
