@@ -13,7 +13,9 @@ from scipy import special, stats
 import bayeszoo as bz
 from bayeszoo.answers.assign import Assignments
 from bayeszoo.answers.averages import error_of_sum, log_means
+from bayeszoo.answers.classes.classify import WITHHELD
 from bayeszoo.answers.classes.scores import scored
+from bayeszoo.comparison import held_out_rows
 from bayeszoo.report.classes import score_rows
 
 SETS, CHAINS, DRAWS = 300, 4, 100
@@ -158,3 +160,20 @@ def test_the_score_of_a_series_is_withheld_where_that_of_a_row_is():
     known = bz.decode(tree, y[:40])
     assert known.attrs["log_score"] == pytest.approx(known["log_score"].sum(), rel=1e-12)
     assert 0 < known.attrs["mcse_log_score"] < 0.2
+
+
+def test_a_held_out_decision_that_is_withheld_is_not_counted_as_wrong(monkeypatch):
+    M, rng = bz.find("logistic_regression"), np.random.default_rng(6)
+    X = rng.normal(size=(40, 1))
+    y = (X[:, 0] + rng.normal(size=40) > 0).astype(int)
+    own = held_out_rows.classify
+
+    def first_withheld(tree, new):
+        frame = own(tree, new)
+        frame["decision"] = np.where(np.arange(len(frame)) == 0, WITHHELD, frame["decision"])
+        return frame
+
+    asked = {"share": 0.3, "methods": ["map"], "seed": 1}
+    assert np.isfinite(bz.held_out_error(M, (X, y), **asked).loc[0, "error"])
+    monkeypatch.setattr(held_out_rows, "classify", first_withheld)
+    assert np.isnan(bz.held_out_error(M, (X, y), **asked).loc[0, "error"])

@@ -5,8 +5,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import bayeszoo as bz
+from bayeszoo.comparison.contrast_columns import by_draws
 from bayeszoo.report import numbers
 from bayeszoo.report.folded import folded
 from bayeszoo.report.groups import contrast_rows
@@ -72,6 +74,27 @@ def test_a_difference_that_is_large_is_told_to_two_digits_of_its_sd():
     shown = dict(zip(heads, cells, strict=True))
     assert read(shown["difference"]) == pytest.approx([row["difference"]], abs=NEAR)
     assert read(shown["95%"]) == pytest.approx([row["difference_q025"], row["difference_q975"]], abs=NEAR)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_mean_of_heavy_tails_has_no_digits_that_are_noise(seed):
+    """The mean of Student t with two degrees of freedom is 0: a mean of 4000 draws of it was printed as 0.04356."""
+    rng = np.random.default_rng(seed)
+    first, second = rng.standard_normal((4, 1000, 1)), stats.t(2).rvs((4, 1000, 1), random_state=rng)
+    known = by_draws(first, second)
+    assert np.isnan(known["difference_mcse"]).all()
+    row = {name: values[0] for name, values in known.items()}
+    row |= {"quantity": "mu", "group": "b", "against": "a", "difference": np.mean(second - first)}
+    heads, (cells,) = contrast_rows(pd.DataFrame([row]))
+    (shown,) = read(dict(zip(heads, cells, strict=True))["difference"])
+    assert abs(shown) <= 0.3
+    assert shown == pytest.approx(round(shown, 1), abs=1e-12)
+
+
+def test_a_mean_without_an_error_is_told_to_a_twentieth_of_its_interval():
+    assert numbers.without_error(77123.0, width=539000.0) == "80000"  # an odds ratio whose mean is 103,000
+    assert numbers.without_error(3811.2) == "3800"
+    assert numbers.without_error(float("nan"), width=1.0) == "-"
 
 
 def test_commands_tell_rows_far_from_zero_apart(run, written):

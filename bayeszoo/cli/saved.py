@@ -312,7 +312,10 @@ def _written(frame: pd.DataFrame, name: str, digits: int | None) -> list[str]:
     if not {"withheld", f"mcse_{name}"} <= {*frame} or name not in ("mean", "sd"):
         return written
     is_unsure = frame["withheld"].str.contains(f"mcse_{name}") & values.notna()
-    return [without_error(value, digits) if is_unsure[i] else written[i] for i, value in enumerate(values)]
+    is_wide = name == "mean" and "q025" in frame
+    widths = (frame["q975"] - frame["q025"]).to_numpy() if is_wide else np.zeros(len(frame))
+    unsure = [without_error(value, digits, width) for value, width in zip(values, widths, strict=True)]
+    return [unsure[i] if is_unsure.iloc[i] else written[i] for i in range(len(frame))]
 
 
 def note_more(count: int, noun: str = "rows") -> None:

@@ -222,7 +222,8 @@ def contrasts(tree: xr.DataTree, against: str | None = None, *, rope: float | No
         it.
         Columns that end in ``_mcse`` are Monte Carlo errors: NaN between exact fits, which are compared in closed
         form. Groups of one fit depend on each other and are compared by its joint draws; where the fit is exact, only
-        the mean of the difference is exact too. Point estimates have only difference and ratio. Quantities that a fit
+        the mean of the difference is exact too, with an error of 0. Where the tails of draws are too heavy for an
+        error it is NaN. Point estimates have only difference and ratio. Quantities that a fit
         withholds have no rows, and ``attrs["withheld"]`` says why. Where parameters of an approximation are off, each
         contrast, with its ratio, probabilities and losses, is compared with that by draws of the posterior, in units
         of the contrast; ``attrs["judged"]`` says how far off the contrasts with rows are.

@@ -95,6 +95,6 @@ def _contrasted(fit: Fit, name: str, first: list[int], second: list[int], rope: 
     else:
         mean = np.asarray(summarize(fit.tree, [name])[name]["mean"], dtype=np.float64)
         columns["difference"] = mean[second] - mean[first]
-    has_no_error = np.isnan(columns["difference"]) | (fit.kind == "exact")
-    columns["difference_mcse"] = np.where(has_no_error, np.nan, columns["difference_mcse"])
+    errors = np.zeros(len(first)) if fit.kind == "exact" else columns["difference_mcse"]
+    columns["difference_mcse"] = np.where(np.isnan(columns["difference"]), np.nan, errors)
     return {key: columns[key] for key in (*columns_of(rope), *SPREAD)}

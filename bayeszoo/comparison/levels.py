@@ -103,7 +103,7 @@ def _contrasted(fit: Fit, name: str, feature: Feature, against: str | None, rope
     columns |= _ratios(model, draws[..., second] - draws[..., first], is_point=fit.kind == "point estimate")
     columns["difference"] = columns["difference_mean"] if is_judged(fit) else _of_means(fit, feature, first, second)
     if fit.kind == "exact":
-        columns["difference_mcse"] = np.full(len(pairs), np.nan)
+        columns["difference_mcse"] = np.zeros(len(pairs))
     named = {"group": [pair[0] for pair in pairs], "against": [pair[1] for pair in pairs]}
     return pd.DataFrame({"quantity": name, **named, **{key: columns[key] for key in (*columns_of(rope), *SPREAD)}})
 

@@ -11,7 +11,7 @@ from bayeszoo.plots.groups import plot_groups
 from bayeszoo.report import checks, provenance, verdict
 from bayeszoo.report.blocks import Code, Section, Words, picture, table
 from bayeszoo.report.families import Answer
-from bayeszoo.report.numbers import digits_for, estimate, interval, number, statistic
+from bayeszoo.report.numbers import digits_for, estimate, interval, number, statistic, without_error
 from bayeszoo.results.stored import Fit, fits_of
 from bayeszoo.results.summary import document
 
@@ -49,14 +49,23 @@ def _contrast(row: dict[Any, Any]) -> list[str]:
     values, has_ratio = list[str](), not math.isnan(row["ratio"])
     for name in ("p_greater", "difference"):
         value, error = row[name], row[f"{name}_mcse"]
-        is_exact = math.isnan(error)
-        few = digits_for(value, (row[f"{name}_q975"] - row[f"{name}_q025"]) / 4, 4) if name == "difference" else 4
-        values.append(number(value, few) if is_exact else f"{estimate(value, error)} \u00b1 {number(error, 1)}")
+        width = row["difference_q975"] - row["difference_q025"] if name == "difference" else math.nan
+        if error > 0:
+            values.append(f"{estimate(value, error)} \u00b1 {number(error, 1)}")
+        elif math.isnan(error) and _is_by_draws(row):
+            values.append(without_error(value, width=width))
+        else:
+            values.append(number(value, digits_for(value, width / 4, 4)))
     spans = [_span(row, name) for name in ("difference", "ratio")]
     error = row["ratio_mcse"] if row["ratio_mcse"] > 0 else None
     ratio = [number(row["ratio"], 3) if error is None else estimate(row["ratio"], error), spans[1]]
     ratio = ratio if has_ratio else ["", ""]
     return [row["quantity"], f"{row['group']} - {row['against']}", *values, spans[0], *ratio]
+
+
+def _is_by_draws(row: dict[Any, Any]) -> bool:
+    """Say whether a contrast is by draws: then a number without an error has tails too heavy for one."""
+    return not math.isnan(row["p_greater_mcse"])
 
 
 def _span(row: dict[Any, Any], name: str) -> str:
@@ -78,7 +87,11 @@ def decision_rows(frame: pd.DataFrame, rope: float | None = None) -> tuple[list[
 def _decision(row: dict[Any, Any], rope: float | None) -> list[str]:
     names = ["loss_group", "loss_against", *(["p_above", "p_below"] if rope is not None else [])]
     values = [
-        number(row[name], 4) if math.isnan(error := row[f"{name}_mcse"]) else estimate(row[name], error)
+        estimate(row[name], error)
+        if (error := row[f"{name}_mcse"]) > 0
+        else without_error(row[name])
+        if math.isnan(error) and _is_by_draws(row)
+        else number(row[name], 4)
         for name in names
     ]
     choice = row["group"] if row["loss_group"] < row["loss_against"] else row["against"]

@@ -149,6 +149,14 @@ def interval(low: tuple[float, float], high: tuple[float, float]) -> str:
     return " to ".join(ends)
 
 
-def without_error(value: float, digits: int | None = None) -> str:
-    """Format a mean or an sd of draws whose tails are too heavy to say how far it is off: two digits."""
-    return estimate(value, abs(value) / 20, digits)
+def without_error(value: float, digits: int | None = None, width: float = 0.0) -> str:
+    """Format a mean or an sd of draws whose tails are too heavy to say how far it is off: to two digits.
+
+    A mean has no more than a twentieth of the ``width`` of the 95% interval tells: near 0 its first digits are noise.
+
+    Examples
+    --------
+    >>> without_error(3811.2), without_error(0.0436, width=9.3), without_error(77123.0, width=539000.0)
+    ('3800', '0.0', '80000')
+    """
+    return estimate(value, max(abs(value), width if width == width else 0.0) / 20, digits)  # NaN is not itself

@@ -117,7 +117,10 @@ def _cell(
     sd = None if summary.get("sd") is None else float(summary["sd"][index])
     has_heavy_tails = error is not None and math.isnan(error) and (key == "sd" or (sd is not None and math.isnan(sd)))
     if key in ("mean", "sd") and has_heavy_tails:
-        return without_error(value, digits)
+        ends = [
+            np.asarray(summary[name])[index] for name in ("q025", "q975") if key == "mean" and summary[name] is not None
+        ]
+        return without_error(value, digits, float(ends[1] - ends[0]) if ends else 0.0)
     return statistic(key, value, error, digits, sd)
 
 
