@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -21,6 +22,18 @@ TOSSES = [1, 0, 1, 1, 0, 0, 1]
 def few_places(monkeypatch):
     """Five places of each slider: a state of the page takes some milliseconds."""
     monkeypatch.setattr(pages, "STEPS", {1: 9, 2: 5, 3: 3, 4: 3})
+
+
+SCHOOLS = {"y": [28.0, 8.0, -3.0], "se": [15.0, 10.0, 16.0], "group": ["A", "B", "C"]}
+
+
+@pytest.fixture(scope="module")
+def schools():
+    """The page of three schools: 27 priors and up to three rows, each by quadrature."""
+    kind = bz.find("normal_means")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "STEPS", {3: 3})
+        return pages.tables(kind(m0=0, s0=10, t0=5), bz.read(kind, SCHOOLS))
 
 
 def test_every_place_of_the_sliders_has_the_numbers_of_beta_distributions():
@@ -75,6 +88,44 @@ def test_two_parameters_have_their_marginals():
         assert fits[place]["log_evidence"] == pytest.approx(bz.facts(tree)["log_evidence"], abs=1e-9)
 
 
+@pytest.mark.slow  # 108 quadratures
+def test_groups_of_a_hierarchy_are_those_of_the_exact_fit(schools):
+    kind = bz.find("normal_means")
+    groups = np.frombuffer(pages.base64.b64decode(schools["groups"]), "<f8").reshape(3, 3, 3, 4, 3, 3)
+    answers = {(tuple(place), n): numbers for place, n, numbers in pages.unpacked(schools)}
+    assert schools["raw"] == {"name": "theta", "labels": ["A", "B", "C"], "estimates": SCHOOLS["y"]}
+    for place, n in (((1, 1, 1), 3), ((0, 2, 1), 2)):
+        fields = {f["name"]: f["values"][i] for f, i in zip(schools["fields"], place, strict=True)}
+        tree = bz.fit(
+            kind(**fields), {name: values[:n] for name, values in SCHOOLS.items()}, "exact", seed=1, groups=[]
+        )
+        summary, numbers = bz.summarize(tree), answers[place, n]
+        assert numbers["log_evidence"] == pytest.approx(bz.facts(tree)["log_evidence"], abs=1e-6)
+        for name in ("mu", "tau"):
+            assert numbers[f"mean[{name}]"] == pytest.approx(float(summary[name]["mean"]), rel=1e-5)
+            assert numbers[f"q975[{name}]"] == pytest.approx(float(summary[name]["q975"]), rel=1e-4)
+        np.testing.assert_allclose(groups[(*place, n)][:n, 0], summary["theta"]["mean"], rtol=1e-5)
+        np.testing.assert_allclose(groups[(*place, n)][:n, 2], summary["theta"]["q975"], rtol=1e-4)
+        assert np.isnan(groups[(*place, n)][n:]).all()
+
+
+@pytest.mark.browser
+def test_a_browser_draws_the_groups_of_a_hierarchy(schools, monkeypatch, tmp_path):
+    monkeypatch.setattr(pages, "tables", lambda *_: schools)
+    kind = bz.find("normal_means")
+    page = bz.explore(kind(m0=0, s0=10, t0=5), bz.read(kind, SCHOOLS), tmp_path / "page.html")
+    groups = np.frombuffer(pages.base64.b64decode(schools["groups"]), "<f8").reshape(3, 3, 3, 4, 3, 3)
+    with opened(page) as browser:
+        dots = browser.find_elements("css selector", "circle.pooled")
+        assert [float(dot.get_attribute("data-mean")) for dot in dots] == groups[1, 1, 1, 3, :, 0].tolist()
+        browser.find_element("id", "reset").click()
+        assert not browser.find_elements("css selector", "circle.pooled")
+        browser.find_element("id", "next").click()
+        assert len(browser.find_elements("css selector", "circle.raw")) == 1
+        heads = [head.text for head in browser.find_elements("css selector", "#numbers tr:first-child th")]
+    assert heads == ["", "mean", "sd", "2.5%", "97.5%"]
+
+
 def test_the_command_writes_one_file_that_fetches_nothing(run, written, tmp_path):
     file = written("won\n" + "\n".join(map(str, TOSSES)) + "\n", "<b>&.csv")
     path = tmp_path / "page.html"
@@ -98,18 +149,26 @@ def test_models_without_a_closed_form_of_few_numbers_are_refused(tmp_path):
         bz.explore(COIN, TOSSES, tmp_path / "page.txt")
 
 
-@pytest.mark.browser
-def test_a_browser_shows_the_numbers_of_python(tmp_path):
-    """The sliders are moved by keys, as a reader without a mouse does."""
+@contextmanager
+def opened(page):
+    """A page in a browser as wide as a phone."""
     from selenium import webdriver
-    from selenium.webdriver.common.keys import Keys
 
     options = webdriver.ChromeOptions()
     for flag in ("headless=new", "no-sandbox", "disable-gpu", "window-size=390,900"):
         options.add_argument(f"--{flag}")
-    page = bz.explore(COIN(a=2, b=1), TOSSES, tmp_path / "page.html")
     with webdriver.Chrome(options=options) as browser:
         browser.get(page.as_uri())
+        yield browser
+
+
+@pytest.mark.browser
+def test_a_browser_shows_the_numbers_of_python(tmp_path):
+    """The sliders are moved by keys, as a reader without a mouse does."""
+    from selenium.webdriver.common.keys import Keys
+
+    page = bz.explore(COIN(a=2, b=1), TOSSES, tmp_path / "page.html")
+    with opened(page) as browser:
         first, _, rows = browser.find_elements("css selector", "#sliders input")
         first.send_keys(Keys.ARROW_RIGHT)
         rows.send_keys(Keys.ARROW_LEFT)

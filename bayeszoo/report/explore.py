@@ -1,31 +1,31 @@
 """A page in which a reader moves a prior and adds rows: tables that Python has computed, for each place of the sliders.
 
-No mathematics stands in the page: its script looks up what the model's closed form gave for each prior and number of
-rows. Curves are stored to 1/255 of their peaks, numbers in full.
+No mathematics stands in the page: its script looks up the model's exact answer for each prior and number of rows.
+Curves are stored to 1/255 of their peaks, numbers in full.
 """
 
 from __future__ import annotations
 
 import base64
 import itertools
-import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeszoo.data.inputs.groups.kinds import GROUP
 from bayeszoo.data.read import Data, example, read
-from bayeszoo.errors import InputError, NumericalError
+from bayeszoo.distributions.posterior import Posterior
+from bayeszoo.errors import InputError
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.writing import require_writable, write_text
-from bayeszoo.model.base import Arrays, Model
-from bayeszoo.model.capabilities import PointEstimates, Predictive
+from bayeszoo.model.base import Model
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
+from bayeszoo.report.explore_answers import NEXT_ROW, Answer, Answers, ByClosedForm, answers_of
 from bayeszoo.report.provenance import notation
 from bayeszoo.report.safe import allowed, script_safe
 
@@ -33,17 +33,18 @@ if TYPE_CHECKING:
     import jinja2
 
 STEPS = {1: 33, 2: 13, 3: 7, 4: 5}
-"""Places of each slider of the prior, by how many fields there are."""
+"""Places of each slider of the prior, by the number of fields."""
+INTEGRATED_STEPS = 5
+"""Places of each slider where each answer is a quadrature, which takes a tenth of a second."""
 FACTORS = {1: 0.25, 2: 1.0, 3: 1.0, 4: 2.0}
-"""Powers of 2 from one place of a positive field to the next."""
+"""Powers of 2 from one place of a positive field to the next, by the number of fields."""
 MOST_ROWS = {1: 20, 2: 20, 3: 14, 4: 9}
-"""Numbers of rows of the last slider, about, by how many fields there are."""
+"""Places of the slider of rows, about, by the number of fields."""
 MOST_PARAMETERS = 2
 BINS = 120
 MOST_CODE = 200
 """Rows that the Python code of the page writes out."""
 _PER_PARAMETER = ("mean", "sd", "q025", "q975", "map")
-_PREDICTIVE = ("mean", "sd", "q025", "q975")
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,15 @@ def explore(
 ) -> Path:
     """Write a page in which sliders move the fields of the prior, and rows are added one by one.
 
-    It shows prior, likelihood (of one parameter) and posterior densities, the next row, the evidence, MAP and MLE, all
-    exact, and the code that gives the same numbers.
+    It shows prior, likelihood (of one parameter) and posterior densities, the next row, the evidence, MAP and MLE, and
+    of a hierarchy its groups, partially pooled; all exact, with the code that gives the same numbers.
 
     Parameters
     ----------
     model : Model or class
         One with a closed form, of one or two parameters: `beta_bernoulli`, `gamma_poisson`, `gaussian_mean`,
-        `gaussian_precision` or `normal_gamma`, or your own. A class stands for its weakly informative prior.
+        `gaussian_precision` or `normal_gamma`, or your own; or the hierarchy `normal_means`, by
+        quadrature. A class stands for its weakly informative prior.
     data : Data or anything that `read` takes, optional
         The rows, in the order in which they are added; by default the model's first example.
     path : str or Path
@@ -91,7 +93,7 @@ def explore(
     Raises
     ------
     InputError
-        When the model has no closed form of one or two parameters, or the file cannot be written.
+        When the model has no exact answer of one or two parameters, or the file cannot be written.
 
     Notes
     -----
@@ -100,7 +102,7 @@ def explore(
     path = probe(Path(path), overwrite)
     rows = data if isinstance(data, Data) else example(model) if data is None else read(model, data)
     chosen = model.weak(rows) if isinstance(model, type) else model
-    write_text(page(_explorable(chosen), rows, reporter or Reporter()), path, overwrite)
+    write_text(page(_require_sliders(chosen), rows, reporter or Reporter()), path, overwrite)
     return path
 
 
@@ -112,12 +114,12 @@ def probe(path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def _explorable(model: Model) -> Predictive[Any]:
-    """Refuse a model without a closed form of few numbers."""
-    if isinstance(model, Predictive) and isinstance(model, PointEstimates) and _moved(model):
-        return cast(Predictive[Any], model)
-    hint = "take beta_bernoulli, gamma_poisson, gaussian_mean, gaussian_precision or normal_gamma"
-    raise InputError(f"{model.name} has no closed form with sliders", "no_closed_form", hint=hint)
+def _require_sliders(model: Model) -> Model:
+    """Refuse a model without exact answers, or without fields that sliders move."""
+    if answers_of(model) is None or not _moved(model):
+        hint = "take beta_bernoulli, gamma_poisson, gaussian_mean, gaussian_precision, normal_gamma or normal_means"
+        raise InputError(f"{model.name} has no exact answer with sliders", "no_closed_form", hint=hint)
+    return model
 
 
 def _moved(model: Model) -> dict[str, Hyperparameter]:
@@ -127,7 +129,7 @@ def _moved(model: Model) -> dict[str, Hyperparameter]:
     return moved if len(moved) == len(known) and len(moved) in STEPS else {}
 
 
-def page(model: Predictive[Any], rows: Data, reporter: Reporter) -> str:
+def page(model: Model, rows: Data, reporter: Reporter) -> str:
     """Return the page as text."""
     content = tables(model, rows, reporter)
     parts = {
@@ -144,33 +146,56 @@ def _shown(text: str) -> str:
     return "\n".join([title, "", *(line for line in rest.split("\n") if line.startswith("    "))])
 
 
-def tables(model: Predictive[Any], rows: Data, reporter: Reporter | None = None) -> dict[str, Any]:
+def tables(model: Model, rows: Data, reporter: Reporter | None = None) -> dict[str, Any]:
     """Return all that the page shows, by places of the sliders; arrays are base64."""
+    answers = answers_of(model)
+    assert answers is not None
     counts = _row_counts(rows.rows, MOST_ROWS[len(_moved(model))])
-    parts = [model.inputs.reordered(rows, np.arange(n)) for n in counts]
-    stats = [model.statistics(part) for part in parts]
-    names = _scalars(model, stats[-1])
-    edges = {name: _edges(model, stats, name) for name in names}
-    axes = _axes(model, edges)
-    places = list(itertools.product(*(axis.values for axis in axes)))
-    curves, numbers = list[np.ndarray](), list[list[float]]()
-    for i, values in enumerate(places):
+    parts = [answers.part(model, rows, n) for n in counts]
+    answered = [answers.answer(model, part) for part in parts]
+    names = _scalars(model, answered[-1].posterior)
+    edges = {
+        name: _edges([answer.posterior[name] for answer in answered], answers.support(model, answered[-1], name))
+        for name in names
+    }
+    axes = _axes(model, edges, answers)
+    priors = _priors(model, axes)
+    curves, numbers, groups = list[np.ndarray](), list[list[float]](), list[np.ndarray]()
+    for i, prior in enumerate(priors):
         if reporter is not None:
-            reporter.progress("priors", i, len(places))
-        prior = model.replaced(**dict(zip((axis.name for axis in axes), values, strict=True)))
-        for part, known in zip(parts, stats, strict=True):
-            densities, own = _at(prior, known, part, edges)
-            curves += densities
-            numbers.append(own)
+            reporter.progress("priors", i, len(priors))
+        for part in parts:
+            answer = answers.answer(prior, part)
+            curves += [np.diff(answer.posterior[name].cdf(ends)) / np.diff(ends) for name, ends in edges.items()]
+            numbers.append(_numbers(answer, names))
+            groups.append(answer.groups(rows.rows))
     heights, peaks = _packed(np.array(curves))
-    about = {"model": model.name, "source": rows.source, "rows": rows.rows, "counts": counts}
+    about = {"model": model.name, "kind": answers.kind, "source": rows.source, "rows": rows.rows, "counts": counts}
     about |= {"fields": [vars(axis) for axis in axes], "names": names, "bins": BINS}
     about |= {"ends": [[float(edges[name][0]), float(edges[name][-1])] for name in names]}
-    about |= {"mle": [_mle(model, known, names) for known in stats]}
-    about |= {"likelihood": _packed(_likelihoods(model, stats, edges))[0]} if len(names) == 1 else {}
+    about |= {"mle": [answers.mle(model, part, names) for part in parts], "raw": answers.raw(model, rows)}
+    if isinstance(answers, ByClosedForm) and len(names) == 1:
+        about |= {"likelihood": _packed(answers.likelihoods(model, parts, edges[names[0]]))[0]}
     table = {name: np.asarray(column).tolist() for name, column in model.inputs.table(rows).items()}
     about |= {"table": table if rows.rows <= MOST_CODE else None}
-    return about | {"heights": heights, "peaks": peaks, "numbers": _base64(np.array(numbers, dtype="<f8"))}
+    about |= {"heights": heights, "peaks": peaks, "numbers": _base64(np.array(numbers, dtype="<f8"))}
+    return about | {"groups": _base64(np.array(groups, dtype="<f8")) if about["raw"] else None}
+
+
+def _priors(model: Model, axes: Sequence[_Axis]) -> list[Model]:
+    """Return the model at each place of the sliders, the last slider moving fastest."""
+    places = itertools.product(*(axis.values for axis in axes))
+    return [model.replaced(**dict(zip((axis.name for axis in axes), values, strict=True))) for values in places]
+
+
+def _numbers(answer: Answer, names: Sequence[str]) -> list[float]:
+    """Return the log evidence, the moments, interval and mode of each parameter, and those of the next row."""
+    numbers = [answer.log_evidence]
+    for name in names:
+        marginal = answer.posterior[name]
+        numbers += [float(marginal.mean()), float(marginal.std()), *_interval(marginal, 0.025, 0.975)]
+        numbers.append(answer.mode(name))
+    return numbers + answer.next_row
 
 
 def _row_counts(rows: int, most: int) -> list[int]:
@@ -180,31 +205,37 @@ def _row_counts(rows: int, most: int) -> list[int]:
     return sorted({*range(few + 1), *more, rows})
 
 
-def _scalars(model: Predictive[Any], stats: Any) -> list[str]:
-    """Name the parameters, which must be one or two numbers."""
-    marginals = model.posterior(stats)
-    names = [name for name, marginal in marginals.items() if np.ndim(marginal.mean()) == 0]
-    if len(names) < len(marginals) or len(names) > MOST_PARAMETERS:
+def _scalars(model: Model, posterior: Posterior) -> list[str]:
+    """Name the parameters that have densities, which must be one or two numbers."""
+    names = [name for name, marginal in posterior.items() if np.ndim(marginal.mean()) == 0]
+    arrays = [name for name in posterior if name not in names and model.dims.get(name) != (GROUP,)]
+    if arrays or len(names) > MOST_PARAMETERS:
         hint = "take a model of one or two numbers, such as beta_bernoulli or normal_gamma"
-        raise InputError(f"{model.name} has {len(marginals)} parameters", "too_many_parameters", hint=hint)
+        raise InputError(f"{model.name} has {len(posterior)} parameters", "too_many_parameters", hint=hint)
     return names
 
 
-def _edges(model: Predictive[Any], stats: Sequence[Any], name: str) -> np.ndarray:
-    """Return the edges of the bins of a parameter: where the posteriors of half the numbers of rows and of all are."""
-    some = stats[max(len(stats) // 2, min(1, len(stats) - 1)) :]
-    ends = np.array([model.posterior(known)[name].ppf([0.002, 0.998]) for known in some])
+def _edges(marginals: Sequence[Any], support: tuple[float, float]) -> np.ndarray:
+    """Return the edges of bins that hold the posteriors of half the numbers of rows and of more, within a support."""
+    late = marginals[max(len(marginals) // 2, min(1, len(marginals) - 1)) :]
+    ends = np.array([_interval(marginal, 0.002, 0.998) for marginal in late])
     ends = ends[np.isfinite(ends).all(axis=1)]
     low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
-    support = [float(end) for end in model.posterior(stats[-1])[name].ppf([0.0, 1.0])]
     margin = 0.4 * (high - low)
     return np.linspace(max(low - margin, support[0]), min(high + margin, support[1]), BINS + 1)
 
 
-def _axes(model: Predictive[Any], edges: dict[str, np.ndarray]) -> list[_Axis]:
+def _interval(marginal: Any, low: float, high: float) -> list[float]:
+    """Return the quantiles of two probabilities."""
+    return [float(marginal.ppf(low)), float(marginal.ppf(high))]
+
+
+def _axes(model: Model, edges: dict[str, np.ndarray], answers: Answers) -> list[_Axis]:
     """Return the sliders of the fields: powers of 2 times a positive one, equal steps of one that may be negative."""
     moved = _moved(model)
     steps, power = STEPS[len(moved)], FACTORS[len(moved)]
+    if not isinstance(answers, ByClosedForm):
+        steps = min(steps, INTEGRATED_STEPS)
     width = float(np.ptp(next(iter(edges.values()))))
     axes = []
     for name, declared in moved.items():
@@ -214,52 +245,6 @@ def _axes(model: Predictive[Any], edges: dict[str, np.ndarray]) -> list[_Axis]:
         values = [own if shift == 0 else float(f"{value:.3g}") for shift, value in zip(shifts, moves, strict=True)]
         axes.append(_Axis(name, declared.label, values, middle))
     return axes
-
-
-def _at(
-    prior: Predictive[Any], stats: Any, part: Arrays, edges: dict[str, np.ndarray]
-) -> tuple[list[np.ndarray], list[float]]:
-    """Return the density of each parameter in bins, and the numbers, of one prior and number of rows."""
-    posterior = prior.posterior(stats)
-    densities, numbers = list[np.ndarray](), [float(prior.log_evidence(stats))]
-    modes = _mode(prior, stats)
-    for name, ends in edges.items():
-        marginal = posterior[name]
-        densities.append(np.diff(marginal.cdf(ends)) / np.diff(ends))
-        low, high = marginal.ppf([0.025, 0.975])
-        numbers += [float(marginal.mean()), float(marginal.std()), float(low), float(high), modes.get(name, math.nan)]
-    return densities, numbers + _next_row(prior, stats, part)
-
-
-def _likelihoods(model: Predictive[Any], stats: Sequence[Any], edges: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the likelihood of one parameter over its peak, in the middles of the bins: posterior over prior."""
-    ((name, ends),) = edges.items()
-    at = {name: (ends[:-1] + ends[1:]) / 2}
-    prior = model.posterior(stats[0]).logpdf(at)
-    logs = np.array([model.posterior(known).logpdf(at) - prior for known in stats])
-    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
-
-
-def _mode(prior: Any, stats: Any) -> dict[str, float]:
-    """Return the MAP estimate; nothing where there is none."""
-    with suppress(NumericalError):
-        return {name: float(value) for name, value in prior.map(stats).items()}
-    return {}
-
-
-def _mle(model: Any, stats: Any, names: Sequence[str]) -> list[float | None]:
-    with suppress(NumericalError):
-        estimates = model.mle(stats)
-        return [float(estimates[name]) for name in names]
-    return [None] * len(names)
-
-
-def _next_row(prior: Predictive[Any], stats: Any, part: Arrays) -> list[float]:
-    """Return mean, sd and 95% interval of the next row; NaN where one has further columns."""
-    with suppress(InputError, NumericalError):
-        law = prior.predictive(stats, prior.inputs.unseen(part, 1))
-        return [float(np.ravel(value)[0]) for value in (law.mean(), law.std(), law.ppf(0.025), law.ppf(0.975))]
-    return [math.nan] * len(_PREDICTIVE)
 
 
 def _packed(curves: np.ndarray) -> tuple[str, str]:
@@ -276,10 +261,10 @@ def _base64(values: np.ndarray) -> str:
 
 def unpacked(content: dict[str, Any]) -> Iterator[tuple[tuple[int, ...], int, dict[str, float]]]:
     """Yield the places of the sliders, the number of rows, and the numbers there, as the page's script reads them."""
-    width = 1 + len(_PER_PARAMETER) * len(content["names"]) + len(_PREDICTIVE)
+    width = 1 + len(_PER_PARAMETER) * len(content["names"]) + len(NEXT_ROW)
     numbers = np.frombuffer(base64.b64decode(content["numbers"]), "<f8").reshape(-1, len(content["counts"]), width)
     heads = ["log_evidence", *(f"{key}[{name}]" for name in content["names"] for key in _PER_PARAMETER)]
-    heads += [f"next {key}" for key in _PREDICTIVE]
+    heads += [f"next {key}" for key in NEXT_ROW]
     places = itertools.product(*(range(len(field["values"])) for field in content["fields"]))
     for place, own in zip(places, numbers, strict=True):
         for count, row in zip(content["counts"], own, strict=True):

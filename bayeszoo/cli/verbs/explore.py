@@ -24,7 +24,7 @@ def explore_command(
     prior: opt.PriorOptions = opt.PRIOR,
     table: opt.TableOptions = opt.TABLE,
 ) -> None:
-    """Write a page on which sliders move the prior and rows are added one by one (models of one or two parameters).
+    """Write a page on which sliders move the prior and rows are added one by one: for models of few parameters.
 
     Parameters
     ----------

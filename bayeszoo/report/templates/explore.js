@@ -5,13 +5,15 @@ const bytes = (text) => Uint8Array.from(atob(text), (character) => character.cha
 const doubles = (text) => new Float64Array(bytes(text).buffer);
 const heights = bytes(content.heights), peaks = doubles(content.peaks), numbers = doubles(content.numbers);
 const likelihood = content.likelihood ? bytes(content.likelihood) : null;
+const groups = content.raw ? doubles(content.groups) : null;  // mean and 95% interval of each
 const P = content.names.length, counts = content.counts, width = 1 + 5 * P + 4;
+const isHierarchy = content.kind === "hierarchy";  // by quadrature: no MAP, no MLE, no likelihood of its parameters alone
 const format = (value) => (value === null || Number.isNaN(value) ? "–" : Number(value.toPrecision(5)).toString());
 const place = content.fields.map((field) => field.start);
 let rows = counts.length - 1;
 
 function element(parent, name, attributes, text) {
-  const svg = ["svg", "path", "line", "text"].includes(name);
+  const svg = ["svg", "path", "line", "text", "circle"].includes(name);
   const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
   if (text !== undefined) made.textContent = text;
@@ -43,12 +45,38 @@ function mark(value, p, cls, svg) {
   element(svg, "line", { class: cls, x1: x, x2: x, y1: 10, y2: 190, "stroke-width": 1.5 });
 }
 
+function ofGroups() {
+  const holder = document.getElementById("groups"), size = content.raw.labels.length;
+  const table = Array.from(groups.subarray(state(rows) * 3 * size, (state(rows) + 1) * 3 * size));
+  const all = [...groups, ...content.raw.estimates].filter(Number.isFinite);
+  const [low, high] = [Math.min(...content.raw.estimates, quantile(all, 0.01)), Math.max(...content.raw.estimates, quantile(all, 0.99))];
+  const x = (value) => Math.min(Math.max(60 + (560 * (value - low)) / (high - low), 60), 620);
+  const svg = element(holder, "svg", { viewBox: `0 0 640 ${22 * size + 30}` });
+  content.raw.labels.forEach((label, i) => {
+    const y = 22 * i + 16, [mean, from, to] = table.slice(3 * i, 3 * i + 3);
+    element(svg, "text", { x: 50, y: y + 5, "text-anchor": "end" }, label.slice(0, 6));
+    if (Number.isNaN(mean)) return;
+    element(svg, "line", { class: "interval", x1: x(from), x2: x(to), y1: y, y2: y, "stroke-width": 2 });
+    element(svg, "circle", { class: "raw", cx: x(content.raw.estimates[i]), cy: y, r: 5 });
+    element(svg, "circle", { class: "pooled", cx: x(mean), cy: y, r: 4 }).dataset.mean = mean;
+  });
+  [low, (low + high) / 2, high].forEach((value, i) => {
+    element(svg, "text", { x: x(value), y: 22 * size + 20, "text-anchor": ["start", "middle", "end"][i] }, format(Number(value.toPrecision(3))));
+  });
+  element(svg, "text", { x: 50, y: 22 * size + 20, "text-anchor": "end" }, content.raw.name);
+}
+
+function quantile(values, share) {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[Math.round(share * (sorted.length - 1))];
+}
+
 function figure(p, own) {
   const svg = element(document.getElementById("figures"), "svg", { viewBox: "0 0 640 225" });
   const prior = curve(0, p), posterior = curve(rows, p);
   const top = Math.max(...posterior) * 1.05;
   element(svg, "line", { class: "axis", x1: 20, x2: 620, y1: 190, y2: 190 });
-  if (P === 1 && rows > 0) {
+  if (likelihood && rows > 0) {
     const parts = Array.from(likelihood.subarray(rows * content.bins, (rows + 1) * content.bins));
     path(parts.map((part) => (part / 255) * Math.max(...posterior)), top, "likelihood", svg);
   }
@@ -87,12 +115,19 @@ function draw() {
   const own = Array.from(numbers.subarray(state(rows) * width, (state(rows) + 1) * width));
   document.getElementById("figures").replaceChildren();
   content.names.forEach((name, p) => figure(p, own));
+  document.getElementById("groups").replaceChildren();
+  if (groups) ofGroups();
   const table = document.getElementById("numbers");
   table.replaceChildren();
-  row(table, ["", "mean", "sd", "2.5%", "97.5%", "MAP", "MLE"], "th");
-  content.names.forEach((name, p) => row(table, [name, ...own.slice(1 + 5 * p, 6 + 5 * p).map(format), format(content.mle[rows][p])]));
-  row(table, ["next row", ...own.slice(1 + 5 * P).map(format), "", ""]);
-  row(table, ["log evidence", format(own[0]), "", "", "", "", ""]);
+  const columns = isHierarchy ? 5 : 7;
+  row(table, ["", "mean", "sd", "2.5%", "97.5%", "MAP", "MLE"].slice(0, columns), "th");
+  content.names.forEach((name, p) => {
+    const cells = [name, ...own.slice(1 + 5 * p, 6 + 5 * p).map(format), format(content.mle[rows][p])];
+    row(table, cells.slice(0, columns));
+  });
+  const next = own.slice(1 + 5 * P);
+  if (!next.every(Number.isNaN)) row(table, ["next row", ...next.map(format), "", ""]);
+  row(table, ["log evidence", format(own[0]), "", "", "", "", ""].slice(0, columns));
   document.getElementById("about").textContent = `${counts[rows]} of ${content.rows} rows of ${content.source}`;
   document.getElementById("code").textContent = code();
   document.querySelectorAll("#sliders input").forEach((input, i) => {
@@ -110,7 +145,8 @@ function slider(name, label, places, moved) {
   input.addEventListener("input", () => { moved(Number(input.value)); draw(); });
 }
 
-if (!likelihood) document.querySelector("span.likelihood").remove();
+const without = [...(likelihood ? [] : ["likelihood"]), ...(isHierarchy ? ["mode", "mle"] : []), ...(groups ? [] : ["raw", "pooled"])];
+without.forEach((name) => document.querySelector(`span.${name}`).remove());
 content.fields.forEach((field, i) => slider(field.name, field.label, field.values.length, (value) => { place[i] = value; }));
 slider("rows", "", counts.length, (value) => { rows = value; });
 const act = (id, change) => document.getElementById(id).addEventListener("click", () => { change(); draw(); });
