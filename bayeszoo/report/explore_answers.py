@@ -90,7 +90,7 @@ class Answers(ABC):
 
 
 class ByClosedForm(Answers):
-    """Of conjugate models."""
+    """Answers of conjugate models."""
 
     kind = "conjugate"
 
@@ -128,7 +128,7 @@ class ByClosedForm(Answers):
 
 
 class ByQuadrature(Answers):
-    """Of hierarchies, by quadrature over one parameter of the population."""
+    """Answers of hierarchies, by quadrature over one parameter of the population."""
 
     kind = "hierarchy"
 
