@@ -1,1 +1,1 @@
-"""Mathematics that the models of a family share, one folder a family."""
+"""Mathematics shared by the models of a family, one folder per family."""

@@ -1,4 +1,4 @@
-"""What a method is given (`Problem`) and what it hands back (`Outcome`)."""
+"""The input of an inference method (`Problem`) and its result (`Outcome`)."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ if TYPE_CHECKING:
 
 
 Streams = Callable[..., np.random.Generator]
-"""Gives the random numbers of one purpose, of a model, its data and a seed: the same whenever it is asked."""
+"""Returns the random generator of one purpose: always the same for the same model, data and seed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A model, its data (or their statistics, when the rows were not kept) and a source of randomness.
 
-    ``shared`` holds what does not depend on the method, as the compiled density and the modes that chains begin at:
-    problems of the same model, data and seed may have one, and then each is computed once. Its random numbers are of
-    ``streams``, so that a fit is the same alone and among others.
+    ``shared`` caches results that do not depend on the method, such as the compiled density and the modes where chains
+    begin. Problems of the same model, data and seed may share one cache; its random numbers come from ``streams``, so
+    that a fit is the same alone and in a comparison.
     """
 
     model: Model
     observed: Data | Accumulated
-    rng: np.random.Generator  # all other randomness of the fit comes from here
+    rng: np.random.Generator  # of all random numbers but those of ``streams``
     reporter: Reporter = field(default_factory=Reporter)
     streams: Streams | None = None
     shared: dict[Hashable, Any] = field(default_factory=dict)
 
     def once[T](self, name: Hashable, compute: Callable[[], T]) -> T:
-        """Compute what all methods share, unless one has done so."""
+        """Return the cached result ``name``, and compute it the first time."""
         if name not in self.shared:
             self.shared[name] = compute()
         value: T = self.shared[name]
         return value
 
     def stream(self, *purpose: str | int) -> np.random.Generator:
-        """Return the random numbers that all methods share."""
+        """Return the random generator of a result that all methods share."""
         return self.rng.spawn(1)[0] if self.streams is None else self.streams("shared", *purpose)
 
     @cached_property
@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def data(self) -> Data:
-        """The rows; an `InputError` says so when they were not kept."""
+        """The rows; raises `InputError` when they were not kept."""
         return rows_of(self.observed)
 
     @property
@@ -75,7 +75,7 @@ class Problem:
 
     @property
     def like(self) -> Data:
-        """The data, or when their rows were not kept none of them: names, types and labels are the same."""
+        """The data; when the rows were not kept, an empty data set with the same names, types and labels."""
         return like_of(self.observed)
 
     @property
@@ -87,14 +87,14 @@ class Problem:
 
     @property
     def sample(self) -> Any:
-        """What the steps of EM and variational Bayes are given: sufficient statistics if there are any, else rows."""
+        """The input of the steps of EM and variational Bayes: sufficient statistics if there are any, else rows."""
         if isinstance(self.model, Sufficient):
             return self.stats
         return self.observed if isinstance(self.observed, FileRows) else self.data
 
     @property
     def integrated(self) -> Integrated:
-        """The posterior and evidence by quadrature; `NumericalError` where there are too many coordinates."""
+        """The posterior and evidence by quadrature; raises `NumericalError` when there are too many coordinates."""
         return self.once("integrated", self._integrate)
 
     def _integrate(self) -> Integrated:
@@ -103,14 +103,14 @@ class Problem:
 
     @property
     def posterior(self) -> Posterior:
-        """The exact posterior; `NumericalError` where it has none of these data."""
+        """The exact posterior; raises `NumericalError` when these data have none."""
         if is_integrated(type(self.model)):
             return self.integrated.posterior
         return self.once("posterior", lambda: self.model_as(ClosedForm).posterior(self.stats))
 
     @property
     def declared(self) -> pm.Model:
-        """The PyMC model that is sampled: on sufficient statistics where there are any, else on the rows."""
+        """The PyMC model to sample: of sufficient statistics if there are any, else of the rows."""
         return self.once("declared", self._declare)
 
     def _declare(self) -> pm.Model:
@@ -118,10 +118,10 @@ class Problem:
             if isinstance(self.model, Sufficient):
                 return self.model.compressed(self.stats)
             if isinstance(self.model, Conditional):
-                return _of_ordered(self.model.marginalized(self.data), self.model.log_coefficient(self.data))
+                return _of_ordered_data(self.model.marginalized(self.data), self.model.log_coefficient(self.data))
             if CAPABILITIES["Compiled"](type(self.model)):
                 return self.model.compiled(self.data)
-            return _of_ordered(self.model.declare(self.data), self.model.log_coefficient(self.data))
+            return _of_ordered_data(self.model.declare(self.data), self.model.log_coefficient(self.data))
 
     @property
     def density(self) -> Density:
@@ -140,7 +140,7 @@ class Problem:
 
     @property
     def declared_from(self) -> str:
-        """What the sampled density is computed from."""
+        """The form of the data from which the sampled density is computed."""
         if isinstance(self.model, Sufficient):
             return "sufficient statistics"
         if isinstance(self.model, Conditional):
@@ -160,8 +160,8 @@ class Problem:
         return int(self.rng.integers(2**31 - 1))
 
 
-def _of_ordered(declared: pm.Model, log_coefficient: float) -> pm.Model:
-    """Return a declaration of counts as one of the ordered data, as which evidence and ELBO are those of exact fits."""
+def _of_ordered_data(declared: pm.Model, log_coefficient: float) -> pm.Model:
+    """Turn the density of counts into that of the ordered data, so that evidence and ELBO agree with exact fits."""
     import pymc as pm
 
     if log_coefficient:
@@ -171,12 +171,12 @@ def _of_ordered(declared: pm.Model, log_coefficient: float) -> pm.Model:
 
 
 LOG_WEIGHT = "log_weight"
-"""The log of joint density over density of the approximation that a draw is from, up to a constant, by draw."""
+"""Log of the joint density divided by the approximation's density at each draw, up to a constant."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method found."""
+    """The result of a method."""
 
     draws: Mapping[str, np.ndarray]  # shape (chain, draw, *parameter shape); a point estimate has one
     sampler: str  # the engine that did the work

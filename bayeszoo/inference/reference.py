@@ -1,10 +1,10 @@
 """The reference posterior: draws of the posterior that an approximation is measured against.
 
-An approximation's own draws cannot measure it: importance weights say nothing about what the draws do not reach. So the
+An approximation's own draws cannot measure it: importance weights say nothing about regions without draws. So the
 reference is drawn by a route that reaches further: the exact posterior where the model has one; else importance
 sampling from Student t distributions about the known modes, whose tails are wider than the posterior's; else chains of
-NUTS, or of the model's Gibbs sampling, that passed their checks. Where none of these can be had
-the approximation is not measured, and the reason is said.
+NUTS, or of the model's Gibbs sampler, that passed their checks. If no route works, the approximation is not measured,
+and the reason is reported.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from bayeszoo.model.capabilities import (
 from bayeszoo.model.many_files.rows import FileRows
 
 CHAINS, DRAWS, DRAWS_BY_NUTS = 4, 2500, 1000
-"""Shape of the reference draws: independent ones know a mean to .01 sd, and an sd to a hundredth."""
+"""Shape of the reference draws: with 10,000 independent draws a mean is known to 0.01 sd, and an sd to 1%."""
 PROPOSALS, MOST_PROPOSALS = 16_000, 512_000
 DEGREES = 5.0
 """Degrees of freedom of the proposals, whose tails are heavier than those of any log-concave density."""
 ENOUGH = 8000.0
-"""Effective draws of the proposals that are enough, where the first proposals may be as many as `PROPOSALS`."""
+"""Effective draws that are enough, when the first round may have all `PROPOSALS`."""
 LEAST_PROPOSALS = 2000
 HOPELESS = 20.0
-"""Effective draws of the first proposals below which more of them do not help."""
+"""Effective draws of a round below which more proposals do not help."""
 MOST_COORDINATES = 200
-"""Parameters up to which NUTS is run for a reference."""
+"""Most parameters of a model for which a reference is drawn."""
 MOST_OBSERVATIONS = 20_000
-"""Observations up to which NUTS is run for a reference, where the density has no sufficient statistics."""
+"""Most observations for which NUTS is run as a reference, when the density has no sufficient statistics."""
 MOST_DENSITIES = 2e8
-"""Most proposals times observations whose densities are computed: some seconds."""
+"""Most densities computed, proposals times observations: some seconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Draws of the posterior and where they come from; without draws ``source`` says why there are none."""
+    """Draws of the posterior and their source; if there are no draws, ``source`` says why."""
 
     source: str
     draws: Mapping[str, np.ndarray] = field(default_factory=dict)  # shape (chain, draw, *parameter shape)
@@ -73,7 +73,7 @@ class _Target:
 
 
 def reference(problem: Problem) -> Reference:
-    """Return draws of the posterior by the first route that gives them; the methods of a command share them."""
+    """Return draws of the posterior by the first route that works; the methods of a command share them."""
 
     def timed() -> Reference:
         with problem.clock.phase("measure"):
@@ -88,8 +88,8 @@ def _reference(problem: Problem) -> Reference:
     why = ""
     for route in (_exact, _refuse_large, _weighted, _sampled):
         try:
-            if known := route(problem):
-                return known
+            if drawn := route(problem):
+                return drawn
         except _TooLarge as error:
             return Reference(str(error))
         except (NumericalError, np.linalg.LinAlgError) as error:
@@ -109,13 +109,13 @@ def _exact(problem: Problem) -> Reference:
 
 
 def _refuse_large(problem: Problem) -> None:
-    """Name the size that is too large for a quick measurement, before anything is compiled."""
+    """Raise `_TooLarge` when the model is too large for a quick measurement, before anything is compiled."""
     model = problem.model
     count = 0 if isinstance(model, Conditional) else number_of_parameters(model, problem.like)
     if count > MOST_COORDINATES:
-        raise _TooLarge(f"{count:,} parameters are too many to measure it in passing")
+        raise _TooLarge(f"{count:,} parameters are too many to measure the approximation")
     if _observations(problem) * LEAST_PROPOSALS > MOST_DENSITIES:
-        raise _TooLarge(f"{_observations(problem):,} observations are too many to measure it in passing")
+        raise _TooLarge(f"{_observations(problem):,} observations are too many to measure the approximation")
 
 
 def _weighted(problem: Problem) -> Reference:
@@ -153,42 +153,42 @@ def _target(problem: Problem) -> _Target:
 
 
 def _proposed(modes: list[Start], size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw points (size, D) from a mixture of Student t distributions about the modes; return also its log density."""
+    """Draw points (size, D) from a mixture of Student t's about the modes; return them and its log density."""
     masses = np.exp([mode.log_mass - modes[0].log_mass for mode in modes])
     shares, dimension = masses / masses.sum(), len(modes[0].x)
     noise = rng.standard_normal((size, dimension)) * np.sqrt(DEGREES / rng.chisquare(DEGREES, (size, 1)))
     scales = np.array([mode.scale for mode in modes])
-    which = rng.choice(len(modes), size, p=shares)
-    points = np.array([mode.x for mode in modes])[which] + np.einsum("nij,nj->ni", scales[which], noise)
+    chosen = rng.choice(len(modes), size, p=shares)
+    points = np.array([mode.x for mode in modes])[chosen] + np.einsum("nij,nj->ni", scales[chosen], noise)
     parts = [np.log(share) + _log_student(mode, points) for mode, share in zip(modes, shares, strict=True)]
     return points, np.logaddexp.reduce(parts, axis=0)
 
 
 def _log_student(mode: Start, points: np.ndarray) -> np.ndarray:
-    """Return the log density of the Student t about a mode, up to a constant that all modes share."""
+    """Return the log density of the Student t about a mode, up to a constant common to all modes."""
     z = scipy.linalg.solve_triangular(mode.scale, (points - mode.x).T, lower=True)
     squares = np.sum(np.square(z), axis=0)
     return -(DEGREES + len(mode.x)) / 2 * np.log1p(squares / DEGREES) + mode.height
 
 
 def _resampled(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return places drawn by their weights, by systematic resampling, in random order."""
+    """Draw indices in proportion to their weights by systematic resampling, in random order."""
     levels = (rng.random() + np.arange(size)) / size
-    places = np.searchsorted(np.cumsum(weights) / np.sum(weights), levels)
-    return rng.permutation(np.minimum(places, len(weights) - 1))
+    indices = np.searchsorted(np.cumsum(weights) / np.sum(weights), levels)
+    return rng.permutation(np.minimum(indices, len(weights) - 1))
 
 
 def _sampled(problem: Problem) -> Reference:
-    """Run NUTS, or Gibbs sampling where that is usual, and keep draws that passed its checks."""
+    """Run NUTS, or Gibbs sampling where that is the usual method; raise unless its draws pass their checks."""
     if (observations := _observations(problem)) > MOST_OBSERVATIONS:
-        raise NumericalError(f"{observations:,} observations are too many to measure it in passing", "too_large")
+        raise NumericalError(f"{observations:,} observations are too many to measure the approximation", "too_large")
     name, model = "NUTS", problem.model
     if isinstance(model, Gibbs) and _is_gibbs_usual(problem):
         name, outcome = "Gibbs sampling", gibbs.run(problem, **dict[str, Any](model.gibbs_options))
     else:
         outcome = nuts.run(problem, draws=DRAWS_BY_NUTS, chains=CHAINS)
     if outcome.interrupted:
-        raise KeyboardInterrupt  # what the approximation has drawn is kept by who asks
+        raise KeyboardInterrupt  # the caller keeps the draws of the approximation
     missed = [check for check in outcome.checks if not (check.passed or check.name == DEEP)]
     if missed:
         raise NumericalError(
@@ -206,7 +206,7 @@ def _with_inner(problem: Problem, draws: Mapping[str, np.ndarray]) -> Mapping[st
 
 
 def _observations(problem: Problem) -> int:
-    """Return the number of observations that a density is computed from; 1 where it is from sufficient statistics."""
+    """Return the number of observations of which a density is computed; 1 with sufficient statistics."""
     if isinstance(problem.model, Sufficient):
         return 1
     return max(1, int(math.prod(np.shape(problem.model.inputs.outcome(problem.data)))))

@@ -1,9 +1,8 @@
 """Where samplers and optimizers begin, in unconstrained coordinates.
 
-A model with latent variables has modes that no fixed initial point is near: where all components are alike the gradient
-is zero between them. EM with restarts finds the modes first. Chains begin at every one that can hold a share of the
-posterior that matters, so that a posterior with several modes is seen as chains that disagree. Of other models draws of
-the prior are climbed from.
+The modes of a model with latent variables are far from any fixed initial point: where all components are alike, the
+gradient between them is zero. EM with restarts finds the modes first. Chains begin at every mode with enough of the
+posterior mass, so that several modes show as chains that disagree. Other models climb from draws of the prior.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from bayeszoo.inference.problem import Problem
 from bayeszoo.model.capabilities import EM, ClosedForm, Conditional, Variational, is_log_concave, simulates
 from bayeszoo.model.fields import plain, text
 
-MOST = 5  # maxima of EM that are looked at
+MOST = 5  # maxima of EM at which chains may begin
 SHARE = math.log(1000)
 """A mode with less than a thousandth of the mass of the largest, by its Laplace approximation, holds no chain."""
-SAME = 1e-4  # nats by which places differ if they are not one: a hundredth of a standard deviation apart
-EDGE = 1e-6  # least probability to begin from
+SAME = 1e-4  # nats between two distinct modes: a hundredth of a standard deviation apart
+EDGE = 1e-6  # smallest probability at a start
 SIMPLEXES = ("simplex", "simplexes")  # names of transforms of probabilities
-VISITS = 2000  # draws by which it is judged whether a fit covers the known modes
-LEAST_SHARE = 0.005  # modes with less of the mass may be missed by so few draws
-MOST_COORDINATES = 1000  # coordinates from which the curvature is not computed; then modes are judged by their heights
+VISITS = 2000  # draws that show whether a fit covers the known modes
+LEAST_SHARE = 0.005  # share of the mass below which `VISITS` draws may miss a mode
+MOST_COORDINATES = 1000  # most coordinates whose curvature is computed; with more, modes are compared by their heights
 MOST_SAID = 12
-"""Entries of a parameter that is said in a line."""
-SMOOTH = 1e-2  # slope of a mode at most, in nats a standard deviation
+"""Most entries of a parameter that a line of progress shows."""
+SMOOTH = 1e-2  # largest slope at a mode, in nats per standard deviation
 CLIMBS, MOST_CLIMBED = 8, 100
-"""Draws of the prior that are climbed from where there is no EM, and coordinates from which none is."""
+"""Climbs from draws of the prior, for a model without EM, and the most coordinates with which they are made."""
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A place to begin, in unconstrained coordinates."""
+    """A starting point, in unconstrained coordinates."""
 
     x: np.ndarray  # shape (D,)
     scale: np.ndarray | None = None  # lower triangular, (D, D): how far a chain may begin from x; None, within a unit
@@ -54,18 +53,18 @@ class Start:
     spread: float = 1.0  # without a scale: how far a chain may begin from x in each coordinate
 
     def log_density(self, points: np.ndarray) -> np.ndarray:
-        """Log density of the Laplace approximation at points of shape (draws, D), up to a constant of all starts."""
+        """Log density of the Laplace approximation at points (draws, D), up to a constant common to all starts."""
         scale = cast(np.ndarray, self.scale)
         z = scipy.linalg.solve_triangular(scale, (points - self.x).T, lower=True)
         return -np.sum(z * z, axis=0) / 2 - np.sum(np.log(np.diag(scale)))
 
     @property
     def height(self) -> float:
-        """What `log_density` is at the place itself."""
+        """The value of `log_density` at x."""
         return -float(np.sum(np.log(np.diag(cast(np.ndarray, self.scale)))))
 
     def near(self, seed: int, joint: Gradient) -> np.ndarray:
-        """Return a point nearby at which the density is finite, as long as a hundred trials find one."""
+        """Return a random point near x with a finite density; after a hundred trials, the last point tried."""
         rng = np.random.default_rng(seed)
         for _ in range(100):
             if self.scale is None:
@@ -78,15 +77,15 @@ class Start:
 
 
 def visit_checks(problem: Problem, points: np.ndarray) -> list[Check]:
-    """Check that points (draws, D) are at every known mode; where there is one, or labels mean nothing, pass."""
-    known = [] if is_symmetric(problem.model) else starts(problem)
-    if len(known) < 2 or any(start.scale is None for start in known):
+    """Check that points (draws, D) visit every known mode; with one mode, or exchangeable labels, there is no check."""
+    modes = [] if is_symmetric(problem.model) else starts(problem)
+    if len(modes) < 2 or any(start.scale is None for start in modes):
         return []
-    return [at_least("mode_shares", visits(known, points), 0.25)]
+    return [at_least("mode_shares", visits(modes, points), 0.25)]
 
 
 def visits(starts: list[Start], points: np.ndarray) -> float:
-    """Return the least share of points (draws, D) at a known mode, relative to the share that its mass should have.
+    """Return the smallest ratio, over the known modes, of a mode's share of points (draws, D) to its share of mass.
 
     Chains that begin at a mode may leave it while they warm up, and agree with each other ever after.
     """
@@ -98,7 +97,7 @@ def visits(starts: list[Start], points: np.ndarray) -> float:
 
 
 def starts(problem: Problem) -> list[Start]:
-    """Return the places to begin from, the one with the largest mass first; the methods of a command share them."""
+    """Return the starting points, the one with the largest mass first; the methods of a command share them."""
 
     def timed() -> list[Start]:
         with problem.clock.phase("compile"):
@@ -108,34 +107,34 @@ def starts(problem: Problem) -> list[Start]:
 
 
 def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> None:
-    """Say how long a run may take where that is long, and a first answer, a mode that EM has found, far sooner.
+    """Report how long a run may take if that is long, and as a first answer the largest mode that EM found.
 
-    A run of a mixture that seems short may be repeated at four times the length, and last minutes.
+    The limit is lower for a first answer: a run of a mixture may be repeated at four times the length.
     """
     seconds = cost.announce(problem, chains, draws, in_turn)
-    if seconds > cost.LONG / 2 and (said := _first_answer(problem)):
-        problem.reporter.say(f"a first answer, the largest mode known and not a posterior: {said}")
+    if seconds > cost.LONG / 2 and (line := _first_answer(problem)):
+        problem.reporter.say(f"a first answer, the largest mode known and not a posterior: {line}")
 
 
 def _first_answer(problem: Problem) -> str:
-    """Write the parameters at the mode with the most mass, those of few entries; nothing where no mode is known."""
+    """Write the small parameters at the mode with the most mass; empty when no mode is known."""
     start = starts(problem)[0]
     if start.scale is None or not isinstance(problem.model, EM):
         return ""
     names = [variable.name for variable in problem.declared.free_RVs]
     values = {name: np.asarray(value) for name, value in problem.density.constrain(start.x).items() if name in names}
-    few = {name: value for name, value in values.items() if value.ndim < 3 and value.size <= MOST_SAID}
+    small = {name: value for name, value in values.items() if value.ndim < 3 and value.size <= MOST_SAID}
     rounded = np.vectorize(lambda value: float(f"{value:.3g}"))
-    return "; ".join(f"{name} {text(plain(rounded(value)))}" for name, value in few.items())
+    return "; ".join(f"{name} {text(plain(rounded(value)))}" for name, value in small.items())
 
 
 def _searched(problem: Problem) -> list[Start]:
     density = problem.density
-    if is_log_concave(problem.model):  # of one mode, about which its coordinates are centred
+    if is_log_concave(problem.model):  # with one mode, where its coordinates are centred
         return [Start(density.start)]
     if not isinstance(problem.model, EM) or isinstance(problem.model, Conditional):
         return _from_the_prior(problem)
-    joint = density.joint  # is compiled before anything is looked for
+    joint = density.joint  # compiled before the search, so that its errors come first
     points = [density.unconstrain(_off_the_edge(density, state)) for state in _modes(problem)]
     starts = [described(joint, x) for x in points]
     if any(start.scale is None for start in starts):  # only the height is known
@@ -145,7 +144,7 @@ def _searched(problem: Problem) -> list[Start]:
 
 
 def _from_the_prior(problem: Problem) -> list[Start]:
-    """Return the modes that draws of the prior lead to where there are several, else the initial point alone."""
+    """Return the modes reached from draws of the prior if there are several, else the initial point alone."""
     density, modes = problem.density, []
     climbed = density.size <= MOST_CLIMBED and not isinstance(problem.model, ClosedForm)
     for i, params in enumerate(_prior_draws(problem) if climbed else ()):
@@ -158,12 +157,12 @@ def _from_the_prior(problem: Problem) -> list[Start]:
 
 
 def _is_smooth(joint: Gradient, mode: Start) -> bool:
-    """Say whether the slope at a mode is 0 in its own units: on a corner, as of Laplace priors, climbs end anywhere."""
+    """Say whether the slope per sd is 0 at a mode: on a corner, as of Laplace priors, climbs end anywhere."""
     return mode.scale is not None and bool(np.max(np.abs(mode.scale.T @ joint(mode.x)[1])) < SMOOTH)
 
 
 def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield draws of the parameters from the model's simulator, or where its shapes are others from the declaration."""
+    """Yield draws of the parameters from the model's simulator, or from the declaration if its shapes differ."""
     import pymc as pm
 
     rng, density = problem.stream("prior"), problem.density
@@ -173,13 +172,13 @@ def _prior_draws(problem: Problem) -> Iterator[Mapping[str, np.ndarray]]:
         drawn = [problem.model.simulate(rng)[0] for _ in range(CLIMBS)] if simulates(type(problem.model)) else [{}]
         if any(v.name not in drawn[0] or np.shape(drawn[0][v.name]) != shapes[v.name] for v in free):
             seed = int(rng.integers(2**31 - 1))
-            each = pm.draw(free, draws=CLIMBS, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled
-            drawn = [dict(zip(map(str, free), values, strict=True)) for values in zip(*each, strict=True)]
+            arrays = pm.draw(free, draws=CLIMBS, random_seed=seed, mode="FAST_COMPILE")  # nothing is compiled
+            drawn = [dict(zip(map(str, free), values, strict=True)) for values in zip(*arrays, strict=True)]
         yield from drawn
 
 
 def _distinct(starts: list[Start]) -> list[Start]:
-    """Leave out places that another climb has reached as well, as from an edge that is no mode inside."""
+    """Leave out points that another climb has reached as well, as from an edge without a mode inside."""
     kept: list[Start] = []
     for start in starts:
         if all(other.scale is None or other.log_density(start.x[None])[0] < other.height - SAME for other in kept):
@@ -188,17 +187,17 @@ def _distinct(starts: list[Start]) -> list[Start]:
 
 
 def _modes(problem: Problem) -> list[Any]:
-    """Return parameters at the distinct maxima of EM; where the density has none, means at the optima of the ELBO."""
+    """Return parameters at the distinct maxima of EM; if the density is unbounded, means at the optima of the ELBO."""
     model = problem.model_as(EM)
     if isinstance(model, Variational) and model.unbounded(problem.sample):
         search = vb.searched(problem)
-        each = (model.vb_posterior(climb.state) for climb in search.distinct[:MOST])
-        return [{name: np.asarray(marginal.mean()) for name, marginal in q.items()} for q in each]
+        posteriors = (model.vb_posterior(climb.state) for climb in search.distinct[:MOST])
+        return [{name: np.asarray(marginal.mean()) for name, marginal in q.items()} for q in posteriors]
     return [climb.state for climb in em.searched(problem).distinct[:MOST]]
 
 
 def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:
-    """Move probabilities and rates of 0, where a constrained mode may be, to where they have a logarithm."""
+    """Replace probabilities and rates of 0, where a constrained mode may be, by small ones that have a logarithm."""
     transforms = {v.name: getattr(density.model.rvs_to_transforms[v], "name", "") for v in density.model.free_RVs}
     return {
         name: np.maximum(values, EDGE) if transforms.get(name) in SIMPLEXES else np.where(values == 0, EDGE, values)
@@ -207,7 +206,7 @@ def _off_the_edge(density: Any, state: Any) -> dict[str, np.ndarray]:
 
 
 def described(joint: Gradient, x: np.ndarray) -> Start:
-    """Move to the mode of the unconstrained density nearby, and measure it by its Laplace approximation."""
+    """Climb from x to a mode of the unconstrained density; return it with its Laplace approximation."""
     if len(x) > MOST_COORDINATES:
         return Start(x, None, joint(x)[0])
     try:

@@ -1,1 +1,1 @@
-"""Classes whose features have a conjugate law of their own: p(class, features), and by Bayes' theorem the class."""
+"""Class-conditional models: p(class, features) with conjugate laws, and class probabilities by Bayes' theorem."""

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 
 class Discriminants(NamedTuple):
-    """Axes ``a`` (..., D, R), a' Sigma a = I, by falling ``ratios`` (..., R) of variances between and within classes.
+    """Axes (..., D, R), a' Sigma a = I, by falling ``ratios`` (..., R) of variance between classes to that within.
 
-    R is D, or the number of classes less one, the smaller of the two; signs mean nothing.
+    R is the smaller of D and the number of classes minus one; the signs of the axes are arbitrary.
     """
 
     ratios: np.ndarray
@@ -24,7 +24,7 @@ def discriminants(shares: npt.ArrayLike, means: npt.ArrayLike, covariance: npt.A
     Parameters
     ----------
     shares : array of shape (..., K)
-        Probabilities of the classes, which weigh their means.
+        Probabilities of the classes, the weights of their means.
     means : array of shape (..., K, D)
         Means of the features in each class.
     covariance : array of shape (..., D, D)

@@ -1,4 +1,4 @@
-"""Gaussian features in each of K classes, with a covariance of each class or of all, and their conjugate prior."""
+"""Gaussian features in each of K classes, with one covariance per class or for all, and their conjugate prior."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ AXES: dict[str, tuple[str, ...]] = {
     **{"full": ("class", "real", "real_2"), "tied": ("real", "real_2")},
     **{"diagonal": ("class", "real"), "spherical": ("class",)},
 }
-"""The axes of covariances."""
+"""The axes of the covariances, by structure."""
 
 
 @dataclass(frozen=True)
 class GaussianFeatures(Model, family=True):
     """The conjugate prior of the means and covariances of rows of D numbers in each of K classes.
 
-    A model with these fields says what they are.
+    A model with these fields documents them.
     """
 
     m0: float = real(0.0, "prior mean m0", axes=("class", "real"))
@@ -49,23 +49,23 @@ class GaussianFeatures(Model, family=True):
         return {"shares": ("class",), "means": ("class", "real"), "covariances": AXES[self.covariance]}
 
     def views(self) -> frozenset[View]:
-        """Return those of all models, and the plane of the discriminant coordinates."""
+        """Return the views of all models, and the plane of the discriminant coordinates."""
         return super().views() | {View.DISCRIMINANTS}
 
     def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the names of classes and features, the latter for both axes of a matrix, and of discriminants."""
+        """Return the labels of classes, of features for both axes of a matrix, and of discriminant coordinates."""
         coordinates = np.arange(1, min(len(data["real"]), len(data["class"]) - 1) + 1)
         return {**super().coords(data), "real_2": data["real"], "coordinate": coordinates}
 
     @staticmethod
     def weak_features(data: Arrays) -> dict[str, Any]:
-        """Return fields by the columns: a mean worth a hundredth of a row, covariances of their scales and D + 2."""
+        """Return weak fields from the columns: means worth 0.01 rows; Psi0 of the variances, nu0 = D + 2."""
         stats = Moments.of(data["reals"])
         freedom, psi = len(stats.mean) + 2.0, plain(np.diag(stats.sd**2))
         return {"m0": plain(stats.mean), "kappa0": 0.01, "nu0": freedom, "Psi0": psi}
 
     def features_law(self, labels: Arrays) -> GaussianComponents:
-        """Return the prior of means and covariances, which the fields must suit."""
+        """Return the prior of means and covariances; raise `InputError` if the shape of a field is wrong."""
         K, D = len(labels["class"]), len(labels["real"])
         psi = np.asarray(self.Psi0, dtype=np.float64) if np.ndim(self.Psi0) else self.Psi0 * np.eye(D)
         is_tied = self.covariance == "tied"
@@ -79,16 +79,16 @@ class GaussianFeatures(Model, family=True):
         return GaussianComponents.of(self.covariance, K, m0, kappa, nu, psi, "reals")
 
     def fields_of_features(self, law: GaussianComponents) -> dict[str, Any]:
-        """Return the fields that stand for a prior of means and covariances."""
+        """Return the fields of a prior of means and covariances."""
         psi = law.structure.matrix(law.psi)
         return {"m0": plain(law.m), "kappa0": plain(law.kappa), "nu0": plain(law.nu), "Psi0": plain(psi)}
 
     def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return the mutual information (...) of the class and each feature by itself."""
+        """Return the mutual information (...) of the class and each single feature."""
         variances = self.features_law(data).variances(params["covariances"])
         columns = zip(np.moveaxis(params["means"], -1, 0), np.moveaxis(variances, -1, 0), strict=True)
-        each = (information_of_normals(params["shares"], *column) for column in columns)
-        return dict(zip(map(str, data["real"]), each, strict=True))
+        values = (information_of_normals(params["shares"], *column) for column in columns)
+        return dict(zip(map(str, data["real"]), values, strict=True))
 
     @staticmethod
     def draw_features(

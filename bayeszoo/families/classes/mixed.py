@@ -27,14 +27,14 @@ FIELDS: dict[type, dict[str, str]] = {
     Poisson: {"a": "a", "b": "b"},
     Normal: {"mu0": "m", "kappa0": "kappa", "a0": "a", "b0": "b"},
 }
-"""The fields of a model, and the arrays of a block that they stand for."""
+"""For each kind of block, the fields of a model and the arrays of the block that they set."""
 
 
 @dataclass(frozen=True)
 class MixedFeatures(Model, family=True):
     """The conjugate priors of features in each of K classes; a kind that the data lack has no parameters.
 
-    A model with these fields says what they are.
+    A model with these fields documents them.
     """
 
     eta: float = positive(1.0, "prior eta", axes=("class", "level"))
@@ -52,7 +52,7 @@ class MixedFeatures(Model, family=True):
 
     @staticmethod
     def weak_features(data: Arrays) -> dict[str, Any]:
-        """Return fields by the columns: a rate worth one event, a mean a hundredth of a row, a variance three rows."""
+        """Return weak fields from the columns: a rate worth one event, a mean 0.01 rows, a variance three rows."""
         values = dict[str, Any]()
         if len(data["count"]):
             values |= {"a": 1.0, "b": plain(1 / np.maximum(_means(data["counts"]), 0.5 / len(data["counts"])))}
@@ -64,15 +64,15 @@ class MixedFeatures(Model, family=True):
         return values
 
     def sizes(self, data: Arrays) -> dict[str, int]:
-        """Return the lengths of the axes of the kinds of features that there are."""
+        """Return the lengths of the axes of the kinds of features present."""
         return {name: size for name, size in super().sizes(data).items() if size}
 
     def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the labels along the axes of the kinds of features that there are."""
+        """Return the labels along the axes of the kinds of features present."""
         return {name: labels for name, labels in super().coords(data).items() if len(labels)}
 
     def laws(self, labels: Arrays) -> dict[str, Law[Any]]:
-        """Return the law of each kind of features that there is, in each of K classes, by the labels of the axes."""
+        """Return the law of each kind of features present, in each of K classes, from the labels of the axes."""
         laws = dict[str, Law[Any]]()
         levels, counts, reals = (partial(self._entries, labels, axis) for axis in ("level", "count", "real"))
         if len(labels["level"]):
@@ -89,11 +89,11 @@ class MixedFeatures(Model, family=True):
         return self.entries(name, (len(labels["class"]), len(labels[axis])))
 
     def features_law(self, labels: Arrays) -> Features:
-        """Return the features side by side."""
+        """Return the joint law of the features."""
         return Features(tuple(self.laws(labels).values()))
 
     def fields_of_features(self, law: Features) -> dict[str, Any]:
-        """Return the fields that stand for the priors of the features."""
+        """Return the fields of the priors of the features."""
         pairs = ((block, name, array) for block in law.blocks for name, array in FIELDS[type(block)].items())
         return {name: plain(getattr(block, array)) for block, name, array in pairs}
 
@@ -104,7 +104,8 @@ class MixedFeatures(Model, family=True):
     def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return the mutual information (...) of the class and each feature."""
         shares = params["shares"]
-        levels = (of_class.information_of_levels(shares, params["theta"][..., list(at)]) for at in tables_of(data))
+        tables = (params["theta"][..., list(places)] for places in tables_of(data))
+        levels = (of_class.information_of_levels(shares, table) for table in tables)
         counts = (of_class.information_of_rates(shares, rates) for rates in _columns(params, "rates"))
         pairs = zip(_columns(params, "means"), _columns(params, "variances"), strict=True)
         reals = (of_class.information_of_normals(shares, *pair) for pair in pairs)
@@ -133,11 +134,11 @@ class MixedFeatures(Model, family=True):
 
 
 def _columns(params: Params, name: str) -> Iterator[np.ndarray]:
-    """Yield the parameters (..., K) of each column of a kind that there is."""
+    """Yield the parameters (..., K) of each column of a kind, if the kind is present."""
     return iter(np.moveaxis(params[name], -1, 0)) if name in params else iter(())
 
 
 def _means(values: np.ndarray) -> np.ndarray:
-    """Return the mean of each column over the cells that are seen; 0 where none is."""
+    """Return the mean of each column over its observed cells, (D,); 0 for a column without any."""
     seen = ~np.isnan(values)
     return np.asarray(np.nansum(values, axis=0) / np.maximum(seen.sum(axis=0), 1))

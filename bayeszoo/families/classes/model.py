@@ -1,4 +1,4 @@
-"""Steps that all class-conditional models share: the joint law of class and features, and classes by Bayes' theorem."""
+"""Steps of all class-conditional models: the joint law of class and features, and classes by Bayes' theorem."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayeszoo.model.fields import plain
 
 
 class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
-    """Classes with shares ~ Dirichlet(alpha), and features that have a conjugate law of their own in each class.
+    """Classes with shares ~ Dirichlet(alpha), and features with a conjugate law in each class.
 
     A subclass gives the law. Parameters are ``shares`` (K,) and those of the law. The exact class probabilities of a
     row are ratios of evidences: parameters are integrated out.
@@ -31,11 +31,11 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
 
     @abstractmethod
     def features_law(self, labels: Arrays) -> Law[Any]:
-        """Return the law of the features of a row in each of K classes, with its prior, by the labels of the axes."""
+        """Return the law of a row's features in each of K classes, with its prior, from the labels of the axes."""
 
     @abstractmethod
     def fields_of_features(self, law: Any) -> dict[str, Any]:
-        """Return the fields that stand for a law of the features."""
+        """Return the fields of a law of the features."""
 
     def prior(self, labels: Arrays) -> MixturePrior:
         """Return the prior of all parameters."""
@@ -43,7 +43,7 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         return MixturePrior((Categorical(("shares",), self.inputs.name, alpha), self.features_law(labels)))
 
     def block(self, stats: LabelledStats) -> MixturePrior:
-        """Return the prior of data with these statistics."""
+        """Return the prior for data with these statistics."""
         return self.prior(stats.labels)
 
     def from_block(self, block: MixturePrior) -> Self:
@@ -51,11 +51,11 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         return self.replaced(alpha=plain(block.weights.alpha), **self.fields_of_features(block.law))
 
     def rows_of(self, data: Arrays) -> Arrays:
-        """Return the rows as the laws of class and features take them: by default as they are."""
+        """Return the rows in the form that the laws of class and features need; by default unchanged."""
         return data
 
     def statistics(self, data: Arrays) -> LabelledStats:
-        """Return the counts of the classes, and the statistics of the features in each."""
+        """Return the counts of the classes, and the statistics of the features in each class."""
         shares, features = self.prior(data).laws
         codes = np.asarray(data[self.inputs.name])
         counts = shares.statistics(data, np.ones(len(codes)))
@@ -67,18 +67,18 @@ class ClassConditional(BlockModel[LabelledStats], Classifies, family=True):
         return ["features"]
 
     def log_terms_of_rows(self, stats: LabelledStats, data: Arrays) -> dict[str, np.ndarray]:
-        """Return terms (rows, K) by name, whose sum is the log density of class and features.
+        """Return named terms (rows, K) whose sum is the log density of class and features.
 
-        Parameters are integrated out. The first is of the shares; then there is one for each feature, or for all that
-        depend on each other.
+        Parameters are integrated out. The first term is that of the shares; the others are one per feature, or one for
+        features that depend on each other.
         """
-        later = self.block(stats).updated(stats)
-        shares = np.log(later.weights.typical()["shares"]) + np.zeros((self.inputs.size(data), 1))
-        each = (law.log_predictive(rows) for law, rows in later.law.apart(self.rows_of(data)))
-        return {"(shares)": shares, **dict(zip(self.feature_names(stats.labels), each, strict=True))}
+        posterior = self.block(stats).updated(stats)
+        shares = np.log(posterior.weights.typical()["shares"]) + np.zeros((self.inputs.size(data), 1))
+        terms = (law.log_predictive(rows) for law, rows in posterior.law.apart(self.rows_of(data)))
+        return {"(shares)": shares, **dict(zip(self.feature_names(stats.labels), terms, strict=True))}
 
     def mle(self, stats: LabelledStats) -> dict[str, np.ndarray]:
-        """Return the maximum of the likelihood; `NumericalError` where some class has no rows."""
+        """Return the parameters of maximum likelihood; raise `NumericalError` if a class has no rows."""
         labels, counts = stats.labels["class"], stats.parts[0].counts
         if (counts == 0).any():
             raise NumericalError(

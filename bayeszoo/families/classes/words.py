@@ -21,14 +21,14 @@ from bayeszoo.model.base import Axes, Model
 from bayeszoo.model.fields import plain, positive
 
 PARAMETERS = {"multinomial": "theta", "poisson": "rates", "negative_binomial": "p"}
-"""The parameters of the words, by what their counts are."""
+"""The parameter of the words, by the distribution of their counts."""
 
 
 @dataclass(frozen=True)
 class WordCounts(Model, family=True):
     """The conjugate priors of the counts of V words in each of K classes, independent given the class or multinomial.
 
-    A model with these fields says what they are.
+    A model with these fields documents them.
     """
 
     eta: float = positive(1.0, "prior eta", axes=("class", "word"))
@@ -51,15 +51,15 @@ class WordCounts(Model, family=True):
 
     @property
     def density_of(self) -> str:
-        """What a density is of: one of words in their order does not compare with one of their counts."""
+        """The observations of a density: densities of ordered words and of counts are not comparable."""
         return "words in their order" if self.counts == "multinomial" else "counts of words"
 
     def possible(self, data: Arrays) -> Iterator[Arrays] | None:
-        """Go through documents of one word, whose number is known; None where it is not."""
+        """Yield all documents of one word if counts are multinomial, whose length is known; else return None."""
         return super().possible(data) if self.counts == "multinomial" else None
 
     def rows_of(self, data: Arrays) -> Arrays:
-        """Return the counts as a sparse table of documents and words."""
+        """Return the counts as a sparse table (documents, words)."""
         shape = len(data["length"]), len(data["word"])
         ends = np.searchsorted(data["doc"], np.arange(shape[0] + 1))
         cells = (np.asarray(data["counts"], dtype=np.float64), data["term"], ends)
@@ -76,7 +76,7 @@ class WordCounts(Model, family=True):
         return SparseColumns(NegativeBinomial(("p",), "counts", size * b, a, size=size, exposure="length"))
 
     def fields_of_features(self, law: Any) -> dict[str, Any]:
-        """Return the fields that stand for a prior of the words."""
+        """Return the fields of a prior of the words."""
         if isinstance(law, Categorical):
             return {"eta": plain(law.alpha)}
         block: Block[Any] = law.block
@@ -85,23 +85,24 @@ class WordCounts(Model, family=True):
         return {"a": plain(law.block.a), "b": plain(law.block.b)}
 
     def feature_names(self, labels: Arrays) -> list[str]:
-        """Return the words, which are independent given the class but for multinomial counts."""
+        """Return the words, which are independent given the class, or one name for multinomial counts."""
         return ["words"] if self.counts == "multinomial" else list(map(str, labels["word"]))
 
     def information(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return the mutual information (...) of the class and each word, where it is known.
+        """Return the mutual information (...) of the class and each word, empty for negative binomial counts.
 
-        It is of whether a word that is drawn is the one named, or of its Poisson count in a document of length 1.
+        For multinomial counts, the event is that a drawn word is this word; for Poisson counts, the variable is its
+        count in a document of length 1.
         """
-        shares, each = params["shares"], list[np.ndarray]()
+        shares, values = params["shares"], list[np.ndarray]()
         if self.counts == "multinomial":
-            each = list(information_of_words(shares, params["theta"]))
+            values = list(information_of_words(shares, params["theta"]))
         elif self.counts == "poisson":
-            each = [information_of_rates(shares, rates) for rates in np.moveaxis(params["rates"], -1, 0)]
-        return dict(zip(map(str, data["word"]), each, strict=True)) if each else {}
+            values = [information_of_rates(shares, rates) for rates in np.moveaxis(params["rates"], -1, 0)]
+        return dict(zip(map(str, data["word"]), values, strict=True)) if values else {}
 
     def derived(self, params: Params) -> dict[str, np.ndarray]:
-        """Return of negative binomial counts their rates, the means of a document of length 1."""
+        """Return the rates of negative binomial counts, their means in a document of length 1, (..., K, V)."""
         if self.counts != "negative_binomial":
             return {}
         p = np.asarray(params["p"])
@@ -111,10 +112,10 @@ class WordCounts(Model, family=True):
     def draw_counts(
         self, params: Params, classes: np.ndarray, length: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Draw how often each word occurs (n, V) in documents of known classes and lengths (n,)."""
-        own = params[PARAMETERS[self.counts]][classes]
+        """Draw the counts of words (n, V) in documents of known classes and lengths (n,)."""
+        rows = params[PARAMETERS[self.counts]][classes]
         if self.counts == "multinomial":
-            return rng.multinomial(length, own)
+            return rng.multinomial(length, rows)
         if self.counts == "poisson":
-            return rng.poisson(length[:, None] * own)
-        return rng.negative_binomial(self.size * length[:, None], own)
+            return rng.poisson(length[:, None] * rows)
+        return rng.negative_binomial(self.size * length[:, None], rows)

@@ -1,4 +1,4 @@
-"""Documents that are each of one topic: densities of their words, q(theta), topics integrated out, and their counts."""
+"""Documents with one topic each: densities of their words, q(theta), topics integrated out, and their counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayeszoo.model.capabilities import Observable
 
 
 class DocumentMixtureModel(MixtureModel, Observable, family=True):
-    """Documents that are each of one topic; a subclass declares it and gives the steps of EM and VB.
+    """Documents with one topic each; a subclass declares the model and gives the steps of EM and VB.
 
     Parameters are ``weights`` (K,) and ``topics`` (K, words). Densities are of the ordered words.
     """
@@ -33,12 +33,12 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
         return {"word": data["word"], "component": np.arange(1, self.K + 1)}
 
     def unbounded(self, data: Arrays) -> str:
-        """Say why the posterior density has no maximum; nothing where it has one."""
+        """Return the reason why the posterior density has no maximum; empty if it has one."""
         of_words = "eta < 1: it grows without bound as the probability of a word goes to 0"
         return of_words if (why := super().unbounded(data)) and np.min(self.eta) < 1 <= self.alpha else why
 
     def log_coefficient(self, data: Arrays) -> float:
-        """Return the log of how many ordered documents the counts stand for."""
+        """Return the log of the number of ordered documents with these counts."""
         return float(np.sum(log_multinomial(data["counts"])))
 
     def likelihood(self, params: Params, data: Arrays) -> DocumentMixture:
@@ -47,9 +47,9 @@ class DocumentMixtureModel(MixtureModel, Observable, family=True):
 
 
 class DocumentMixture(ByVariance):
-    """Counts of documents of known length (documents,), each of one topic which is not known.
+    """The distribution of word counts in documents of known lengths (documents,), each of one unknown topic.
 
-    Weights (..., K) and topics (..., K, words) have draws as leading axes; with SciPy's methods.
+    Weights (..., K) and topics (..., K, words) may have leading axes of draws. Methods are named as in SciPy.
     """
 
     def __init__(self, lengths: object, weights: npt.ArrayLike, topics: npt.ArrayLike) -> None:
@@ -58,7 +58,7 @@ class DocumentMixture(ByVariance):
         self._topics = np.asarray(topics, dtype=np.float64)
 
     def _average(self, values: np.ndarray) -> np.ndarray:
-        """Average over topics what has shape (..., documents, K, words)."""
+        """Average values (..., documents, K, words) over topics."""
         return np.sum(self._weights[..., None, :, None] * values, axis=-2)
 
     def _means(self) -> np.ndarray:
@@ -75,7 +75,7 @@ class DocumentMixture(ByVariance):
         return np.maximum(self._average(within + means**2) - self.mean() ** 2, 0.0)
 
     def cdf(self, counts: npt.ArrayLike) -> np.ndarray:
-        """Probability of at most this many of each word, of shape (..., documents, words)."""
+        """Probability of at most these counts of each word, of shape (..., documents, words)."""
         counts = np.asarray(counts)[..., None, :]
         below = scipy.stats.binom.cdf(counts, self._lengths[:, None, None], self._topics[..., None, :, :])
         return self._average(below)

@@ -1,7 +1,7 @@
-"""Scores of topics: the probability of documents that were held out, and the coherence of their most probable words.
+"""Scores of topics: the probability of held-out documents, and the coherence of the topics' most probable words.
 
-A score is of documents that the topics were not fitted to: of all their words, left to right, or of one half of them
-given the other. Neither is an ELBO, a bound of unknown tightness; perplexity is exp(-score a word) of these two.
+The held-out score is the log probability of all words of a document, from left to right, or of one half given the
+other. Neither is an ELBO, a bound of unknown tightness. Perplexity is exp(-score / words).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ loops = lazy_loader.load("bayeszoo.likelihoods.loops.left_to_right", suppress_wa
 
 PARTICLES, RUNS = 20, 10
 TIMES, ROUNDS = 4, 2
-"""By how much there are more particles, and how often, for documents whose probability would be withheld."""
+"""Factor by which particles are increased, and how often, for documents whose probability would be withheld."""
 CHAINS, TUNE, SWEEPS = 4, 50, 250
 MOST_ERROR = 0.5
-"""Relative error of a probability above which it is withheld: hardly four draws carry its mean."""
+"""Relative error above which a probability is withheld: fewer than about four draws determine its mean."""
 LEAST_TAIL = 25
-"""Draws from which on there is a tail to look at."""
+"""Least number of draws with a tail whose Pareto shape is estimated."""
 
 
 class DocumentScores(NamedTuple):
-    """How probable documents are that topics were not fitted to.
+    """Log probabilities of held-out documents.
 
-    Of each document, (documents,): the log probability of the words that are scored, in nats, 0 where there are none
-    and NaN where it is withheld, as too few of the draws carry the average; its Monte Carlo standard error; how many
-    words are scored. ``mcse_total`` is of the sum over all documents, which share the draws of the topics.
-    ``withheld`` says why the log probability of a document is, "" where it is not.
+    Each array is of shape (documents,). ``log_p`` is the log probability of the scored words in nats: 0 for a document
+    without words, NaN if it is withheld because too few draws dominate the average. ``mcse`` is its Monte Carlo
+    standard error, ``words`` the number of scored words, and ``withheld`` the reason for withholding, or "".
+    ``mcse_total`` is the error of the sum over all documents, which share the draws of the topics.
 
-    From left to right also ``bound`` (documents,), the mean over draws of the log of the estimate. In expectation it is
-    at most the log of the mean, so that it can be said also where that is withheld, as it mostly is of long documents
-    and several draws: their probabilities differ by many powers of e.
+    ``bound``, of scores from left to right, is the mean over draws of the log of the estimate. Its expectation is at
+    most the log of the mean, so that it is reported even if that is withheld, as for most long documents with several
+    draws: their probabilities differ by many powers of e.
     """
 
     log_p: np.ndarray
@@ -66,25 +66,25 @@ def left_to_right(
 ) -> DocumentScores:
     """Estimate log p(document | topics, alpha) word by word, proportions and topics of the words summed out.
 
-    Topics are of shape (K, V), or (chains, draws, K, V), over which the probability of a document is averaged. Of one
-    table there are ``runs`` independent estimates, whose spread is the Monte Carlo error, and four and then sixteen
-    times as many particles for documents that would else be withheld; of several draws there is one run each. A
-    document is withheld where a few runs outweigh the others: the relative error of its probability is above 0.5, or
-    the Pareto shape of the draws above the limit of the gate.
+    Topics are of shape (K, V), or (chains, draws, K, V), over which the probability of a document is averaged. One
+    table (K, V) has ``runs`` independent estimates, whose spread is the Monte Carlo error; documents that would be
+    withheld get four and then sixteen times as many particles. Several draws have one run each. A document is withheld
+    if a few runs dominate: the relative error of its probability is above 0.5, or the Pareto shape of the draws above
+    the limit of the gate.
 
-    Wallach, Murray, Salakhutdinov and Mimno (2009), Evaluation methods for topic models, ICML, algorithm 3. As it
-    stands the mean over particles of each factor is biased; here particles are resampled by their factors, which makes
-    the product unbiased for the probability of the document (a particle filter with moves). Buntine (2009, Estimating
-    likelihoods for topic models, ACML) averages the products of single particles instead: ``particles=1``, which has a
-    larger variance. Words come in random order. Before each of them the topics of at most `loops.MOVES` of those before
-    are drawn anew, in turn: cost is linear in the length of a document.
+    Wallach, Murray, Salakhutdinov and Mimno (2009), Evaluation methods for topic models, ICML, algorithm 3. In its
+    published form the mean over particles of each factor is biased; here particles are resampled by their factors, so
+    that the product is unbiased for the probability of the document (a particle filter with moves). Buntine (2009,
+    Estimating likelihoods for topic models, ACML) averages the products of single particles instead: ``particles=1``,
+    which has a larger variance. Words come in random order. Before each word, the topics of at most `loops.MOVES`
+    earlier words are redrawn in turn: the cost is linear in the length of a document.
     """
     bounds, term = _words(data)
     tables = topics.reshape(-1, *topics.shape[-2:]).mT
     if len(tables) > 1:
         by_draw = (np.ascontiguousarray(table) for table in tables)
-        each = [loops.left_to_right(bounds, term, table, alpha, 1, particles, rng) for table in by_draw]
-        return _log_means(np.reshape(each, (*topics.shape[:-2], -1)), np.diff(bounds), independent=False)
+        log_p = [loops.left_to_right(bounds, term, table, alpha, 1, particles, rng) for table in by_draw]
+        return _log_means(np.reshape(log_p, (*topics.shape[:-2], -1)), np.diff(bounds), independent=False)
     table = np.ascontiguousarray(tables[0])
 
     def estimates(d: int, size: int) -> np.ndarray:
@@ -95,7 +95,7 @@ def left_to_right(
 
 
 def _of_one_draw(words: np.ndarray, estimates: Callable[[int, int], np.ndarray], particles: int) -> DocumentScores:
-    """Estimate each document's probability by runs of N particles, or more where a few runs outweigh the others.
+    """Estimate each document's probability by runs of N particles, or more if a few runs dominate.
 
     ``estimates(d, particles)`` returns logs of shape (runs,).
     """
@@ -118,14 +118,14 @@ def document_completion(
 ) -> DocumentScores:
     """Score one half of each document's words, chosen at random, given the other half.
 
-    Each word is scored by itself: the log of its mean probability given the words of the half that is seen. ``tune``
-    sweeps of Gibbs sampling come before ``sweeps`` that count, of each of four chains; of several draws of the topics
-    each has one chain, and all of them together have four times as many sweeps.
+    The score of a word is the log of its mean probability given the half that is seen. One table of topics has four
+    chains of Gibbs sampling, each with ``tune`` sweeps of warmup and ``sweeps`` that count. Several draws of the topics
+    have one chain each, and ``4 * sweeps`` sweeps in total.
 
     Document completion of Rosen-Zvi, Griffiths, Steyvers and Smyth (2004) and of Wallach et al. (2009), section 5. The
-    proportions are not a point estimate: the topics of the words that are seen are drawn by Gibbs sampling with the
-    proportions integrated out, and p(word | topics of the others) = sum_k phi_kw (n_k + alpha_k) / (n + sum alpha) is
-    averaged, which is exact in the limit of many sweeps.
+    proportions are no point estimate: the topics of the seen words are drawn by Gibbs sampling with the proportions
+    integrated out, and p(word | topics of the seen words) = sum_k phi_kw (n_k + alpha_k) / (n + sum alpha) is averaged,
+    which is exact in the limit of many sweeps.
     """
     seen, held = split_words(data, 0.5, rng)
     bounds, term = _words(seen)
@@ -136,12 +136,12 @@ def document_completion(
     by_chain = [table for table in tables for _ in range(chains)]
 
     def probabilities(d: int) -> np.ndarray:
-        """Return the probability of each word of a document that is held out, of shape (chain, draw, cells)."""
-        first, second, each = term[bounds[d] : bounds[d + 1]], held["term"][limits[d] : limits[d + 1]], []
+        """Return the probability of each held-out word of a document, of shape (chain, draw, cells)."""
+        shown, scored, p = term[bounds[d] : bounds[d + 1]], held["term"][limits[d] : limits[d + 1]], []
         for table in by_chain:
-            counts = loops.topic_counts(np.ascontiguousarray(table[first]), alpha, tune, length, rng)
-            each.append((counts + alpha) @ table[second].T / (len(first) + alpha.sum()))
-        return np.array(each) if chains > 1 else np.mean(each, axis=1).reshape(*topics.shape[:-2], -1)
+            counts = loops.topic_counts(np.ascontiguousarray(table[shown]), alpha, tune, length, rng)
+            p.append((counts + alpha) @ table[scored].T / (len(shown) + alpha.sum()))
+        return np.array(p) if chains > 1 else np.mean(p, axis=1).reshape(*topics.shape[:-2], -1)
 
     words = np.bincount(held["doc"], held["counts"], minlength=len(bounds) - 1).astype(np.int64)
     return _log_of_each(probabilities, held["counts"], limits, words)
@@ -150,10 +150,10 @@ def document_completion(
 def fold_in(
     topics: np.ndarray, alpha: np.ndarray, data: Arrays, rng: np.random.Generator, sweeps: int = TUNE
 ) -> np.ndarray:
-    """Draw the proportions of documents, (..., documents, K), that topics (..., K, V) were not fitted to.
+    """Draw the proportions (..., documents, K) of new documents given topics (..., K, V).
 
-    Leading axes are draws of the topics, each of which gives one, after ``sweeps`` of Gibbs sampling over the topics of
-    the words; of a document without words it is a draw from the prior.
+    Leading axes are draws of the topics. Each gives one draw of the proportions, after ``sweeps`` of Gibbs sampling
+    over the topics of the words; a document without words gets a draw from the prior.
     """
     bounds, term = _words(data)
     counts = [
@@ -169,7 +169,7 @@ def fold_in(
 
 
 def _words(data: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the words of each document begin, shape (documents + 1,), and their codes, shape (words,)."""
+    """Return the index of each document's first word, (documents + 1,), and the codes of the words, (words,)."""
     lengths = np.bincount(data["doc"], data["counts"], minlength=len(data["document"])).astype(np.int64)
     return np.append(0, np.cumsum(lengths)), np.repeat(data["term"], data["counts"])
 
@@ -178,9 +178,9 @@ def _words(data: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _log_means(log_p: np.ndarray, words: np.ndarray, independent: bool) -> DocumentScores:
-    """Average probabilities of documents given as logs, of shape (chain, draw, documents)."""
+    """Average the probabilities of documents over chains and draws, from their logs (chain, draw, documents)."""
     largest = log_p.max(axis=(0, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):  # of documents that no topic can give
+    with np.errstate(divide="ignore", invalid="ignore"):  # some documents are impossible under all topics
         mean = largest + np.log(np.mean(np.exp(log_p - largest), axis=(0, 1)))
         ratio = np.where(np.isneginf(largest), 1.0, np.exp(log_p - mean))
     mean = np.where(np.isneginf(largest), -np.inf, mean)
@@ -193,14 +193,14 @@ def _log_means(log_p: np.ndarray, words: np.ndarray, independent: bool) -> Docum
 
 
 def _not_carried(log_p: np.ndarray, mcse: float) -> str:
-    """Say why too few of the draws carry the mean of a probability for its error to be known; "" where enough do."""
+    """Return the reason why too few draws dominate the mean probability for its error to be known; "" if none."""
     if np.isneginf(log_p).all():
         return ""
     if not mcse <= MOST_ERROR:
         return f"few draws carry its mean: relative error {mcse:.2g} (must be <= {MOST_ERROR:g})"
     if log_p.size < LEAST_TAIL:
         return ""
-    k_hat = pareto_k(np.maximum(log_p.ravel(), np.max(log_p) - 700))  # exp(-700) carries nothing
+    k_hat = pareto_k(np.maximum(log_p.ravel(), np.max(log_p) - 700))  # exp(-700) adds nothing to the mean
     limit = k_hat_limit(log_p.size)
     return "" if k_hat <= limit else f"few draws carry its mean: Pareto k-hat {k_hat:.2g} (must be <= {limit:.2g})"
 
@@ -208,7 +208,7 @@ def _not_carried(log_p: np.ndarray, mcse: float) -> str:
 def _log_of_each(
     probabilities: Callable[[int], np.ndarray], counts: np.ndarray, limits: np.ndarray, words: np.ndarray
 ) -> DocumentScores:
-    """Add up logs of mean probabilities of the cells of each document, which lie between `limits`."""
+    """Sum the logs of mean probabilities over each document's cells, those between its ``limits``."""
     log_p, mcse, shares = np.zeros(len(words)), np.zeros(len(words)), np.zeros((1, 1))
     for d in range(len(words)):
         times = counts[limits[d] : limits[d + 1]]
@@ -225,7 +225,7 @@ def _log_of_each(
 
 
 def _mcse(values: np.ndarray, independent: bool = False) -> np.ndarray:
-    """Return the Monte Carlo error of means over chain and draw, shape (documents,); NaN of a single draw."""
+    """Return the Monte Carlo error of means over chain and draw, shape (documents,); NaN for a single draw."""
     size = values.shape[0] * values.shape[1]
     if size == 1:
         return np.full(values.shape[2:], np.nan)
@@ -235,23 +235,23 @@ def _mcse(values: np.ndarray, independent: bool = False) -> np.ndarray:
     return np.where(np.ptp(values, axis=(0, 1)) == 0, 0.0, mcse)
 
 
-# Words held out, and words together
+# Held-out words, and co-occurrence of words
 
 
 def split_words(data: Arrays, share: float, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Hold out a share of the words of each document, chosen at random; every document keeps one word.
+    """Hold out a share of the words of each document, chosen at random; every document keeps at least one word.
 
-    Returns the words that are kept and those that are held out, both of all documents and words.
+    Returns the kept and the held-out words, both with the labels of all documents and words.
     """
     if not 0 < share < 1:
         raise InputError(f"share must be between 0 and 1, got {share!r}", "out_of_range")
     out = np.zeros_like(data["counts"])
     bounds = np.searchsorted(data["doc"], np.arange(len(data["document"]) + 1))
-    for first, last in itertools.pairwise(bounds):
-        counts = data["counts"][first:last]
+    for start, end in itertools.pairwise(bounds):
+        counts = data["counts"][start:end]
         if (total := int(counts.sum())) > 1:
-            some = min(max(round(share * total), 1), total - 1)
-            out[first:last] = rng.multivariate_hypergeometric(counts, some, method="marginals")
+            size = min(max(round(share * total), 1), total - 1)
+            out[start:end] = rng.multivariate_hypergeometric(counts, size, method="marginals")
     kept, held = (
         {**data, "counts": counts[counts > 0], **{name: data[name][counts > 0] for name in ("doc", "term")}}
         for counts in (data["counts"] - out, out)
@@ -260,13 +260,13 @@ def split_words(data: Arrays, share: float, rng: np.random.Generator) -> tuple[A
 
 
 def coherence(topics: np.ndarray, data: Arrays, top: int) -> np.ndarray:
-    """Say how far the most probable words of each topic (K, V) occur in the same documents of a corpus, (K,).
+    """Return the coherence (K,) of topics (K, V): do their most probable words occur in the same documents of a corpus?
 
-    The mean over pairs of normalized pointwise mutual information, log(p(v, w) / p(v) p(w)) / -log p(v, w), where p is
-    a share of the documents: between -1 (never together, also where it is a limit) and 1 (only together). NaN where two
-    of the words are in all documents, as there is nothing to tell, or one is in none.
+    It is the mean over pairs of normalized pointwise mutual information, log(p(v, w) / p(v) p(w)) / -log p(v, w), where
+    p is a share of the documents: between -1 (never together, as a limit) and 1 (only together). It is NaN if two of
+    the words are in all documents, or one is in none: the quotient is then undefined.
 
-    Bouma (2009); for topics Lau, Newman and Baldwin (2014), whose counts are of windows of words, here documents.
+    Bouma (2009); for topics Lau, Newman and Baldwin (2014), who count windows of words instead of documents.
     """
     shape = len(data["document"]), len(data["word"])
     occurs = scipy.sparse.csc_array((np.ones(len(data["doc"])), (data["doc"], data["term"])), shape=shape)
@@ -275,11 +275,11 @@ def coherence(topics: np.ndarray, data: Arrays, top: int) -> np.ndarray:
 
 
 def _npmi(shares: np.ndarray) -> float:
-    """Return the mean over pairs, from the shares of documents that hold both words."""
-    first, second = np.tril_indices(len(shares), -1)
-    p, both = np.diag(shares), shares[first, second]
-    if np.any(both == 1) or np.any(p == 0):
+    """Return the mean over pairs of words, from the shares (words, words) of documents that contain both."""
+    v, w = np.tril_indices(len(shares), -1)
+    p, p_vw = np.diag(shares), shares[v, w]
+    if np.any(p_vw == 1) or np.any(p == 0):
         return math.nan
-    log_both = np.log(np.where(both > 0, both, 0.5))
-    npmi = (log_both - np.log(p[first]) - np.log(p[second])) / -log_both
-    return float(np.mean(np.where(both > 0, npmi, -1.0)))
+    log_p_vw = np.log(np.where(p_vw > 0, p_vw, 0.5))
+    npmi = (log_p_vw - np.log(p[v]) - np.log(p[w])) / -log_p_vw
+    return float(np.mean(np.where(p_vw > 0, npmi, -1.0)))

@@ -1,4 +1,4 @@
-"""Documents that mix topics: steps of EM, variational Bayes and Gibbs sampling, and all topics summed over.
+"""Documents that mix topics: steps of EM, variational Bayes, Gibbs sampling and enumeration.
 
 Parameters are ``proportions`` (D, K) and ``topics`` (K, V); leading axes are draws. Densities are of the ordered words.
 """
@@ -29,19 +29,19 @@ loops = lazy_loader.load("bayeszoo.likelihoods.loops.topics", suppress_warning=T
 gibbs_loops = lazy_loader.load("bayeszoo.likelihoods.loops.gibbs", suppress_warning=True)
 
 PASSES = 8
-"""Steps of a document's own q for each of the topics' q, at most."""
+"""Most steps of a document's q per step of the topics' q."""
 SETTLED = 1e-3
-"""A document whose expected counts of topics change by less, as a share of its length, is left."""
+"""A document has settled when its expected counts of topics change by less than this share of its length."""
 MOST_PASSES, CONVERGED = 100, 1e-4
-"""The same, where the topics will not be changed by what the documents give."""
+"""The same limits when the topics are held fixed."""
 SMALLEST, LARGEST = 1e-6, 1e6
-"""Between which a concentration is looked for; at either the bound has no maximum that could be told."""
+"""Limits of the search for a concentration; at a limit the bound has no maximum that could be located."""
 MOST_WORDS, MOST_TO_START = 10**8, 10**6
-"""Words written, up to which the topic of each is sampled, 2 GB a chain; and some, to find a place to start."""
+"""Most word tokens whose topics are sampled, 2 GB per chain; and most in the chain that finds a start."""
 MOST_ORDERS = 8
-"""Topics up to which a density is averaged over the orders of their labels."""
+"""Most topics with which a density is averaged over the orders of their labels."""
 SWEEPS = 40
-"""Sweeps of the chain whose counts a climb starts from: climbs then end higher than from random starts, at equal cost.
+"""Sweeps of the chain whose counts start a climb: climbs then end higher than from random starts, at equal cost.
 
 The ELBO of 10 topics of the Federalist papers rises by 4,000 nats, that of 20 topics (eta 0.01) by 19,000.
 """
@@ -49,33 +49,33 @@ The ELBO of 10 topics of the Federalist papers rises by 4,000 nats, that of 20 t
 
 @dataclass(frozen=True, eq=False)
 class TopicCounts:
-    """Expected words of each document (D, K), and of each word (V, K), that are of each topic."""
+    """Expected counts of topics in each document (D, K), and of each word (V, K)."""
 
     documents: np.ndarray
     words: np.ndarray
 
     @property
     def several(self) -> Several:
-        """Return them as the statistics of proportions and topics."""
+        """The counts as statistics of proportions and topics."""
         return Several((Counts(self.documents), Counts(self.words.T)))
 
 
 class Dirichlets(Product):
-    """Distributions of proportions (D, K) and of topics (K, V); of priors one row stands for all."""
+    """Dirichlet distributions of proportions (D, K) and of topics (K, V); a prior has one row for all."""
 
     @classmethod
     def of(cls, proportions: np.ndarray, topics: np.ndarray) -> Self:
-        """Return the distributions of these concentrations."""
+        """Return the distributions with these concentrations."""
         return cls((Categorical(("proportions",), "topic", proportions), Categorical(("topics",), "word", topics)))
 
     @property
     def proportions(self) -> Categorical:
-        """Prior of the topic of a word, one for each document."""
+        """The distribution of the topic proportions of each document."""
         return cast(Categorical, self.laws[0])
 
     @property
     def topics(self) -> Categorical:
-        """Prior of the words, one for each topic."""
+        """The distribution of the word probabilities of each topic."""
         return cast(Categorical, self.laws[1])
 
 
@@ -83,8 +83,8 @@ class Dirichlets(Product):
 class TopicFactors:
     """q(theta): Dirichlet distributions of the proportions of each document and of each topic.
 
-    Concentrations are ``documents`` (D, K) and ``words`` (V, K), the words first, as loops read them, and those of the
-    priors ``alpha`` (K,) and ``eta`` (V,).
+    Concentrations are ``documents`` (D, K) and ``words`` (V, K), with the words as the first axis for the compiled
+    loops; those of the priors are ``alpha`` (K,) and ``eta`` (V,).
     """
 
     documents: np.ndarray
@@ -111,19 +111,19 @@ class TopicFactors:
     @classmethod
     def given(cls, stats: TopicCounts, prior: Dirichlets) -> Self:
         """Return the posterior given expected counts."""
-        later = prior.updated(stats.several)
-        words = np.ascontiguousarray(later.topics.alpha.T)
-        return cls(later.proportions.alpha, words, prior.proportions.alpha[0], prior.topics.alpha[0])
+        posterior = prior.updated(stats.several)
+        words = np.ascontiguousarray(posterior.topics.alpha.T)
+        return cls(posterior.proportions.alpha, words, prior.proportions.alpha[0], prior.topics.alpha[0])
 
     def of_documents(self, documents: np.ndarray) -> TopicFactors:
-        """Return the same topics, whose table is not computed again, with other documents."""
+        """Return q with other documents; the table of the topics is kept and not recomputed."""
         model = replace(self, documents=documents)
         model.__dict__["table"] = self.table
         return model
 
 
 def cells_of(data: Arrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return counts, codes of documents and codes of words as compiled code wants them."""
+    """Return counts, codes of documents and codes of words in the types that compiled code needs."""
     return np.asarray(data["counts"], dtype=np.float64), np.asarray(data["doc"]), np.asarray(data["term"])
 
 
@@ -144,15 +144,15 @@ def variational_expectation(
 ) -> Expectation:
     """Return expected counts, and the sum of the log normalizers of q(z) at q.
 
-    The counts are those after some more steps of the documents' own q, the topics held (the E-step of Blei, Ng and
-    Jordan 2003): each step climbs, and so does all of it.
+    The counts follow more steps of the documents' q with the topics held fixed (the E-step of Blei, Ng and Jordan
+    2003). Each step raises the ELBO.
     """
     expectation = loops.variational_pass(q.alpha, q.documents, q.words, q.table[0], *cells_of(data), passes, settled)
     return Expectation(TopicCounts(*expectation[1:]), float(expectation[0]))
 
 
 def with_documents(q: TopicFactors, data: Arrays) -> TopicFactors:
-    """Return q with the best proportions of these documents, its topics held; each begins with all topics alike."""
+    """Return q with optimal proportions of these documents, topics held fixed; documents start with equal topics."""
     K = len(q.alpha)
     start = q.of_documents(q.alpha + lengths_of(data)[:, None] / K)
     expectation = variational_expectation(start, data, MOST_PASSES, CONVERGED)
@@ -168,14 +168,14 @@ def log_documents(params: Params, data: Arrays) -> np.ndarray:
 
 
 def require_documents(params: Params, data: Arrays) -> None:
-    """Refuse documents that the proportions are not of."""
-    own, documents = np.shape(params["proportions"])[-2], len(data["document"])
-    if own != documents:
-        raise InputError(f"the proportions are of {own} documents, the data have {documents}", "wrong_shape")
+    """Refuse data whose number of documents differs from that of the proportions."""
+    fitted, documents = np.shape(params["proportions"])[-2], len(data["document"])
+    if fitted != documents:
+        raise InputError(f"the proportions are of {fitted} documents, the data have {documents}", "wrong_shape")
 
 
 def log_density(q: TopicFactors, params: Params, exchangeable: bool) -> np.ndarray:
-    """Log density of q(theta), averaged over the orders of the labels where these mean nothing and topics are few."""
+    """Return log q(theta), averaged over the orders of the labels if topics are ``exchangeable`` and few."""
     if not exchangeable or len(q.alpha) > MOST_ORDERS:
         return np.asarray(q.dirichlets.logpdf(params))
     return symmetrized(q.dirichlets.proportions, params, q.dirichlets.topics.log_pairs(params))
@@ -183,30 +183,30 @@ def log_density(q: TopicFactors, params: Params, exchangeable: bool) -> np.ndarr
 
 def label_free(params: Params, data: Arrays) -> dict[str, np.ndarray]:
     """Return quantities that do not depend on the labels: likelihoods, likeness of documents, and sizes of topics."""
-    theta, each, lengths = np.asarray(params["proportions"]), log_documents(params, data), lengths_of(data)
+    theta, log_p, lengths = np.asarray(params["proportions"]), log_documents(params, data), lengths_of(data)
     D = len(lengths)
-    first = spread_out(D, 20)
+    rows = spread_out(D, 20)
     shares = np.einsum("...dk,d->...k", theta, lengths / lengths.sum())
     return {
         "sorted_shares": np.sort(shares, axis=-1),
-        "log_likelihood": each.sum(axis=-1),
-        "log_density": each[..., spread_out(D, 10)],
-        "together": np.sum(theta[..., first, :] * theta[..., (first + max(1, D // 2)) % D, :], axis=-1),
+        "log_likelihood": log_p.sum(axis=-1),
+        "log_density": log_p[..., spread_out(D, 10)],
+        "together": np.sum(theta[..., rows, :] * theta[..., (rows + max(1, D // 2)) % D, :], axis=-1),
     }
 
 
 def log_coefficient(data: Arrays) -> float:
-    """Return the log of how many orders of their words the documents stand for."""
+    """Return the log of the number of orders of the words in the documents."""
     return float(np.sum(log_rising(1.0, lengths_of(data))) - np.sum(log_rising(1.0, data["counts"])))
 
 
 class TopicChain:
-    """Collapsed Gibbs sampling of the topics of the words, by concentrations ``alpha`` (K,) and ``eta`` (V,).
+    """Collapsed Gibbs sampling of the topics of the words, with concentrations ``alpha`` (K,) and ``eta`` (V,).
 
     Proportions and topics are integrated out, and drawn exactly given the topics of the words (Griffiths and Steyvers
-    2004, PNAS 101, 5228-5235). ``topic`` (words,) are these, in the order of the cells. The same generator gives the
-    same chain. It starts one word after the other, each drawn given those before it, which is nearer to the
-    posterior than topics at random; the order of the documents is random, so that chains start far apart.
+    2004, PNAS 101, 5228-5235). ``topic`` (words,) holds the topics of the words, in the order of the cells. The same
+    generator gives the same chain. At the start each word is drawn given the words before it, which is nearer to the
+    posterior than random topics; the order of the documents is random, so that chains start far apart.
     """
 
     def __init__(self, data: Arrays, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> None:
@@ -231,10 +231,10 @@ class TopicChain:
         self.sweep(1)
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw the topic of every word, in N sweeps, from probabilities to a power of at most 1.
+        """Draw the topic of every word, in N sweeps, from probabilities raised to a power of at most 1.
 
-        Each word is drawn by itself and then, at a power of 1, together with all others like it, without which chains
-        of the Federalist papers take ten times as many sweeps for a draw that is as good as independent.
+        Each word is drawn alone and then, at a power of 1, jointly with all its other occurrences. Without the joint
+        step, chains of the Federalist papers need ten times as many sweeps per effective draw.
         """
         words, counts = (self._order, self._starts, self._term), (self._in_document, self._of_word, self._total)
         alike = self._places, self._word_starts, self._doc
@@ -249,35 +249,35 @@ class TopicChain:
 
     @property
     def counts(self) -> TopicCounts:
-        """How many words of each document, and how often each word, are of each topic."""
+        """The counts of topics in each document and of each word."""
         return TopicCounts(self._in_document.copy(), self._of_word[:, : len(self._alpha)].copy())
 
     @property
     def log_joint(self) -> float:
-        """Log p(w, z) of the ordered words and their topics, proportions and topics integrated out."""
+        """Log p(w, z) of the ordered words and their topics; proportions and topics are integrated out."""
         pairs = (self._alpha, self._in_document), (self._eta, self._of_word[:, : len(self._alpha)].T)
         return sum(dirichlet.log_ratio_where_seen(*pair) for pair in pairs)
 
 
 def counts_to_start(data: Arrays, alpha: np.ndarray, eta: np.ndarray, rng: np.random.Generator) -> TopicCounts:
-    """Return counts to climb from: those of a short chain; of a large corpus one whose words stand for many alike."""
-    each = max(1, int(data["counts"].sum()) // MOST_TO_START)
-    each = each if each >= 10 else 1
-    chain = TopicChain({**data, "counts": -(-data["counts"] // each)}, alpha, eta, rng)
+    """Return the counts of a short chain, from which to climb; in a large corpus the chain has fewer words."""
+    factor = max(1, int(data["counts"].sum()) // MOST_TO_START)
+    factor = factor if factor >= 10 else 1
+    chain = TopicChain({**data, "counts": -(-data["counts"] // factor)}, alpha, eta, rng)
     chain.sweep(SWEEPS)
-    return TopicCounts(each * chain.counts.documents, each * chain.counts.words)
+    return TopicCounts(factor * chain.counts.documents, factor * chain.counts.words)
 
 
-# every topic of every word of a tiny corpus
+# Enumeration of the topics of all words of a tiny corpus
 
 
 def tokens(data: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Return the document and the word of each word that was written, each of shape (N,)."""
+    """Return the document and the word of each of the N word tokens, both (N,)."""
     return np.repeat(data["doc"], data["counts"]), np.repeat(data["term"], data["counts"])
 
 
 def shortened(data: Arrays, words: int) -> dict[str, np.ndarray]:
-    """Return the first documents, cut to at most five words each and any word twice, and N words in all."""
+    """Return the first documents, cut to at most ``words`` tokens, five per document and two per word in a document."""
     twice = {**data, "counts": np.minimum(data["counts"], 2)}
     documents, _ = tokens(twice)
     place = np.arange(len(documents)) - np.searchsorted(documents, documents)  # in its document
@@ -289,7 +289,7 @@ def shortened(data: Arrays, words: int) -> dict[str, np.ndarray]:
 
 
 def excerpt(data: Arrays, documents: int = 10, words: int = 8) -> dict[str, np.ndarray]:
-    """Return documents, evenly spread, and of their words those that are most frequent in all."""
+    """Return evenly spread documents, with only the words that are most frequent in the corpus."""
     rows = spread_out(len(data["document"]), documents)
     often = np.bincount(data["term"], data["counts"], minlength=len(data["word"]))
     columns = np.sort(np.argsort(-often, kind="stable")[:words])
@@ -301,25 +301,25 @@ def excerpt(data: Arrays, documents: int = 10, words: int = 8) -> dict[str, np.n
 def _tables(assignments: np.ndarray, labels: np.ndarray, K: int) -> np.ndarray:
     """Count topics by label: shape (M, labels, K) of assignments (M, N) and labels (N,)."""
     M, size = len(assignments), int(labels.max(initial=-1)) + 1
-    at = (np.arange(M)[:, None] * size + labels) * K + assignments
-    return np.bincount(at.ravel(), minlength=M * size * K).reshape(M, size, K)
+    cells = (np.arange(M)[:, None] * size + labels) * K + assignments
+    return np.bincount(cells.ravel(), minlength=M * size * K).reshape(M, size, K)
 
 
 def log_joint(assignments: np.ndarray, data: Arrays, alpha: np.ndarray, eta: np.ndarray) -> np.ndarray:
     """Return log p(w, z), parameters integrated out, of shape (M,) (Griffiths and Steyvers 2004, equations 2 and 3)."""
     (documents, words), K = tokens(data), len(alpha)
     used, words = np.unique(words, return_inverse=True)
-    others = np.delete(eta, used).sum(keepdims=True)  # words that do not occur are as good as one
-    prior = Dirichlets.of(alpha[None], np.append(eta[used], others[others > 0])[None])
+    unused = np.delete(eta, used).sum(keepdims=True)  # all words that do not occur count as one
+    prior = Dirichlets.of(alpha[None], np.append(eta[used], unused[unused > 0])[None])
     of_words = np.zeros((len(assignments), K, prior.topics.alpha.shape[-1]))
     of_words[..., : len(used)] = np.swapaxes(_tables(assignments, words, K), 1, 2)
     counts = _tables(assignments, documents, K), of_words
     pairs = zip(prior.blocks, counts, strict=True)
-    return np.asarray(sum(block.log_evidence(Counts(own)).sum(axis=-1) for block, own in pairs))
+    return np.asarray(sum(block.log_evidence(Counts(table)).sum(axis=-1) for block, table in pairs))
 
 
 def log_complete(params: Params, assignments: np.ndarray, data: Arrays) -> np.ndarray:
-    """Return log p(w, z | theta) of assignments of shape (M, N), at one point; shape (M,)."""
+    """Return log p(w, z | theta) of assignments (M, N) at one theta; shape (M,)."""
     documents, words = tokens(data)
     p = params["proportions"][documents, assignments] * params["topics"][assignments, words]
     with np.errstate(divide="ignore"):
@@ -330,35 +330,35 @@ def counts_of(assignment: np.ndarray, data: Arrays, K: int) -> TopicCounts:
     """Return the counts of one assignment of the words to topics, of shape (N,)."""
     pairs = zip(tokens(data), (data["document"], data["word"]), strict=True)
     flat = [(codes * K + assignment, len(labels) * K) for codes, labels in pairs]
-    tables = [np.bincount(at, minlength=size).reshape(-1, K).astype(np.float64) for at, size in flat]
+    tables = [np.bincount(cells, minlength=size).reshape(-1, K).astype(np.float64) for cells, size in flat]
     return TopicCounts(*tables)
 
 
 def modes(stats: TopicCounts, prior: Dirichlets, flat: bool = False) -> dict[str, np.ndarray]:
-    """Return the mode given expected counts, or with ``flat`` their shares; alike in a document of no words.
+    """Return the mode given expected counts, or with ``flat`` their shares; equal in a document without words.
 
-    Raises `NumericalError` where the density is unbounded, or a topic has no words.
+    Raises `NumericalError` if the density is unbounded, or a topic has no words.
     """
     alpha = 1.0 if flat else prior.proportions.alpha
-    without = np.all(stats.documents + (alpha - 1) == 0, axis=-1, keepdims=True)  # any proportions do
-    several = replace(stats, documents=stats.documents + without).several
+    is_empty = np.all(stats.documents + (alpha - 1) == 0, axis=-1, keepdims=True)  # all proportions are equally likely
+    several = replace(stats, documents=stats.documents + is_empty).several
     return prior.mle(several) if flat else prior.updated(several).mode()
 
 
-# The prior of rows of probabilities that are known by Dirichlet distributions: its concentration of largest bound
+# The concentration of the prior of Dirichlet rows that maximizes the ELBO
 
 
 def best_concentration(rows: np.ndarray, before: Any) -> Any:
-    """Return the concentration, 1e-6 to 1e6, of a prior of all rows that makes their expected log density largest.
+    """Return the concentration, 1e-6 to 1e6, of the prior that maximizes the expected log density of all rows.
 
-    The rows (rows, K) are known by Dirichlet distributions of these concentrations. The prior has one number for all
-    entries where that ``before`` was one number, else one each. The sum over rows of E[log Dirichlet(p; alpha)] is
-    concave, and its slope is 0 where digamma(alpha_k) = digamma(sum of alpha) + mean of E[log p_k]: Minka 2000 (revised
-    2012), "Estimating a Dirichlet distribution", section 1.
+    q of each row is Dirichlet, with concentrations ``rows`` (rows, K). The prior has one number for all entries if
+    ``before``, its previous value, is one number, else one per entry. The sum over rows of E[log Dirichlet(p; alpha)]
+    is concave, and its slope is 0 where digamma(alpha_k) = digamma(sum of alpha) + mean of E[log p_k]: Minka 2000
+    (revised 2012), "Estimating a Dirichlet distribution", section 1.
     """
     means = dirichlet.expected_log(rows).mean(axis=0)
     if (K := len(means)) == 1:
-        return before  # any will do
+        return before  # the density does not depend on it
     if np.ndim(before) == 0:
         digamma = scipy.special.digamma
         return np.float64(_root(lambda a: K * (digamma(K * a) - digamma(a)) + means.sum(), SMALLEST, LARGEST))
@@ -370,7 +370,7 @@ def best_concentration(rows: np.ndarray, before: Any) -> Any:
 
 
 def _root(slope: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a slope that falls goes through 0, or the end where it does not between these."""
+    """Return the root of a falling slope between ``low`` and ``high``, or the nearer end if there is none."""
     if slope(high) >= 0 or slope(low) <= 0:
         return high if slope(high) >= 0 else low
     options = {"xtol": 1e-14, "rtol": 1e-14}
@@ -378,7 +378,7 @@ def _root(slope: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _inverse_digamma(y: np.ndarray) -> np.ndarray:
-    """Return x > 0 where digamma(x) = y: Newton's steps, which double the digits (Minka, appendix C)."""
+    """Return x > 0 with digamma(x) = y by Newton's steps, each of which doubles the digits (Minka, appendix C)."""
     x = np.where(y >= -2.22, np.exp(y) + 0.5, -1 / (np.minimum(y, -2.22) - scipy.special.digamma(1.0)))
     for _ in range(5):
         x = x - (scipy.special.digamma(x) - y) / scipy.special.polygamma(1, x)

@@ -1,1 +1,1 @@
-"""Experts: linear regressions each of which answers for some of the rows."""
+"""Experts: mixtures of linear regressions."""

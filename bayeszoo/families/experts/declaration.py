@@ -13,7 +13,7 @@ __all__ = ["GaussianVector", "ZeroSumInUnits", "as_data", "noise_variance", "wei
 
 
 class ZeroSumInUnits(ZeroSumTransform):
-    """Rows of K numbers that sum to 0, by K - 1 that are N(0, 1) a priori: a sampler does not see the terms' units."""
+    """Rows of K numbers that sum to 0, as K - 1 coordinates that are N(0, 1) a priori, free of the terms' units."""
 
     def __init__(self) -> None:
         super().__init__([-1])
@@ -27,5 +27,5 @@ class ZeroSumInUnits(ZeroSumTransform):
         return super().backward(value, *inputs) * inputs[2]
 
     def log_jac_det(self, value: Any, *inputs: Any) -> pt.TensorVariable:
-        """Log of the standard deviations, each to the power of K - 1; of each row."""
+        """Return (K - 1) times the log of each row's standard deviation."""
         return pt.sum(pt.log(inputs[2]) + pt.zeros_like(value), axis=-1)

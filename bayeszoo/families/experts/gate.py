@@ -1,7 +1,7 @@
-"""A softmax gate, which says by the features which expert answers for a row, and the steps of EM with it.
+"""A softmax gate, which gives the probability of each expert in a row from its features, and its steps of EM.
 
-The maximum over the gate given the responsibilities of the experts is a softmax regression whose labels are shares:
-Newton's method finds it. Jordan and Jacobs 1994.
+Given the responsibilities of the experts, the best gate is a softmax regression on responsibilities instead of labels,
+fitted by Newton's method. Jordan and Jacobs 1994.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from bayeszoo.model.fields import positive
 from bayeszoo.model.steps import Coordinates
 
 SEPARATED = 1e-8
-"""Curvature of the likelihood along weights of the gate of orthonormal terms, below which they run to infinity."""
+"""Smallest curvature of the likelihood, with orthonormal terms; below it weights of the gate run to infinity."""
 RIDGE = 1e-12
-"""Share of the largest curvature that steps add to each: where the gate separates rows rounding leaves none."""
+"""Share of the largest curvature added to the diagonal: rounding leaves no curvature if the gate separates rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class GateRows(SoftmaxRows):
-    """Rows that belong to classes by ``each``, shares (n, K) that sum to 1, instead of to one class each."""
+    """Rows with responsibilities ``resp`` (n, K) of K classes, which sum to 1, instead of one class each."""
 
-    each: np.ndarray
+    resp: np.ndarray
 
     def derivatives(self, u: np.ndarray) -> Derivatives:
-        """Return the expected log likelihood at u, its gradient, and a curvature by which steps always climb."""
-        there = super().derivatives(u)
-        ridge = RIDGE * (1 + np.max(np.diag(there.curvature), initial=0.0))
-        return there._replace(curvature=there.curvature + ridge * np.eye(self.size))
+        """Return the expected log likelihood at u, its gradient, and a curvature with which steps always climb."""
+        derivatives = super().derivatives(u)
+        ridge = RIDGE * (1 + np.max(np.diag(derivatives.curvature), initial=0.0))
+        return derivatives._replace(curvature=derivatives.curvature + ridge * np.eye(self.size))
 
     def heights(self, law: LogitCategorical) -> np.ndarray:
         """Return the expected log probability of the class of each row, (..., rows)."""
-        return np.sum(self.each * law.log_p, axis=-1)
+        return np.sum(self.resp * law.log_p, axis=-1)
 
     def slopes(self, p: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return its slope in each logit, (rows, K): no digits are lost where a share is near its probability of 1."""
-        return self.each * others - (1 - self.each) * p
+        """Return the slope in each logit, (rows, K), accurate also when responsibility and probability are near 1."""
+        return self.resp * others - (1 - self.resp) * p
 
 
 class Assigned(NamedTuple):
-    """Rows, shares of them that experts answer for (rows, K), the sums of these, and the experts' prior."""
+    """Rows, responsibilities of the experts (rows, K), weighted moments of the rows, and the experts' prior."""
 
     data: Arrays
-    each: np.ndarray
+    resp: np.ndarray
     moments: Moments
     law: Regressions
 
@@ -64,7 +64,8 @@ class Assigned(NamedTuple):
 class GatedExperts(Experts, family=True):
     """Experts whose weights in a row are the softmax of K linear predictors of its features.
 
-    The parameter ``gate`` (T, K) holds the weights of these, which sum to 0 over the experts: only differences matter.
+    The parameter ``gate`` (T, K) holds the predictors' weights, which sum to 0 over the experts, as only differences
+    matter.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ class GatedExperts(Experts, family=True):
     s0: float = positive(5.0, "prior sd of the gate's intercepts s0", kw_only=True)
 
     def gate_sd(self, data: Arrays) -> np.ndarray:
-        """Return the prior standard deviations of the gate's weights of each term in the user's units, (T,)."""
+        """Return the prior standard deviation of the gate's weights for each term, in the user's units, (T,)."""
         units = self.units(self.nothing(data))
         return np.asarray(self.term_scales(len(units), self.s0, "tau") / units)
 
@@ -98,10 +99,10 @@ class GatedExperts(Experts, family=True):
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
         return self.log_row_weights(params, data) + self.component_law(data).log_density(params, data)
 
-    def expected_statistics(self, each: np.ndarray, data: Arrays) -> Assigned:
-        """Return the expected statistics under responsibilities ``each``, of shape (rows, K)."""
+    def expected_statistics(self, resp: np.ndarray, data: Arrays) -> Assigned:
+        """Return the expected statistics under responsibilities ``resp``, of shape (rows, K)."""
         law = self.component_law(data)
-        return Assigned(data, each, law.statistics(data, each), law)
+        return Assigned(data, resp, law.statistics(data, resp), law)
 
     def m_step(self, stats: Assigned, flat: bool = False) -> dict[str, np.ndarray]:
         """Return the modes of the gate and of each expert given expected statistics, or with ``flat`` the maxima."""
@@ -111,50 +112,50 @@ class GatedExperts(Experts, family=True):
 
     def _best_gate(self, stats: Assigned, flat: bool) -> np.ndarray:
         sd = self.gate_sd(stats.data)
-        rows = self._gate_rows(self.design(stats.data), sd, stats.each, flat)
+        rows = self._gate_rows(self.design(stats.data), sd, stats.resp, flat)
         gate = np.concatenate([np.zeros((int(flat), len(sd))), rows.params(rows.highest(flat).x)["w"]])
         return np.asarray((gate - gate.mean(axis=0)).T)
 
-    def _gate_rows(self, terms: np.ndarray, sd: np.ndarray, each: np.ndarray, flat: bool) -> GateRows:
-        """Return the gate's likelihood in units of sd; the first component has no weights where there is no prior."""
+    def _gate_rows(self, terms: np.ndarray, sd: np.ndarray, resp: np.ndarray, flat: bool) -> GateRows:
+        """Return the gate's likelihood in units of sd; with ``flat`` the weights of the first component are 0."""
         names, nothing = [str(k + 1) for k in range(self.K)], np.zeros_like(sd)
-        return GateRows(terms * sd, nothing, names, int(flat), 0.0, nothing, sd, [], self.intercept, each)
+        return GateRows(terms * sd, nothing, names, int(flat), 0.0, nothing, sd, [], self.intercept, resp)
 
     def log_prior(self, params: Params, data: Arrays) -> np.ndarray:
-        """Log density of the prior, of a gate's weights in the coordinates of K - 1; leading axes are draws."""
+        """Log prior density, of the gate's weights in their K - 1 coordinates; leading axes are draws."""
         sd = self.gate_sd(data)[:, None]
         squares = np.sum(np.square(np.asarray(params["gate"]) / sd), axis=(-1, -2))
         constant = (self.K - 1) * np.sum(np.log(2 * math.pi * np.square(sd)))
         return np.asarray(self.component_law(data).logpdf(params) - (squares + constant) / 2)
 
     def free_parameters(self, stats: Arrays) -> int:
-        """Return how many numbers the likelihood is maximized over; the gate's weights sum to 0."""
+        """Return the number of free parameters of the likelihood; the gate's weights sum to 0."""
         law = self.component_law(stats)
         return law.free_parameters + (self.K - 1) * law.terms
 
     def degenerate(self, params: Params, stats: Assigned) -> str:
-        """Say why a fitted point is a degenerate maximum; nothing where it is not."""
+        """Return the reason why a fitted point is a degenerate maximum; empty if it is not."""
         return collapsed(params, stats.law, stats.moments)
 
     def undetermined(self, params: Params, data: Arrays, stats: Assigned, flat: bool) -> str:
-        """Say which rows the gate separates: its weights run to infinity, as in a logistic regression."""
+        """Say which rows the gate separates, so that its weights run to infinity as in a logistic regression."""
         if not flat or self.K == 1:
             return ""
         terms, triangle = np.linalg.qr(self.design(data))
         gate = triangle @ np.asarray(params["gate"])
-        rows = self._gate_rows(terms, np.ones(len(triangle)), stats.each, True)
+        rows = self._gate_rows(terms, np.ones(len(triangle)), stats.resp, True)
         values, vectors = np.linalg.eigh(rows.derivatives(np.ravel((gate[:, 1:] - gate[:, :1]).T)).curvature)
         if values[0] > SEPARATED:
             return ""
         away = np.concatenate([np.zeros((1, len(triangle))), vectors[:, 0].reshape(self.K - 1, -1)])
         away = (away - away.mean(axis=0)) @ np.linalg.inv(triangle).T
-        k, first = int(np.argmax(np.linalg.norm(away, axis=1))), int(self.intercept)
-        by = combination(away[k, first:], self.coords(data)["slope"].tolist())
+        k, constants = int(np.argmax(np.linalg.norm(away, axis=1))), int(self.intercept)
+        by = combination(away[k, constants:], self.coords(data)["slope"].tolist())
         apart = f"{by} separates the rows of component {k + 1} from those of the others"
         return f"{apart}, and the gate's weights run to infinity; {KEPT_FINITE}"
 
     def remarks(self, stats: object, data: Arrays) -> tuple[str, ...]:
-        """Say how the gate's weights are read, which sums of weights are identified, and where the intercept is."""
+        """Explain the gate's weights, the identified sums of weights, and the point of the intercept."""
         gate = "the gate's weights sum to 0 over the components: the log odds of two are the difference of theirs"
         return (*super().remarks(stats, data), *[gate] * (self.K > 1))
 

@@ -1,4 +1,4 @@
-"""Mixtures whose components are linear regressions: the steps that they share."""
+"""Steps shared by mixtures whose components are linear regressions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from bayeszoo.model.capabilities import Observable
 ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 COLLAPSED = 1e-5
-"""A noise variance over that of one regression of all rows, below which a maximum is taken to be degenerate."""
+"""Ratio of a noise variance to that of one regression of all rows, below which a maximum is degenerate."""
 
 
 class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
-    """K linear regressions with normal-inverse-gamma priors, each of which answers for some of the rows.
+    """A mixture of K linear regressions with normal-inverse-gamma priors.
 
-    Parameters are ``w`` (K, T) in the user's units and ``sigma2`` (K,), with those of `row_weights`.
+    Parameters are ``w`` (K, T) in the user's units, ``sigma2`` (K,), and those of `row_weights`.
     """
 
     has_identity_link = False
@@ -42,16 +42,16 @@ class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
 
     @abstractmethod
     def row_weights(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the probability of each regression in each row before its outcome is seen, (..., rows, K)."""
+        """Return the prior probability of each regression in each row, without its outcome, (..., rows, K)."""
 
     @classmethod
     def weak(cls, data: Arrays) -> Any:
-        """Standardize; weights within ten noise sd, and noise variances a share of the outcome's for each of K."""
+        """Standardize; prior sd of weights ten noise sd, noise variances about the outcome's divided by K squared."""
         return cls.weak_given(data, {})
 
     @classmethod
     def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
-        """Return a model with some fields given, and the others weakly informative for that K."""
+        """Return a model with the fields ``given``, and the others weakly informative for its K."""
         rows = data if given.get("intercept", True) is not False else cls.mirrored(data)
         chosen = cls(**given)  # type: ignore[arg-type]
         b0 = 0.5 * cls.outcome_sd(rows) ** 2 / chosen.K**2
@@ -63,7 +63,7 @@ class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
         return {**super().coords(data), "component": np.arange(1, self.K + 1)}
 
     def whitened(self, data: Arrays) -> Any:
-        """Return coordinates in which the weights of one regression of all rows would be standard normal."""
+        """Return coordinates in which the weights of a single regression of all rows would be standard normal."""
         stats = self.statistics(data)
         solution = solve(*self.equations(stats), *self.prior_of_standardized(stats))
         return ours.Whitened(self.in_units(stats, solution), self.noise_sd(stats))
@@ -72,14 +72,14 @@ class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
         """Return the K regressions, with their prior."""
         mean, root = self.prior_of_weights(self.nothing(data))
         m, roots = np.tile(mean, (self.K, 1)), np.tile(upper_root(np.linalg.inv(root)), (self.K, 1, 1))
-        a, b = (np.full(self.K, float(each)) for each in (self.a0, self.b0))
+        a, b = np.full(self.K, float(self.a0)), np.full(self.K, float(self.b0))
         return Regressions(("w", "sigma2"), "y", m, roots, a, b, self.design)
 
     def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Return responsibilities to start from: each row of the nearest of K planes, each through a few rows."""
+        """Return responsibilities (rows, K) to start from: each row of the nearest of K planes through random rows."""
         design, y = self.design(data), np.asarray(data["y"], dtype=np.float64)
-        few = min(design.shape[1] + 1, len(y))
-        chosen = [rng.choice(len(y), few, replace=False) for _ in range(self.K)]
+        size = min(design.shape[1] + 1, len(y))
+        chosen = [rng.choice(len(y), size, replace=False) for _ in range(self.K)]
         planes = [np.linalg.lstsq(design[rows], y[rows])[0] for rows in chosen]
         away = np.abs(y[:, None] - design @ np.transpose(planes))
         return np.eye(self.K)[np.argmin(away + 1e-9 * rng.random(away.shape) * np.ptp(y), axis=1)]
@@ -93,17 +93,17 @@ class Experts(NormalInverseGamma, HiddenComponents, Observable, family=True):
         return np.sum(self.row_weights(params, data) * self.lines(params, data), axis=-1)
 
     def likelihood(self, params: Params, data: Arrays) -> RealRows:
-        """Return each row's distribution; parameters of shape (..., own shape) give (..., rows)."""
+        """Return each row's distribution; parameters with leading axes (...) give (..., rows)."""
         lines, sds = self.lines(params, data), np.sqrt(np.asarray(params["sigma2"]))[..., None, :]
         return RealRows(self.row_weights(params, data), frozen.norm(lines, sds))
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Say which sums of weights the data identify, and where the intercept is."""
+        """Explain which sums of weights the data identify, and the point of the intercept."""
         return super().remarks(None, data)
 
 
 class RegressionMixture(Experts, MixtureModel, family=True):
-    """A mixture of K linear regressions, of ``weights`` (K,) that depend on no feature."""
+    """A mixture of K linear regressions with ``weights`` (K,) that do not depend on features."""
 
     probabilities = ("weights",)
 
@@ -113,14 +113,14 @@ class RegressionMixture(Experts, MixtureModel, family=True):
         return np.broadcast_to(weights, (*weights.shape[:-2], self.inputs.size(data), self.K))
 
     def degenerate(self, params: Params, stats: Expected[MixturePrior]) -> str:
-        """Say why a fitted point is a degenerate maximum; nothing where it is not."""
+        """Return the reason why a fitted point is a degenerate maximum; empty if it is not."""
         return collapsed(params, stats.prior.law, stats.stats.parts[1])
 
 
 def collapsed(params: Params, law: Regressions, moments: Moments) -> str:
-    """Say which regression of a fitted point has collapsed; nothing where none has.
+    """Name the regression of a fitted point that has collapsed; empty if none has.
 
-    It holds less than T + 1 rows, or its noise has a variance below 1e-5 of that of a single regression.
+    It holds fewer than T + 1 rows, or its noise variance is below 1e-5 of that of a single regression.
     """
     needed = law.terms + 1
     if np.any(moments.n < needed):

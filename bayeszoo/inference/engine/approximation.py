@@ -15,14 +15,14 @@ from bayeszoo.foundation.gate import MAX_K_HAT, Check, pareto_k
 from bayeszoo.foundation.optimize import Gradient, Mode
 from bayeszoo.inference.problem import LOG_WEIGHT, Outcome, Problem
 
-DRAWS = 4000  # draws for the ELBO and k-hat, to begin with
+DRAWS = 4000  # initial number of draws for the ELBO and k-hat
 GOOD_K_HAT = 0.5
 MAX_DRAWS = 64_000
-"""Draws at which a k-hat above its limit is believed.
+"""Number of draws at which a k-hat above its limit is believed.
 
-At the optimum of the ELBO the weights of a *good* fit have a local maximum where q is dense. Until the tail that is
-fitted lies beyond it, the Pareto shape describes two populations: a fit to 980 coin flips whose weights all lie within
-10% of each other has k-hat 3.5 with 4,000 draws and 0.2 with 64,000.
+At the optimum of the ELBO the weights of a *good* fit have a local maximum where q is dense. As long as the fitted tail
+includes this maximum, the Pareto shape describes two populations: for 980 coin flips, weights within 10% of each other
+have k-hat 3.5 with 4,000 draws and 0.2 with 64,000.
 """
 
 _EVIDENCE = {"log_evidence", "elbo", "elbo_se", "importance_evidence", "importance_evidence_se"}
@@ -55,12 +55,12 @@ class Gaussian:
 
 
 def weighed(q: Gaussian, joint: Gradient, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
-    """Return the logs of p(y, x) / q(x) at draws of q, shape (draws,)."""
+    """Return log p(y, x) / q(x) at draws of q, shape (draws,)."""
     return log_weights(q, joint, rng.standard_normal((draws, len(q.mean))))
 
 
 def log_weights(q: Gaussian, joint: Gradient, z: np.ndarray) -> np.ndarray:
-    """Return the logs of p(y, x) / q(x) at the points that ``z``, shape (..., D), maps to."""
+    """Return log p(y, x) / q(x) at the points of standard normal draws z (..., D), shape (...)."""
     log_joint = np.array([joint(x)[0] for x in q.at(z).reshape(-1, len(q.mean))])
     return log_joint.reshape(z.shape[:-1]) - q.log_density_at(z)
 
@@ -74,10 +74,10 @@ def assess(q: Gaussian, joint: Gradient, rng: np.random.Generator) -> dict[str, 
 
 
 def assessed(weigh: Callable[[int], np.ndarray]) -> dict[str, float]:
-    """Return what `assess` does, by a function that returns the logs of p(y, x) / q(x) at some draws of q.
+    """Return the figures of `assess`; ``weigh(N)`` returns log p(y, x) / q(x) at N draws of q.
 
-    k-hat is the Pareto shape of these weights, -inf where they are all equal; there are more draws while it is too
-    high. Where it stays so, importance sampling says nothing of the evidence.
+    k-hat is the Pareto shape of these weights, -inf if all are equal. While it is too high, draws are added; if it
+    stays too high, importance sampling gives no evidence.
     """
     weights = weigh(DRAWS)
     k_hats = [pareto_k(weights)]
@@ -85,8 +85,8 @@ def assessed(weigh: Callable[[int], np.ndarray]) -> dict[str, float]:
         weights = np.concatenate([weights, weigh(3 * len(weights))])
         k_hats.append(pareto_k(weights))
     elbo, error = float(weights.mean()), float(weights.std() / math.sqrt(len(weights)))
-    known = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
-    return {**known, **_evidence(weights)} if k_hats[-1] <= GOOD_K_HAT else known
+    figures = {"elbo": elbo, "elbo_se": error, "k_hat": k_hats[-1], "k_hat_draws": len(weights)}
+    return {**figures, **_evidence(weights)} if k_hats[-1] <= GOOD_K_HAT else figures
 
 
 def _evidence(log_weights: np.ndarray) -> dict[str, float]:
@@ -111,9 +111,9 @@ def outcome(
     trace: Mapping[str, np.ndarray],
     shape: tuple[int, int],
 ) -> Outcome:
-    """Draw chains and draws from q, as parameters of the model; add to the facts of the search how good q is.
+    """Draw parameters of the model from q, and add to the facts how well q covers the posterior.
 
-    Under a flat prior log evidence and ELBO are withheld, and the fact ``evidence_withheld`` says why.
+    Under a flat prior, log evidence and ELBO are withheld, and the fact ``evidence_withheld`` gives the reason.
     """
     from bayeszoo.compile.density import no_evidence
 
@@ -128,12 +128,12 @@ def outcome(
 
 
 def gaussian(mode: Mode) -> Gaussian:
-    """Return the Gaussian with the mode's curvature, or raise `NumericalError` where that is not positive definite."""
+    """Return the Gaussian with the mode's curvature; raise `NumericalError` unless that is positive definite."""
     return of_precision(mode.x, mode.precision)
 
 
 def of_precision(mean: np.ndarray, precision: np.ndarray) -> Gaussian:
-    """Return the Gaussian of a precision (D, D), or raise `NumericalError` where that is not positive definite."""
+    """Return the Gaussian with precision (D, D); raise `NumericalError` unless that is positive definite."""
     try:
         upper = np.linalg.cholesky(precision).T
     except np.linalg.LinAlgError:

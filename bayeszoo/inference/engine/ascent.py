@@ -1,6 +1,6 @@
-"""Climbing an objective by alternating steps, from many starts: what EM and variational Bayes have in common.
+"""Climbs of an objective by alternating steps from many starts, as in EM and variational Bayes.
 
-The objective may not fall at any step, or the climb raises: a fall is a bug in the steps, and no tolerance hides it.
+A climb raises when the objective falls at any step: a fall is a bug in the steps, and no tolerance hides it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from bayeszoo.inference.engine.maxima import GAIN_LEFT, MAX_UNSEEN, Climb, Finge
 from bayeszoo.model.base import Model
 
 MAX_FALL = 1e-9  # share of the objective's size by which rounding may make it fall
-ROUNDING = 1e-15  # share of the objective's size below which a gain is that of rounding
-NOISE = 1e-12  # share below which a gain may be that of rounding, if another step gained nothing
-SLOW = 3e-3  # share of all that a climb has gained below which a step ends its first part
-SHORT = 20  # steps of that part at most
+ROUNDING = 1e-15  # share of the objective's size below which a gain is rounding
+NOISE = 1e-12  # share below which a gain may be rounding, if another step gained nothing
+SLOW = 3e-3  # the first part of a climb ends at a step with less than this share of its total gain
+SHORT = 20  # most steps of the first part
 NEAR = 1e-2
-"""Nats below a maximum, and by which each row is as likely there, from where a climb is taken to end at it."""
-RIVALS = 20.0  # nats below the best within which the heights of other maxima are wanted as well
-PATIENCE = 100  # steps as long as the last ones in which a climb that goes on must get there
-PACE = 5  # number of last steps over which the gain is averaged
+"""Nats, in total and in each row, within which a climb is taken to end at a known maximum."""
+RIVALS = 20.0  # nats below the best maximum within which other maxima are wanted as well
+PATIENCE = 100  # steps at the present pace in which a climb must come within `RIVALS` of the best, or it is abandoned
+PACE = 5  # number of latest steps over which the gain is averaged
 MAX_STEPS = 20_000
 RESTARTS = 20
-MORE_RESTARTS = 40  # starts up to which climbs go on while a further one is likely to end at an unseen maximum
+MORE_RESTARTS = 40  # most starts while a further climb is likely to end at an unseen maximum
 MOST_RESTARTS = 200
-LARGE = 100_000  # cost of a step from which climbs stop before rounding
+LARGE = 100_000  # cost of a step above which climbs stop early, before only rounding is left to gain
 COARSE = 1e-5
-"""A climb of so costly steps is stopped when the gain that it has left is less than this share of its size."""
+"""Share of the objective's size: a climb of costly steps stops when it has less than this left to gain."""
 BUDGET = 1e9
-"""Cost of all steps of a search, half a minute or so, after which no further climb is begun once there are two."""
-OVERHEAD = 15_000  # cost of a step that costs nothing
+"""Cost of all steps of a search, about half a minute, after which no climb is begun if there are two."""
+OVERHEAD = 15_000  # constant cost of every step
 
 Begin = Callable[[np.random.Generator], Any]
 Suspect = Callable[[Any, Any], str]
@@ -47,16 +47,16 @@ Until = Callable[[Any, list[float]], bool]
 
 @dataclass(frozen=True)
 class Effort:
-    """How far to climb, and how often."""
+    """Limits on the length and the number of the climbs."""
 
-    gain_left: float = GAIN_LEFT  # share of the objective's size that a climb may have left
-    steps: int = field(default_factory=lambda: MAX_STEPS)  # of one climb, at most
-    budget: float = math.inf  # steps of all climbs after which no further one is begun
-    gives_up: bool = False  # whether climbs that stay far below the best are not climbed to the end
+    gain_left: float = GAIN_LEFT  # share of the objective's size that a converged climb may have left to gain
+    steps: int = field(default_factory=lambda: MAX_STEPS)  # most steps of one climb
+    budget: float = math.inf  # total steps of all climbs after which no further climb is begun
+    gives_up: bool = False  # whether climbs far below the best are abandoned
 
     @classmethod
     def of(cls, model: Model, data: Any) -> Effort:
-        """Return what the size of the data allows, where the model says what a step costs."""
+        """Return the limits for the size of the data, if the model tells the cost of a step."""
         if not (cost := model.cost(data)):
             return cls()
         total = max(BUDGET / (cost + OVERHEAD), 400.0)
@@ -64,11 +64,11 @@ class Effort:
 
     @property
     def is_coarse(self) -> bool:
-        """Whether climbs stop before rounding: whether two reached one maximum can then not be told."""
+        """Whether climbs stop early; it is then unknown whether two climbs reached the same maximum."""
         return self.gain_left > GAIN_LEFT
 
     def is_level(self, trace: list[float]) -> bool:
-        """Say whether to stop: where nothing but rounding is gained, or there is little left to gain."""
+        """Say whether to stop: steps gain nothing but rounding, or little is left to gain."""
         if not self.is_coarse or len(trace) < 10:
             return _is_level(trace)
         size = max(1.0, abs(trace[-1]))
@@ -84,8 +84,8 @@ def climb(
 ) -> Climb:
     """Alternate ``evaluate(state) -> (objective, expectation)`` and ``update(stats) -> state`` until nothing is gained.
 
-    It is cut short where ``until(state, trace)`` says so. Raises `NumericalError` when the objective falls, which is a
-    bug in the steps, or is not finite.
+    The climb stops early when ``until(state, trace)`` is true. Raises `NumericalError` when the objective falls, which
+    is a bug in the steps, or is not finite.
     """
     effort = effort or Effort()
     height, expectation = evaluate(state)
@@ -107,9 +107,9 @@ class AscentError(NumericalError):
 
 
 def _is_level(trace: list[float]) -> bool:
-    """Say whether the last steps gained nothing beyond rounding: the parameters are then right to half its digits.
+    """Say whether the latest steps gained nothing beyond rounding; the parameters then have half of all digits.
 
-    Of many rows rounding is larger, and shows in a step that gains nothing or less.
+    With many rows rounding is larger, and shows in a step that gains nothing or less.
     """
     if len(trace) < 4:
         return False
@@ -118,21 +118,21 @@ def _is_level(trace: list[float]) -> bool:
 
 
 def _gain_left(trace: Sequence[float] | np.ndarray) -> float:
-    """Extrapolate the gains, which fall geometrically near a maximum (Aitken), as a share of the height.
+    """Extrapolate the gains, which fall geometrically near a maximum (Aitken); return what is left, as a share.
 
-    Where they grew until rounding hides them, as where a plateau or a long step ends, as many steps as there were since
-    then may gain as much as the last ones.
+    If the gains grew until rounding hid them, as at the end of a plateau or of a long step, each hidden step counts
+    with the latest gain.
     """
     gains = np.diff(trace) / max(1.0, abs(trace[-1]))
     if not len(gains):
         return math.inf
-    where = np.flatnonzero(gains > 10 * NOISE)[-10:]  # the ratio of smaller ones is that of their errors
-    sure = gains[where]
-    ratio = float((sure[-1] / sure[0]) ** (1 / (len(sure) - 1))) if len(sure) > 1 else 0.0
+    clear = np.flatnonzero(gains > 10 * NOISE)[-10:]  # ratios of smaller gains are ratios of rounding errors
+    clear_gains = gains[clear]
+    ratio = float((clear_gains[-1] / clear_gains[0]) ** (1 / (len(clear_gains) - 1))) if len(clear_gains) > 1 else 0.0
     if ratio < 1:
         return max(max(float(gains[-1]), ROUNDING) * ratio / (1 - ratio), ROUNDING)
-    since = len(gains) - 1 - int(where[-1])
-    return since * max(float(gains[-3:].max()), ROUNDING) if since >= 3 else math.inf
+    hidden = len(gains) - 1 - int(clear[-1])
+    return hidden * max(float(gains[-3:].max()), ROUNDING) if hidden >= 3 else math.inf
 
 
 def search(
@@ -149,14 +149,14 @@ def search(
 ) -> Search:
     """Climb from many starts ``begin(rng)``; raise `NumericalError` when no climb gave an answer.
 
-    ``suspect(state, stats)`` says why a maximum cannot be the answer. There are at least ``restarts`` climbs, up to
-    `MORE_RESTARTS` while a further one is likely to end at an unseen maximum, and up to `MOST_RESTARTS` until two have
-    reached the best; of costly steps two are enough, unless more than 20 were asked for.
+    ``suspect(state, stats)`` returns the reason why a maximum cannot be the answer. There are at least ``restarts``
+    climbs, up to `MORE_RESTARTS` while a further climb is likely to end at an unseen maximum, and up to `MOST_RESTARTS`
+    until two climbs have reached the best. When steps are costly, two climbs are enough unless ``restarts`` exceeds 20.
 
     From every start a few steps are taken, as in scikit-learn and mclust. Then the climbs go on from the highest down,
-    by ``longer`` steps if there are any: to the end, to a maximum that another has reached, or where
-    ``effort.gives_up`` until they are abandoned, as they gain little far below the best. All are climbed, however many
-    have reached the best so far: where maxima are many, the first steps do not show which is the highest.
+    by ``longer`` steps if there are any. A climb ends when it converges, when it is near a maximum that another climb
+    has reached, or, with ``effort.gives_up``, when it gains little far below the best. All are climbed, however many
+    have reached the best so far: if there are many maxima, the first steps do not show which is the highest.
     """
     climbs = _Climbs((evaluate, update), suspect, fingerprint, effort or Effort(), longer)
     while climbs.starts < max(restarts, MOST_RESTARTS) and not climbs.are_enough(restarts):
@@ -192,34 +192,34 @@ class _Climbs:
         self.effort, self.ends, self.collapsed, self.reason = effort, list[Climb](), 0, ""
         self._steps, self._suspect, self._fingerprint = steps, suspect, fingerprint
         self._longer_steps = longer or steps
-        self._known: list[tuple[Climb, np.ndarray]] = []  # the maxima, with their fingerprints
+        self._maxima: list[tuple[Climb, np.ndarray]] = []  # the maxima, with their fingerprints
         self._kept: dict[int, tuple[object, np.ndarray | None]] = {}  # ends and fingerprints, by the ids of the ends
 
     @property
     def starts(self) -> int:
-        """How many starts were climbed from."""
+        """The number of climbs begun."""
         return len(self.ends) + self.collapsed
 
     @property
     def best(self) -> str:
-        """How high the best maximum so far is, as words of the progress."""
+        """The height of the best maximum so far, as text for the progress line; empty if there is none."""
         heights = [end.objective for end in self.ends if end.is_sound]
         return f" (best so far {max(heights):.2f})" if heights else ""
 
     @property
     def so_far(self) -> Search:
-        """The search as it stands."""
+        """The search up to now."""
         ordered = sorted(self.ends, key=lambda end: (end.is_sound, end.objective), reverse=True)
         return Search(ordered, self.collapsed, self._of_end, self.effort.gain_left)
 
     def _of_end(self, state: object) -> np.ndarray | None:
-        """Return the fingerprint of where a climb ended, which is computed once."""
+        """Return the fingerprint of the end of a climb, computed once."""
         if id(state) not in self._kept:
             self._kept[id(state)] = state, self._fingerprint(state)
         return self._kept[id(state)][1]
 
     def begin(self, start: Callable[[], object]) -> list[Climb]:
-        """Climb a few steps from a start, or if they are costly to the end; nothing where the climb collapses."""
+        """Climb a few steps from a start, or to the end if steps are costly; return no climb if it collapses."""
         until = _is_short if self.effort.gives_up else _has_slowed
         return self._climbed(start, self._steps, _never if self.effort.is_coarse else until)
 
@@ -233,48 +233,48 @@ class _Climbs:
             return []
 
     def finish(self, begun: Climb) -> None:
-        """Go on with a climb, unless it is at its end, until it is or falls behind."""
+        """Continue a climb until it ends or is abandoned, unless it has ended."""
         ends = [begun] if self.effort.is_coarse else self._finished(begun)
         self.ends += [replace(end, degenerate=self._suspect(end.state, end.expectation.stats)) for end in ends]
 
     def _finished(self, begun: Climb) -> list[Climb]:
         if self._is_hopeless(begun) or self._is_behind(begun.trace):
             return [replace(begun, abandoned=True)]
-        reached, traces, at = list[Climb](), [list(begun.trace)], [begun.state]
+        reached, traces, latest = list[Climb](), [list(begun.trace)], [begun.state]
 
         def is_decided(state: object, trace: list[float]) -> bool:
             traces[0] = [*begun.trace[-PACE:-1], *trace]
-            at[0] = state
-            reached[:] = [end for end, rows in self._known if self._is_near(state, trace[-1], end, rows)]
+            latest[0] = state
+            reached[:] = [end for end, rows in self._maxima if self._is_near(state, trace[-1], end, rows)]
             return bool(reached) or self._is_behind(traces[0])
 
         ends = self._climbed(lambda: begun.state, self._longer_steps, is_decided)
         gives_up = not reached and self._is_behind(traces[0])
         for end in ends if not (reached or gives_up) else ():
             if (rows := self._of_end(end.state)) is not None:
-                self._known.append((end, rows))
+                self._maxima.append((end, rows))
         trace = [np.append(begun.trace, end.trace[1:]) for end in ends]
-        merged = [replace(end, merged_at=at[0]) for end in reached[:1]]
+        merged = [replace(end, merged_at=latest[0]) for end in reached[:1]]
         return [replace(end, trace=trace[0], abandoned=gives_up) for end in merged or ends]
 
     def _is_near(self, state: object, height: float, end: Climb, rows: np.ndarray) -> bool:
-        """Say whether a point is so near to a maximum that climbs from it end there."""
+        """Say whether a state is so near a maximum that the climb is taken to end there."""
         if not 0 <= end.objective - height <= NEAR:
             return False
-        own = self._fingerprint(state)
-        return own is not None and apart(own, rows) <= NEAR
+        fingerprint = self._fingerprint(state)
+        return fingerprint is not None and apart(fingerprint, rows) <= NEAR
 
     def _is_hopeless(self, begun: Climb) -> bool:
-        """Say whether a climb would end far below the best though it gained ten times what its steps promise."""
+        """Say whether a climb would end far below the best even with ten times its extrapolated gain."""
         gain = 10 * begun.gain_left * max(1.0, abs(begun.objective))
         return bool(self._heights) and bool(begun.objective + gain < self._heights[0] - RIVALS)
 
     def _is_behind(self, trace: Sequence[float] | np.ndarray) -> bool:
-        """Say whether many steps like the last ones would lead far below the best."""
-        heights, last = self._heights, trace[-PACE - 1 :]
+        """Say whether `PATIENCE` more steps at the latest pace would end far below the best."""
+        heights, latest = self._heights, trace[-PACE - 1 :]
         if not heights or not self.effort.gives_up:  # other optima are wanted as well
             return False
-        gain = (last[-1] - last[0]) / max(len(last) - 1, 1)
+        gain = (latest[-1] - latest[0]) / max(len(latest) - 1, 1)
         return bool(trace[-1] + PATIENCE * gain < heights[0] - RIVALS)
 
     @property
@@ -283,7 +283,7 @@ class _Climbs:
         return sorted((end.objective for end in self.ends if end.is_sound), reverse=True)
 
     def are_enough(self, restarts: int) -> bool:
-        """Say whether two climbs have reached the best and others are unlikely, or the budget has been used up."""
+        """Say whether two climbs reached the best and higher maxima are unlikely, or the budget is used up."""
         if self.starts >= restarts and (self.effort.is_coarse or self._has_settled):
             return True
         least = restarts if restarts > RESTARTS else 2
@@ -291,7 +291,7 @@ class _Climbs:
 
     @property
     def _has_settled(self) -> bool:
-        """Say whether two climbs have reached the best, and further starts are unlikely to end higher, or too many."""
+        """Whether two climbs reached the best, and a new maximum is unlikely or `MORE_RESTARTS` climbs were made."""
         ended = self.so_far
         return bool(ended.sound) and ended.reached >= 2 and (self.starts >= MORE_RESTARTS or ended.unseen <= MAX_UNSEEN)
 
@@ -301,7 +301,7 @@ def _never(state: object, trace: list[float]) -> bool:
 
 
 def _has_slowed(state: object, trace: list[float]) -> bool:
-    """Say whether a step has gained a small share of the total gain."""
+    """Say whether the latest step gained only a small share of the total gain."""
     return len(trace) > 1 and trace[-1] - trace[-2] <= SLOW * (trace[-1] - trace[0])
 
 
@@ -315,4 +315,4 @@ def _why_none(climbs: list[Climb], reason: str, starts: int) -> str:
         reason = climbs[0].degenerate
     elif climbs:
         reason = f"no climb converged in {len(climbs[0].trace) - 1} steps"
-    return f"none of {starts} starts led to a maximum that can be the answer: {reason}"
+    return f"no climb from {starts} starts reached a valid maximum: {reason}"

@@ -1,4 +1,4 @@
-"""What a run of NUTS may cost: before it a few gradients are timed, and of a long run an estimate is said."""
+"""The cost of a run of NUTS: a few gradients are timed before it, and a long run is announced with an estimate."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ if TYPE_CHECKING:
     from bayeszoo.inference.problem import Problem
 
 STEPS = 7, 2**10 - 1
-"""Gradients of a draw: of a posterior near a Gaussian, and of a tree of the greatest depth."""
-LONG = 20.0  # seconds that a run must take to be announced, in the middle of its range
+"""Gradients per draw: for a posterior near a Gaussian, and for a tree of the greatest depth."""
+LONG = 20.0  # seconds, in the middle of the estimated range, above which a run is announced
 
 
 def announce(problem: Problem, chains: int, draws: int, in_turn: int) -> float:
-    """Say how long ``chains`` of N draws, warmup included, may take, where that is long; this changes no draw.
+    """Report how long ``chains`` of N draws, warmup included, may take, if that is long; this changes no draw.
 
-    So many of the chains run ``in_turn``, one after the other. Returns the middle of the range, in
-    seconds.
+    ``in_turn`` is the number of chains that run one after the other. Returns the middle of the range in seconds.
     """
     gradient = _gradient_seconds(problem.density.joint, problem.density.start)
     least, most = (gradient * steps * draws * in_turn for steps in STEPS)
     if (middle := math.sqrt(least * most)) > LONG:
-        of = f"{chains} chains of {draws:,} draws with warmup, {STEPS[0]} to {STEPS[1]:,} gradients each"
-        line = f"NUTS may take {lasting(least)} to {lasting(most)}, an estimate: {of}, of {1e3 * gradient:.2g} ms"
+        size = f"{chains} chains of {draws:,} draws with warmup, {STEPS[0]} to {STEPS[1]:,} gradients each"
+        line = f"NUTS may take {lasting(least)} to {lasting(most)}, an estimate: {size}, of {1e3 * gradient:.2g} ms"
         problem.reporter.say(line)
     return middle
 
 
 def _gradient_seconds(joint: Gradient, x: np.ndarray) -> float:
-    """Return the median time of ten gradients, or of as many as half a second has room for."""
+    """Return the median time of ten gradients, or of as many as fit in half a second."""
     timed = list[float]()
     while len(timed) < 10 and sum(timed) < 0.5:
         start = time.perf_counter()
@@ -47,7 +46,7 @@ def _gradient_seconds(joint: Gradient, x: np.ndarray) -> float:
 
 
 def announce_again(problem: Problem, lengths: Sequence[int]) -> None:
-    """Say how long a run of the last of these lengths may take, by what the others took; its steps are shorter."""
+    """Report how long a run of the last of these lengths may take, from the time of the others, if that is long."""
     seconds = problem.clock.seconds["run"] * lengths[-1] / sum(lengths[:-1])
     if seconds > LONG:
         problem.reporter.say(f"attempt {len(lengths)} may take {lasting(seconds)} or more, by what it took so far")

@@ -1,1 +1,1 @@
-"""Components whose labels mean nothing: their symmetries, and draws brought to one labelling."""
+"""Components with exchangeable labels: their symmetries, and draws relabelled consistently."""

@@ -1,9 +1,9 @@
-"""Factors of draws put in one order and given one sign each, reversibly.
+"""Factors of draws, reordered and with signs changed, consistently and reversibly.
 
-A posterior of factors whose labels mean nothing is the same under each of the 2^q q! permutations with signs of its q
-factors. Of each draw the one is taken that brings its loadings nearest to their mean in least squares, which is found
-in turn with the mean: Procrustes' problem with permutations and signs in place of rotations (Poworoznek et al. 2021;
-Papastamoulis and Ntzoufras 2022). The draws are not rotated: their prior is not the same under rotations.
+The posterior of q exchangeable factors is the same under each of their 2^q q! signed permutations. For each draw, the
+signed permutation is chosen that brings its loadings nearest to the mean loadings in least squares; signed permutations
+and mean are computed in turn: Procrustes' problem with signed permutations instead of rotations (Poworoznek et al.
+2021; Papastamoulis and Ntzoufras 2022). The draws are not rotated: rotations change their prior.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _START_DRAWS = 400
 
 @dataclass(frozen=True, eq=False)
 class FactorAlignment:
-    """How the factors of each draw are put in one order, longest first, and which of them change their signs."""
+    """The order of the factors of each draw, longest first, and the signs by which they are multiplied."""
 
-    permutations: np.ndarray  # shape (chain, draw, q): entry k is the draw's own factor that becomes factor k
-    signs: np.ndarray  # shape (chain, draw, q): what it is multiplied by then, 1 or -1
+    permutations: np.ndarray  # shape (chain, draw, q): entry k is the sampler's factor that becomes factor k
+    signs: np.ndarray  # shape (chain, draw, q): 1 or -1, multiplies the factor that becomes factor k
     stability: np.ndarray
-    """Squared length of the mean loadings of each factor over their mean squared length, from 0 to 1."""
+    """Squared length of each factor's mean loadings divided by their mean squared length, from 0 to 1: (q,)."""
 
 
 def align(loadings: np.ndarray, signed: bool = True) -> FactorAlignment:
     """Find the order and the signs of the factors of loadings (chain, draw, D, q) that make the draws most alike.
 
-    The mean's largest entry is positive. Unless they are ``signed`` factors keep
-    their signs. The search ends in a local optimum, the best of those from several draws.
+    The largest mean loading of each factor is positive. Only ``signed`` factors may change sign. The search ends in a
+    local optimum, the best of several.
     """
     shape, q = loadings.shape[:2], loadings.shape[-1]
     W = loadings.reshape(-1, *loadings.shape[2:])
-    few = W[:: max(len(W) // _START_DRAWS, 1)]
-    starts = np.unique(np.linspace(0, len(few) - 1, _STARTS).astype(int))
-    best = max((_climb(few, few[i], signed) for i in starts), key=lambda climb: climb[1])[0]
+    subset = W[:: max(len(W) // _START_DRAWS, 1)]
+    starts = np.unique(np.linspace(0, len(subset) - 1, _STARTS).astype(int))
+    best = max((_climb(subset, subset[i], signed) for i in starts), key=lambda climb: climb[1])[0]
     mean, _ = _climb(W, best, signed)
     mean = mean[:, np.argsort(-np.square(mean).sum(axis=0), kind="stable")]
     permutations, signs = nearest(W, mean * _upright(mean) if signed else mean, signed)
@@ -52,7 +52,7 @@ def align(loadings: np.ndarray, signed: bool = True) -> FactorAlignment:
 
 
 def in_one_order(loadings: np.ndarray) -> FactorAlignment:
-    """Order an approximation's factors (chain, draw, D, q), alike in all draws, by mean squared length, upright."""
+    """Order an approximation's factors (chain, draw, D, q) by mean squared length, the same in all draws, upright."""
     lengths = np.square(loadings).sum(axis=2).mean(axis=(0, 1))
     order = np.argsort(-lengths, kind="stable")
     signs = _upright(loadings.mean(axis=(0, 1))[:, order])
@@ -61,7 +61,7 @@ def in_one_order(loadings: np.ndarray) -> FactorAlignment:
 
 
 def nearest(loadings: np.ndarray, reference: np.ndarray, signed: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Return permutations and signs, each (draws, q), that bring loadings (draws, D, q) nearest to one matrix."""
+    """Return permutations and signs (draws, q) that bring loadings (draws, D, q) nearest to one matrix (D, q)."""
     inner = reference.T @ loadings
     gains = np.abs(inner) if signed else inner
     permutations = np.array([scipy.optimize.linear_sum_assignment(-products)[1] for products in gains])
@@ -70,15 +70,15 @@ def nearest(loadings: np.ndarray, reference: np.ndarray, signed: bool = True) ->
 
 
 def turned(model: Symmetric, params: Params, permutations: np.ndarray, signs: np.ndarray) -> dict[str, np.ndarray]:
-    """Put the factors of each draw in another order, then give them other signs, both (*leading, q)."""
+    """Reorder the factors of each draw by permutations, then multiply them by signs, both (*leading, q)."""
     moved = permute(model, params, permutations)
     return moved | {name: _turned(moved[name], signs) for name in model.signed}
 
 
 def _turned(values: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Give signs (*leading, q) to arrays (*leading, ..., q)."""
-    between = (1,) * (np.ndim(values) - signs.ndim)
-    return np.asarray(values * signs.reshape(*signs.shape[:-1], *between, signs.shape[-1]))
+    """Multiply arrays (*leading, ..., q) by signs (*leading, q)."""
+    ones = (1,) * (np.ndim(values) - signs.ndim)
+    return np.asarray(values * signs.reshape(*signs.shape[:-1], *ones, signs.shape[-1]))
 
 
 def _climb(W: np.ndarray, mean: np.ndarray, signed: bool) -> tuple[np.ndarray, float]:
@@ -87,7 +87,7 @@ def _climb(W: np.ndarray, mean: np.ndarray, signed: bool) -> tuple[np.ndarray, f
     while True:
         permutations, signs = nearest(W, mean, signed)
         better = np.mean(np.take_along_axis(W, permutations[:, None], axis=2) * signs[:, None], axis=0)
-        higher = float(np.square(better).sum())  # the larger this, the smaller the squares about the mean
+        higher = float(np.square(better).sum())  # the larger it is, the smaller the squared distances to the mean
         if not higher > length * (1 + 1e-12):
             return mean, length
         mean, length = better, higher

@@ -1,4 +1,4 @@
-"""Models with exchangeable labels: diagnostics of their draws, and the labels under which numbers are shown."""
+"""Models with exchangeable labels: diagnostics of their draws, and the labels of the numbers shown."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from bayeszoo.model.many_files.rows import of_each
 
 xr = lazy_loader.load("xarray")
 
-FEW = 100  # draws of each chain that say which component is which
-MOST = 200  # entries of a parameter that are diagnosed, where it has more, as topics of thousands of words
-MIN_STABILITY = 0.5  # below it draws agree less about what a component is than halfway between chance and certainty
+FEW = 100  # draws of each chain used to match components
+MOST = 200  # most entries of a parameter that are diagnosed; topics may have thousands of words
+MIN_STABILITY = 0.5  # halfway between chance and perfect agreement of draws about a component
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Draws whose labels were put in one order: the same numbers, bit for bit, under other labels."""
+    """Relabelled draws: the same numbers, bit for bit, with consistent labels."""
 
     draws: Mapping[str, np.ndarray]  # shape (chain, draw, *parameter shape)
-    permutations: np.ndarray  # shape (chain, draw, K): entry k is the sampler's component that became k
-    stability: np.ndarray | None = None  # as of `Alignment`, shape (K,); None of an approximation
-    withheld: str = ""  # why the parameters of single components are not to be shown, if they are not
-    checks: tuple[Check, ...] = ()  # of these parameters, where they are shown with a warning
-    signs: np.ndarray | None = None  # of factors, shape (chain, draw, K): what each was multiplied by, 1 or -1
+    permutations: np.ndarray  # shape (chain, draw, K): entry k is the sampler's component that became component k
+    stability: np.ndarray | None = None  # of `Alignment`, shape (K,); None for an approximation
+    withheld: str = ""  # why the parameters of single components are withheld; empty if they are shown
+    checks: tuple[Check, ...] = ()  # failed checks of these parameters, when they are shown with a warning
+    signs: np.ndarray | None = None  # shape (chain, draw, K): 1 or -1, multiplied each factor
 
 
 def is_symmetric(model: Model) -> TypeGuard[Symmetric]:
-    """Say whether there are labels that mean nothing."""
+    """Say whether the model has exchangeable labels."""
     return exchangeable_axis(model) is not None
 
 
 def label_free(model: Model, draws: Mapping[str, np.ndarray], data: object) -> Any:
     """Return the quantities that do not depend on the labels, as a data set with axes chain and draw.
 
-    None where labels have a meaning, and every parameter may be diagnosed.
+    None when labels are not exchangeable: every parameter may then be diagnosed.
     """
     if not is_symmetric(model):
         return None
@@ -53,10 +53,10 @@ def label_free(model: Model, draws: Mapping[str, np.ndarray], data: object) -> A
 
 
 def _moving(values: np.ndarray) -> np.ndarray:
-    """Return the entries that move, of shape (chain, draw, entries).
+    """Return the entries that vary between draws, of shape (chain, draw, entries).
 
-    The probability that two rows far apart are of one component is 0 or 1 to rounding whatever the draw, and says
-    nothing. A chain that is stuck shows in the log likelihood, which is one entry and is kept.
+    The probability that two distant rows share a component is 0 or 1 to rounding in every draw, and has no diagnostics.
+    A stuck chain shows in the log likelihood, a single entry, which is always kept.
     """
     flat = values.reshape(*values.shape[:2], -1)
     still = flat.std(axis=(0, 1)) <= 1e-9 * np.maximum(1.0, np.abs(flat.mean(axis=(0, 1))))
@@ -64,9 +64,9 @@ def _moving(values: np.ndarray) -> np.ndarray:
 
 
 def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str) -> Labelled | None:
-    """Put the labels of draws in one order, by decreasing weight; None where labels have a meaning.
+    """Relabel draws consistently, by decreasing weight; None when labels are not exchangeable.
 
-    Sampled and exact draws are aligned one by one; those of an approximation have their labels in one order already.
+    Sampled and exact draws are aligned one by one; the draws of an approximation already have consistent labels.
     """
     if not is_symmetric(model):
         return None
@@ -79,7 +79,7 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
         aligned = permute(model, draws, alignment.permutations)
         withheld, checks = _judged(model, aligned, alignment.stability, kind)
         return Labelled(aligned, alignment.permutations, alignment.stability, withheld, checks)
-    if rows_have_parameters(model):  # which say what each row is of
+    if rows_have_parameters(model):  # these parameters tell the component of each row
         occupancies = _occupancies(model, draws, like_of(data))
     else:
         occupancies = sum(of_each(_occupancies, model, draws, data))
@@ -89,19 +89,19 @@ def labelled(model: Model, draws: Mapping[str, np.ndarray], data: Any, kind: str
 
 
 def _unlabelled(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
-    """Leave the labels as they came, where nothing says which component a row is of; chains may have exchanged them."""
-    name, at = next(
+    """Keep the sampler's labels, when nothing tells the component of a row; chains may have exchanged them."""
+    name, position = next(
         (n, axes.index(axis)) for n, axes in model.dims.items() if (axis := model.exchangeable_axis()) in axes
     )
     shape = np.shape(draws[name])
-    orders = np.broadcast_to(np.arange(shape[2 + at]), (*shape[:2], shape[2 + at]))
+    orders = np.broadcast_to(np.arange(shape[2 + position]), (*shape[:2], shape[2 + position]))
     are_sampled = kind in ("sampled", "exact")
     why = model.unread or f"{model.name} does not say which component a row is of"
     return Labelled(draws, orders, None, why * (are_sampled or model.prior_orders_labels))
 
 
 def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: str) -> Labelled:
-    """Put factors in one order with one sign each."""
+    """Reorder the factors and change their signs consistently."""
     are_sampled, loadings = kind in ("sampled", "exact"), draws[model.signed[0]]
     alignment = (align_factors.align if are_sampled else align_factors.in_one_order)(loadings)
     turned = align_factors.turned(model, draws, alignment.permutations, alignment.signs)
@@ -112,15 +112,15 @@ def _labelled_factors(model: Symmetric, draws: Mapping[str, np.ndarray], kind: s
 
 
 def pattern_of(model: Symmetric, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray | None:
-    """Return what tells the components of aligned draws apart: mean responsibilities (rows, K), or loadings (D, q).
+    """Return the pattern that identifies components of aligned draws: responsibilities (rows, K) or loadings (D, q).
 
-    None where nothing says which component a row is of, or no component is shown.
+    Both are means over the draws. None when nothing tells the component of a row, or no component is shown.
     """
     if model.unread:
         return None
     if model.signed:
         return np.asarray(draws[model.signed[0]].mean(axis=(0, 1)))
-    return responsibilities_of_some(model, _few(draws), data) if isinstance(model, Latent) else None
+    return responsibilities_of_some(model, _first_draws(draws), data) if isinstance(model, Latent) else None
 
 
 def numbered_as(
@@ -129,7 +129,7 @@ def numbered_as(
     """Renumber the components of aligned draws to match this pattern; return also their order, (K,)."""
     shape = np.shape(next(iter(draws.values())))[:2]
     if not model.signed and isinstance(model, Latent):
-        order = match(model, _few(draws), pattern, data)
+        order = match(model, _first_draws(draws), pattern, data)
         return permute(model, draws, np.broadcast_to(order, (*shape, len(order)))), order
     orders, signs = align_factors.nearest(draws[model.signed[0]].mean(axis=(0, 1))[None], pattern)
     size = (*shape, pattern.shape[1])
@@ -137,26 +137,26 @@ def numbered_as(
     return turned, orders[0]
 
 
-def _few(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _first_draws(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: values[:, :FEW] for name, values in draws.items()}
 
 
 def mean_responsibilities(model: Latent, draws: Mapping[str, np.ndarray], data: Any) -> np.ndarray:
     """Return responsibilities of the rows, shape (rows, K), averaged over the first draws of each chain."""
-    return np.asarray(model.component_probabilities(_few(draws), data).mean(axis=(0, 1)))
+    return np.asarray(model.component_probabilities(_first_draws(draws), data).mean(axis=(0, 1)))
 
 
 def _occupancies(model: Latent, draws: Mapping[str, np.ndarray], data: object) -> np.ndarray:
-    """Return how many rows each component holds, in expectation."""
+    """Return the expected number of rows of each component, (K,)."""
     return np.asarray(mean_responsibilities(model, draws, data).sum(axis=0))
 
 
 def _judged(
     model: Symmetric, aligned: Mapping[str, np.ndarray], stability: np.ndarray, kind: str
 ) -> tuple[str, tuple[Check, ...]]:
-    """Say why single components are not to be shown: their draws do not agree what they are, or have not mixed.
+    """Return the reason to withhold single components: draws disagree about them, or have not mixed.
 
-    Where they are to be shown with caution, it is the checks that are returned, for the gate of the fit.
+    If they may be shown with a warning, return the checks that failed, for the gate of the fit.
     """
     if not np.min(stability) >= MIN_STABILITY:
         k, is_factor = int(np.argmin(stability)) + 1, bool(model.signed)
@@ -172,7 +172,7 @@ def _judged(
 
 
 def some_entries(values: np.ndarray) -> np.ndarray:
-    """Return the entries to be diagnosed, of shape (chain, draw, entries): of many the largest, and some others."""
+    """Return the entries to diagnose, (chain, draw, entries): of many the largest, and an even selection of others."""
     flat = values.reshape(*values.shape[:2], -1)
     if flat.shape[2] <= MOST:
         return flat

@@ -1,9 +1,9 @@
-"""Automatic differentiation variational inference that converges: fixed draws, a real optimizer, a test of estimates.
+"""Automatic differentiation variational inference that converges: fixed draws, L-BFGS, and a test of its estimates.
 
 Stochastic ADVI stopped after a fixed number of steps leaves standard deviations 2.6 to 25 times too wide. Here the
 ELBO is an average over *fixed* standard-normal draws, a smooth function that L-BFGS maximizes (deterministic ADVI:
 Giordano, Ingram and Broderick, JMLR 2024). The draws are scrambled Sobol points with mean 0 and covariance I, so a
-Gaussian posterior is met exactly. Their number doubles, each time with an independent scrambling, until two
+Gaussian posterior is matched exactly. Their number doubles, each time with an independent scrambling, until two
 successive fits agree in every mean and standard deviation; a last fit from a distant start must reach the same ELBO.
 
 The approximating family is that of Kucukelbir et al., JMLR 2017: Gaussian in unconstrained space.
@@ -25,18 +25,18 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.inference.starts import VISITS, starts, visit_checks
 
 LIMITS = {"mean_change": 0.05, "log_sd_change": 0.025, "last_divergence": 0.05}
-"""Two successive fits agree below these; the divergence, in nats, sees correlations that means and sds do not."""
+"""Largest differences of two fits that agree; the divergence, in nats, also compares their correlations."""
 MAX_ELBO_GAP = 0.1  # nats by which a fit from a distant start may differ
 MAX_LOG2_DRAWS = 13
 
-MAX_LOG_SCALE = 300.0  # log of the largest scale, in those of the Laplace approximation, that the search looks at
+MAX_LOG_SCALE = 300.0  # log of the largest scale in the search, relative to the Laplace approximation
 
 
 @dataclass(frozen=True)
 class Family:
     """Gaussians base.mean + base.scale (m + T z), with T diagonal (mean field) or lower triangular (full rank)."""
 
-    base: Gaussian  # a first guess, in whose coordinates the optimum is near m = 0, T = I
+    base: Gaussian  # a first guess; in its coordinates the optimum is near m = 0, T = I
     full_rank: bool  # whether T has entries below the diagonal
 
     @property
@@ -57,7 +57,7 @@ class Family:
         return Gaussian(self.base.mean + self.base.scale @ eta[:d], self.base.scale @ t)
 
     def start(self, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Return eta of the base, or of a point two standard deviations away with scales halved."""
+        """Return eta of the base, or with ``rng`` of a point two sd away with halved scales."""
         eta = np.zeros(2 * self.size + len(self.below[0]))
         if rng is not None:
             eta[: self.size] = 2 * rng.choice([-1.0, 1.0], self.size)
@@ -94,7 +94,7 @@ def _run(problem: Problem, full: bool, shape: tuple[int, int]) -> Outcome:
 
 
 def _first_guess(joint: Gradient, start: np.ndarray, full: bool) -> Gaussian:
-    """Return the Laplace approximation, in the family; a standard normal at the start where there is none."""
+    """Return the Laplace approximation within the family, or a standard normal at the start if there is none."""
     try:
         laplace = gaussian(maximize(joint, start))
     except NumericalError:
@@ -108,9 +108,9 @@ def _first_guess(joint: Gradient, start: np.ndarray, full: bool) -> Gaussian:
 
 def _converge(family: Family, joint: Gradient, problem: Problem) -> tuple[Gaussian, dict[str, np.ndarray], list[Check]]:
     rng, rows = problem.rng, []
-    first = max(6, math.ceil(math.log2(4 * family.size)))
-    eta = _fit(family, joint, _fixed_draws(first, family.size, rng), family.start())
-    for log2_draws in range(first + 1, max(MAX_LOG2_DRAWS, first + 2) + 1):
+    log2_first = max(6, math.ceil(math.log2(4 * family.size)))
+    eta = _fit(family, joint, _fixed_draws(log2_first, family.size, rng), family.start())
+    for log2_draws in range(log2_first + 1, max(MAX_LOG2_DRAWS, log2_first + 2) + 1):
         before, eta = eta, _fit(family, joint, _fixed_draws(log2_draws, family.size, rng), eta)
         moved = _change(family.member(before), family.member(eta))
         rows.append((2**log2_draws, *moved))
@@ -155,7 +155,7 @@ def _fit(family: Family, joint: Gradient, z: np.ndarray, start: np.ndarray) -> n
     centre = joint(family.base.mean)[0]  # the optimizer's tolerance is relative: a constant must not change the fit
 
     def negative_elbo(eta: np.ndarray) -> tuple[float, np.ndarray]:
-        if np.max(eta[d : 2 * d]) > MAX_LOG_SCALE:  # has no finite value, and the search turns back
+        if np.max(eta[d : 2 * d]) > MAX_LOG_SCALE:  # infinity makes the line search turn back
             return math.inf, np.zeros_like(eta)
         q, scales = family.member(eta), np.exp(eta[d : 2 * d])
         values, slopes = zip(*(joint(x) for x in q.at(z)), strict=True)

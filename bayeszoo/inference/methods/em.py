@@ -1,8 +1,8 @@
 """Expectation-maximization (Dempster, Laird and Rubin 1977): the mode of the posterior, or of the likelihood.
 
 Under a conjugate prior the M-step adds pseudo-counts, so that the fixed point is the MAP, in the constrained space;
-under a flat one it is the MLE. The engine checks that the objective never falls, restarts, says how many climbs reached
-the best, and refuses degenerate maxima as the answer. Bishop, PRML, section 9.4.
+under a flat prior it is the MLE. The engine checks that the objective never falls, restarts, reports how many climbs
+reached the best, and refuses degenerate maxima. Bishop, PRML, section 9.4.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from bayeszoo.model.many_files.rows import expected, from_sample, of_sample, som
 from bayeszoo.model.steps import Expectation
 
 NOTHING = 1e-100
-"""A parameter below it does not differ from 0: an edge that a climb comes near to."""
+"""Size below which a parameter counts as 0: an edge that a climb approaches."""
 MOVED = 0.01
-"""Share of its size by which a quantity may differ between climbs to one maximum."""
+"""Largest relative difference of a quantity between two climbs to one maximum."""
 SPACE = "constrained (no Jacobian)"
 ESTIMATES = ("map", "mle")
 
@@ -38,22 +38,22 @@ ESTIMATES = ("map", "mle")
 def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) -> Outcome:
     """Find the mode of the posterior, or with ``estimate`` "mle" of the likelihood, from ``restarts`` random starts.
 
-    While only one has reached the best, more are made, up to 200. `NumericalError` says why there is no maximum, or
-    that every climb ended at a degenerate one.
+    While only one climb has reached the best, more are made, up to 200. Raises `NumericalError` when there is no
+    maximum, or every climb ended at a degenerate one.
     """
     if estimate not in ESTIMATES:
         raise InputError(f"there is no estimate {estimate!r}", "unknown_method", hint="use map or mle")
     flat = estimate == "mle"
-    model, some = problem.model_as(EM), some_of(problem.sample)
-    if not flat and (reason := model.unbounded(some)):
+    model, sample = problem.model_as(EM), some_of(problem.sample)
+    if not flat and (reason := model.unbounded(sample)):
         raise NumericalError(f"the posterior density has no maximum: {reason}", "no_maximum")
     with problem.clock.phase("run"):
         search = searched(problem, flat, restarts)
         expectation = search.best.expectation
-        why = model.undetermined(search.best.state, some, expectation.stats, flat) or _elsewhere(problem, search, flat)
-        if why:
+        why = model.undetermined(search.best.state, sample, expectation.stats, flat)
+        if why := why or _equal_maximum(problem, search, flat):
             raise NumericalError(f"the maximum is not a single point: {why}", "no_maximum")
-        likelihood, log_prior = expectation.value, float(model.log_prior(search.best.state, some))
+        likelihood, log_prior = expectation.value, float(model.log_prior(search.best.state, sample))
         heights = {"log_likelihood": likelihood, "log_joint": likelihood + log_prior}
         facts = {"mode_space": SPACE, **heights, **search.facts}
         if isinstance(model, Conditional) and (zero := [name for name, v in search.best.state.items() if v == 0]):
@@ -64,16 +64,16 @@ def run(problem: Problem, *, estimate: str = "map", restarts: int = RESTARTS) ->
 
 
 def _slope_checks(model: EM, data: Any, params: Params, flat: bool) -> list[Check]:
-    """Check by the gradient, where the model has it, that the climb is at the maximum: its last steps may be tiny."""
+    """Check by the gradient, if the model has one, that the climb reached the maximum: its last steps may be tiny."""
     if not isinstance(model, LogConcave):
         return []
     rows = model.concave(data)
-    there = (rows.derivatives if flat else rows.joint)(rows.place(params))
-    return [at_most("slope", slope_of(there), MAX_DISTANCE)]
+    derivatives = (rows.derivatives if flat else rows.joint)(rows.place(params))
+    return [at_most("slope", slope_of(derivatives), MAX_DISTANCE)]
 
 
 def searched(problem: Problem, flat: bool = False, restarts: int = RESTARTS) -> Search:
-    """Climb from many starts; what asks for the same climbs again, as MAP and the chains of NUTS do, shares them."""
+    """Climb from many starts; MAP and the chains of NUTS share the climbs of a problem."""
     model, purpose = problem.model_as(EM), ("EM", int(flat), restarts)
 
     def climbed() -> Search:
@@ -90,40 +90,40 @@ def climbs(
     restarts: int = RESTARTS,
     reporter: Reporter | None = None,
 ) -> Search:
-    """Climb from many starts, with ``flat`` without the prior; the steps are given ``data``, rows or statistics.
+    """Climb from many starts, with ``flat`` without the prior; ``data`` are rows or sufficient statistics.
 
-    Of rows in files a sample says where to start, and tells maxima apart. Raises `NumericalError` where it is known
-    before that the likelihood has no maximum.
+    If the rows are in files, a sample of them gives the starts and distinguishes the maxima. Raises `NumericalError`
+    when the likelihood is known to have no maximum.
     """
     if flat and isinstance(model, LogConcave):
         model.concave(data).refuse_unbounded()
-    some = some_of(data)
+    sample = some_of(data)
     steps = _steps(model, data, flat)
 
     def suspect(params: Params, stats: object) -> str:
-        # a proper prior keeps the density bounded: there a small component is an answer, and no artefact
+        # a proper prior keeps the density bounded: with it a small component may be the answer
         return model.degenerate(params, stats) if flat else ""
 
     return search(
-        lambda rng: from_sample(model, model.start(some, rng), data),
+        lambda rng: from_sample(model, model.start(sample, rng), data),
         *steps,
         rng,
         reporter or Reporter(),
         suspect,
         restarts,
-        lambda params: _told_apart(model, of_sample(model, params, data), some),
-        replace(Effort.of(model, some), gives_up=flat),
-        _longer(model, steps, some, flat),
+        lambda params: _fingerprint(model, of_sample(model, params, data), sample),
+        replace(Effort.of(model, sample), gives_up=flat),
+        _longer(model, steps, sample, flat),
     )
 
 
 def _steps(model: EM, data: object, flat: bool) -> Steps:
-    """Return the E-step with the height of a place, and the M-step."""
-    some = some_of(data)
+    """Return the E-step, which also gives the height at parameters, and the M-step."""
+    sample = some_of(data)
 
     def evaluate(params: Params) -> tuple[float, Expectation]:
         expectation = expected(_e_step, model, params, data)
-        return expectation.value + (0.0 if flat else float(model.log_prior(params, some))), expectation
+        return expectation.value + (0.0 if flat else float(model.log_prior(params, sample))), expectation
 
     def update(stats: object) -> Any:
         return model.m_step(stats, flat)
@@ -131,32 +131,32 @@ def _steps(model: EM, data: object, flat: bool) -> Steps:
     return evaluate, update
 
 
-def _elsewhere(problem: Problem, search: Search, flat: bool) -> str:
-    """Say what differs where another climb ends as high, with every row as likely; nothing where nothing does.
+def _equal_maximum(problem: Problem, search: Search, flat: bool) -> str:
+    """Name the parameters that differ at another maximum, as high and with every row as likely; empty if none do.
 
-    The climb goes on from where it was taken to end at the same maximum, farthest from it.
+    Of the climbs that were taken to end at the best maximum, the one farthest from it is climbed to its end.
     """
     model, data, best = problem.model_as(EM), problem.sample, search.best
     merged = [climb.merged_at for climb in search.by_maximum[0] if climb.merged_at is not None]
     if not merged:
         return ""
-    some = some_of(data)
+    sample = some_of(data)
 
     def moved(state: Params) -> dict[str, float]:
-        here, there = (_told(model, of_sample(model, params, data), some) for params in (best.state, state))
-        return {name: _relative(here[name], there[name]) for name in here}
+        near, far = (_label_free(model, of_sample(model, params, data), sample) for params in (best.state, state))
+        return {name: _relative(near[name], far[name]) for name in near}
 
     start = max(merged, key=lambda state: max(moved(state).values()))
-    end = climb(start, *_longer(model, _steps(model, data, flat), some, flat))
+    end = climb(start, *_longer(model, _steps(model, data, flat), sample, flat))
     if best.objective - end.objective > SAME:
         return ""
     names = [name for name, share in moved(end.state).items() if share > MOVED]
-    what = f"parameters of each {axis}" if (axis := exchangeable_axis(model)) else ", ".join(names)
-    return f"another maximum is as high and fits every row as well, and {what} differ" if names else ""
+    differing = f"parameters of each {axis}" if (axis := exchangeable_axis(model)) else ", ".join(names)
+    return f"another maximum is as high and fits every row as well, and {differing} differ" if names else ""
 
 
-def _told(model: EM, params: Params, data: object) -> Arrays:
-    """Return the quantities of a place that do not depend on labels."""
+def _label_free(model: EM, params: Params, data: object) -> Arrays:
+    """Return quantities that do not depend on labels: invariants, or the parameters if labels are not exchangeable."""
     if exchangeable_axis(model) is None:
         return params
     draws = {name: np.asarray(value)[None, None] for name, value in params.items()}
@@ -169,8 +169,8 @@ def _relative(first: Any, second: Any) -> float:
     return float(np.nanmax(np.abs(np.subtract(first, second)), initial=0.0) / size)
 
 
-def _told_apart(model: EM, params: Params, data: Any) -> np.ndarray | None:
-    """Return what tells maxima apart: the log density of each row, and its component where labels mean something."""
+def _fingerprint(model: EM, params: Params, data: Any) -> np.ndarray | None:
+    """Return the log density of each row, and its component unless labels are exchangeable; maxima differ in them."""
     rows = log_rows(model, params, data)
     if rows is None or not isinstance(model, Latent) or exchangeable_axis(model) is not None:
         return rows
@@ -178,7 +178,7 @@ def _told_apart(model: EM, params: Params, data: Any) -> np.ndarray | None:
 
 
 def _longer(model: EM, steps: Steps, data: object, flat: bool) -> Steps:
-    """Return steps by which climbs go on: along their last two where the model has coordinates, else by slopes."""
+    """Return longer steps: extrapolated ones if the model has coordinates, else quasi-Newton steps."""
     if coordinates := model.coordinates(data):
         return squared(*steps, coordinates)
     climber = QuasiNewton(*steps, lambda params, stats: model.chart(params, stats, flat))
@@ -190,7 +190,7 @@ def _e_step(model: EM, params: Params, data: object) -> Expectation:
 
 
 def mle(model: EM, data: object) -> dict[str, np.ndarray]:
-    """Return the maximum of the likelihood: in closed form where the model has one for these data, else by climbs."""
+    """Return the parameters of maximum likelihood: in closed form if these data have one, else by climbs."""
     params = model.closed_mle(data)
     state: dict[str, Any] = climbs(model, data, np.random.default_rng(0), True).best.state if params is None else params
     return state

@@ -1,7 +1,7 @@
 """The exact posterior of few rows with latent components: a sum over every assignment of the rows.
 
-Where components are many, as those of a Dirichlet process, it is over every partition of the rows into clusters.
-It needs no sampler and no labels, and is what the approximations for mixtures and hidden Markov models are held to.
+With many components, as of a Dirichlet process, the sum is over every partition of the rows into clusters. It needs no
+sampler and no labels, and is the standard for the approximations of mixtures and hidden Markov models.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.base import Model
 from bayeszoo.model.capabilities import Enumerable, Symmetric
 
-MOST = 2_000_000  # assignments that are summed over
-MAX_ERROR = 1e-9  # of probabilities that are known
-_CELLS = 2**18  # rows times assignments that are looked at at a time
+MOST = 2_000_000  # most assignments in the sum
+MAX_ERROR = 1e-9  # largest error of probabilities whose value is known
+_CELLS = 2**18  # most rows times assignments in a block
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     """Draw independently from the posterior, summed over every assignment of few rows, and compute the evidence.
 
-    Where components are exchangeable, each draw has an order of its own.
+    When components are exchangeable, their order is random in each draw.
     """
     require_few(problem.model, problem.data)
     with problem.clock.phase("run"):
@@ -42,9 +42,9 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         sample = enumeration.draw((chains, draws), problem.rng)
     broken = sum(int((~np.isfinite(values)).sum()) for values in sample.values())
     checks = [at_most("non_finite_numbers", broken, 0), *enumeration.checks()]
-    what = "partitions" if enumeration.model.sums_partitions() else "assignments"
-    facts = {"log_evidence": enumeration.log_evidence, what: len(enumeration.log_joint)}
-    return Outcome(sample, f"sum over {len(enumeration.log_joint)} {what}", checks, facts)
+    unit = "partitions" if enumeration.model.sums_partitions() else "assignments"
+    facts = {"log_evidence": enumeration.log_evidence, unit: len(enumeration.log_joint)}
+    return Outcome(sample, f"sum over {len(enumeration.log_joint)} {unit}", checks, facts)
 
 
 def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> Enumeration:
@@ -55,7 +55,7 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
     model : Model
         Must be `Enumerable`.
     data : Data or anything that `read` takes, optional
-        Most rows such that K ** rows <= 2 000 000, where K is the number of components.
+        With K components, K ** rows must be at most 2 000 000.
     **options
         Of `read`.
 
@@ -68,7 +68,7 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
     InputError
         When the model cannot be enumerated, or has too many assignments of the rows; nothing was computed.
     NumericalError
-        When the model gives some assignment no probability that is a number, or all of them probability 0.
+        When the probability of an assignment is not a number, or all have probability 0.
 
     Notes
     -----
@@ -83,7 +83,7 @@ def enumerate_posterior(model: Model, data: Any = None, /, **options: Any) -> En
 
 
 def require_few(model: Model, data: Arrays) -> Enumerable:
-    """Return the model, or raise `InputError` unless every assignment of the rows can be gone through."""
+    """Return the model; raise `InputError` unless it can be enumerated and has few enough assignments."""
     if not isinstance(model, Enumerable):
         raise InputError(f"{model.name} cannot be enumerated", "not_enumerable", hint="see `bayeszoo list`")
     rows, K, unit = model.latents(data), model.K, model.latent_unit
@@ -101,7 +101,7 @@ def require_few(model: Model, data: Arrays) -> Enumerable:
 
 
 def most_rows(K: int) -> int:
-    """Return how many rows of a model of K > 1 components can be enumerated."""
+    """Return the most rows that can be enumerated with K > 1 components."""
     return next(rows for rows in range(MOST) if K ** (rows + 1) > MOST)
 
 
@@ -111,7 +111,7 @@ class Enumeration:
 
     model: Enumerable
     data: Arrays
-    log_joint: np.ndarray  # (M,): log p(y, z) of each of K ** rows assignments, or of each partition, in their order
+    log_joint: np.ndarray  # (M,): log p(y, z) of each assignment in lexical order, or of each partition
 
     @classmethod
     def of(cls, model: Model, data: Arrays, reporter: Reporter | None = None) -> Enumeration:
@@ -126,7 +126,7 @@ class Enumeration:
 
     @property
     def rows(self) -> int:
-        """The number of rows; of a model of words in documents, that of the words."""
+        """The number of latent variables: one per row, or per word of the documents."""
         return self.model.latents(self.data)
 
     @cached_property
@@ -144,18 +144,18 @@ class Enumeration:
         return partitions(self.rows, self.model.K)
 
     def assignments(self, numbers: np.ndarray | None = None) -> np.ndarray:
-        """Return assignments, shape (M, rows) of components counted from 0; by default all, in lexical order.
+        """Return assignments by their numbers, (M, rows), components counted from 0; by default all, in lexical order.
 
-        Of partitions the clusters are numbered by their first rows.
+        The clusters of a partition are numbered by their first rows.
         """
         if self.model.sums_partitions():
             return self._partitions if numbers is None else self._partitions[numbers]
-        every = np.arange(len(self.log_joint)) if numbers is None else numbers
-        return _digits(every, self.model.K, self.rows)
+        numbers = np.arange(len(self.log_joint)) if numbers is None else numbers
+        return _digits(numbers, self.model.K, self.rows)
 
     @cached_property
     def component_probabilities(self) -> np.ndarray:
-        """P(z_n = k | y), shape (rows, K): all 1 / K where the components are exchangeable; not of partitions."""
+        """P(z_n = k | y), shape (rows, K): all 1 / K when components are exchangeable; raises for partitions."""
         if self.model.sums_partitions():
             raise NumericalError("clusters of a partition have no labels: see coclustering", "exchangeable_labels")
         probabilities = np.zeros((self.rows, self.model.K))
@@ -185,16 +185,15 @@ class Enumeration:
         Parameters
         ----------
         new_data : Data or anything that `read` takes
-            Rows with their outcome. Each is appended to the data, so that K times as many assignments are summed over;
-            of observations in order it is the next one of the last sequence.
+            Rows with their outcome. Each is appended to the data, so that the sum has K times as many assignments; in
+            a series, it is the next observation of the last sequence.
         **options
             Of `read`.
 
         Raises
         ------
         InputError
-            When the new rows do not suit the data, have no outcome, or with one more row there are too many
-            assignments.
+            When the new rows do not match the data or have no outcome, or one more row gives too many assignments.
         """
         inputs = self.model.inputs
         new = read(self.model, new_data, new=True, like=self.data, **options)
@@ -206,7 +205,7 @@ class Enumeration:
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw parameters independently from their posterior, arrays of shape ``(*size, *parameter shape)``.
 
-        An assignment is drawn first, of a partition then the labels of its clusters, and the parameters given it.
+        An assignment is drawn first (a partition, then labels of its clusters), then parameters given the assignment.
         """
         total, model = math.prod(size), self.model
         numbers = np.sort(rng.choice(len(self.probabilities), total, p=self.probabilities))
@@ -216,12 +215,12 @@ class Enumeration:
         distinct, times = np.unique(labelled, axis=0, return_counts=True)
         posteriors = (model.posterior_given(z, self.data) for z in distinct)
         parts = [posterior.rvs(int(count), rng) for posterior, count in zip(posteriors, times, strict=True)]
-        order = rng.permutation(total)  # as equal assignments stand together
+        order = rng.permutation(total)  # equal assignments are adjacent until here
         drawn = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
         return {name: values.reshape(*size, *values.shape[1:]) for name, values in drawn.items()}
 
     def checks(self) -> list[Check]:
-        """Check that the probabilities add up, and where components are exchangeable that no label is preferred."""
+        """Check that the probabilities add up, and that no label of exchangeable components is preferred."""
         K = self.model.K
         checks = [at_most("probability_sum", abs(math.fsum(self.probabilities) - 1), MAX_ERROR)]
         by_label = not self.model.sums_partitions()
@@ -231,13 +230,13 @@ class Enumeration:
         return checks
 
     def _indicators(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield probabilities of some assignments, shape (M,), and whether z = k, shape (K, M, rows)."""
+        """Yield blocks of probabilities of assignments, (M,), and of indicators of z = k, (K, M, rows)."""
         components = np.arange(self.model.K)[:, None, None]
-        for some in _chunks(len(self.log_joint), self.rows):
-            yield self.probabilities[some], (self.assignments(some) == components).astype(np.float64)
+        for block in _chunks(len(self.log_joint), self.rows):
+            yield self.probabilities[block], (self.assignments(block) == components).astype(np.float64)
 
     def _with(self, row: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Append a row to the data; labels of the other axes are the same."""
+        """Append a row to the data; the labels of the other axes stay."""
         inputs = self.model.inputs
         row = inputs.following(self.data, row) if isinstance(inputs, Series) else row
         labels, codes = [name for name in inputs.coords if name != inputs.row_names], inputs.coded
@@ -253,14 +252,14 @@ class Enumeration:
 
 
 def _log_joint(model: Enumerable, data: Arrays, reporter: Reporter) -> np.ndarray:
-    """Return log p(y, z) of every assignment, or partition; some may be impossible, but none undefined."""
+    """Return log p(y, z) of every assignment or partition, (M,): -inf is allowed, NaN is not."""
     rows, by_partition = model.latents(data), model.sums_partitions()
-    every = partitions(rows, model.K) if by_partition else np.empty(0)
-    log_joint = np.empty(len(every) if by_partition else model.K**rows)
-    for some in _chunks(len(log_joint), rows):
-        of = model.log_partitions(every[some], data) if by_partition else None
-        log_joint[some] = model.log_joint(_digits(some, model.K, rows), data) if of is None else of
-        reporter.progress("assignments", int(some[-1]) + 1, len(log_joint))
+    clusterings = partitions(rows, model.K) if by_partition else np.empty(0)
+    log_joint = np.empty(len(clusterings) if by_partition else model.K**rows)
+    for block in _chunks(len(log_joint), rows):
+        values = model.log_partitions(clusterings[block], data) if by_partition else None
+        log_joint[block] = model.log_joint(_digits(block, model.K, rows), data) if values is None else values
+        reporter.progress("assignments", int(block[-1]) + 1, len(log_joint))
     if np.isnan(log_joint).any() or np.isposinf(log_joint).any():
         raise NumericalError(f"{model.name}.log_joint is not a number, or infinite", "not_finite")
     return log_joint
@@ -271,12 +270,12 @@ def _log_sum(log_joint: np.ndarray) -> float:
 
 
 def _digits(numbers: np.ndarray, K: int, rows: int) -> np.ndarray:
-    """Write numbers in base K with as many digits as there are rows: shape (M, rows)."""
+    """Return the digits of numbers in base K, one digit per row: shape (M, rows)."""
     places = np.int64(K) ** np.arange(rows - 1, -1, -1)
     return numbers[:, None] // places % K
 
 
 def _chunks(total: int, rows: int) -> Iterator[np.ndarray]:
-    """Yield the numbers of the assignments in blocks that need little memory."""
+    """Yield the numbers of the assignments in blocks, to save memory."""
     size = max(_CELLS // max(rows, 1), 1)
-    return (np.arange(first, min(first + size, total)) for first in range(0, total, size))
+    return (np.arange(start, min(start + size, total)) for start in range(0, total, size))

@@ -14,7 +14,7 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import ClosedForm, is_integrated
 
 MAX_ERROR = 1e-6
-"""Probability by which a quantile may be off."""
+"""Largest error of a quantile, as a probability."""
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
@@ -25,18 +25,18 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
         sample = problem.posterior.rvs((chains, draws), problem.rng)
         log_evidence, facts, quadrature = _evidence(problem)
         # moments are not checked: they may be infinite or undefined, and are printed as such
-        each = [np.max(_error(marginal, q)) for marginal in problem.posterior.values() for q in QUANTILES.values()]
+        errors = [np.max(_error(marginal, q)) for marginal in problem.posterior.values() for q in QUANTILES.values()]
     broken = sum(int(np.sum(~np.isfinite(values))) for values in (np.asarray(log_evidence), *sample.values()))
     checks = [
         at_most("non_finite_numbers", broken, 0),
-        at_most("quantile_inversion", float(np.max(each)), MAX_ERROR),
+        at_most("quantile_inversion", float(np.max(errors)), MAX_ERROR),
     ]
     sampler = "quadrature" if quadrature else "closed form"
     return Outcome(sample, sampler, [*checks, *quadrature], {**facts, "log_evidence": log_evidence})
 
 
 def run_mean(problem: Problem) -> Outcome:
-    """Plug in the exact posterior mean of each parameter: the estimate of least expected squared error."""
+    """Return the exact posterior mean of each parameter: the estimate with the smallest expected squared error."""
     with problem.clock.phase("run"):
         means = {name: np.asarray(marginal.mean(), dtype=np.float64) for name, marginal in problem.posterior.items()}
     if missing := [name for name, mean in means.items() if not np.isfinite(mean).all()]:
@@ -46,7 +46,7 @@ def run_mean(problem: Problem) -> Outcome:
 
 
 def _quadrature(problem: Problem) -> list[Check]:
-    """Return the checks of a quadrature; of a closed form none."""
+    """Return the checks of a quadrature; a closed form has none."""
     return problem.integrated.checks if is_integrated(type(problem.model)) else []
 
 
@@ -55,12 +55,12 @@ def _evidence(problem: Problem) -> tuple[float, Mapping[str, float], list[Check]
     model = problem.model
     if is_integrated(type(model)):
         return problem.integrated.log_evidence, {}, problem.integrated.checks
-    known = problem.model_as(ClosedForm)
-    return known.log_evidence(problem.stats), known.figures(problem.stats), []
+    closed_form = problem.model_as(ClosedForm)
+    return closed_form.log_evidence(problem.stats), closed_form.figures(problem.stats), []
 
 
 def _error(marginal: Marginal, q: float) -> np.ndarray:
-    """Return |cdf(ppf(q)) - q|, or 0 where only the spacing of doubles, far finer than the sd, stands in the way."""
+    """Return |cdf(ppf(q)) - q|, or 0 where the spacing of doubles, far smaller than the sd, is the only error."""
     quantile = np.asarray(marginal.ppf(q))
     plain = np.abs(marginal.cdf(quantile) - q)
     if np.all(plain <= MAX_ERROR):

@@ -1,15 +1,15 @@
-"""Gibbs sampling: chains over latent variables, and over parameters in turn or not at all, run on until they agree.
+"""Gibbs sampling: chains over latent variables, collapsed or with parameters, that go on until they agree.
 
-Where parameters can be integrated out the chain is collapsed (Liu 1994, JASA 89, 958-966): they are drawn given the
-latent variables whenever a draw is kept, so that draws are of the posterior as soon as the chain is. Where they cannot,
-latent variables and parameters are drawn in turn (Tanner and Wong 1987, JASA 82, 528-540).
+If the parameters can be integrated out, the chain is collapsed (Liu 1994, JASA 89, 958-966): they are drawn given the
+latent variables only when a draw is kept. Otherwise latent variables and parameters are drawn in turn (Tanner and Wong
+1987, JASA 82, 528-540).
 
-A chain that moves one latent variable at a time seldom leaves a mode. Where a model may have several, three times as
-many short chains look for them; the best go on, and must visit wherever the others have settled.
+A chain that moves one latent variable at a time seldom leaves a mode. When a model may have several modes, three times
+as many short chains look for them; the best chains go on, and must visit every mode where another has settled.
 
-From random starts most collapsed chains end in poor modes. They are therefore annealed while they warm up (Kirkpatrick,
-Gelatt and Vecchi 1983, Science 220, 671-680): probabilities are raised to a power that rises to 1, so that all begin
-where there is one mode, and find their way as it parts. A mixture whose parameters are drawn too is not annealed.
+From random starts most collapsed chains end in poor modes. They are therefore annealed during warmup (Kirkpatrick,
+Gelatt and Vecchi 1983, Science 220, 671-680): probabilities are raised to a power that rises to 1. All chains begin
+with a flattened density of one mode, and follow it as it splits. Chains that also draw parameters are not annealed.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from bayeszoo.inference.problem import Outcome, Problem
 from bayeszoo.model.capabilities import Collapsed, Gibbs, PointMasses, is_log_concave
 from bayeszoo.model.steps import GibbsChain
 
-ATTEMPTS = 3  # runs, each with twice as many sweeps for a draw or, if it is annealed, in warmup
-LEAST_POWER = 0.3  # at which warmup begins
+ATTEMPTS = 3  # most runs, each with twice the sweeps per draw or, when annealed again, twice the warmup
+LEAST_POWER = 0.3  # power at the beginning of the warmup
 ANNEALED = 0.75  # share of the warmup in which the power rises to 1
-MOST_BYTES = 2 * 2**30  # of all draws
+MOST_BYTES = 2 * 2**30  # most memory for all draws
 SCOUTS, SCOUT_DRAWS = 3, 200
-"""Short chains that look for modes, for each chain that goes on, and the most draws of each."""
+"""Short chains that look for modes, per chain that goes on, and the most draws of a short chain."""
 SETTLING = 0.25
-"""Sweeps of an annealed chain that looks for modes once it has warmed up, as a share of the warmup."""
+"""Sweeps of an annealed short chain after its warmup, as a share of the warmup."""
 LP = "log p(y, z)"
-"""Name of an extra array of draws: the log joint density of the latent variables that a draw was made from."""
+"""Name of an extra array of draws: the log joint density of data and latent variables at each draw."""
 
 
 def run(
     problem: Problem, *, draws: int = 500, tune: int = 1000, chains: int = 4, thin: int = 10, extend: bool = True
 ) -> Outcome:
-    """Sample the posterior: of each chain, in a thread of its own, ``tune`` sweeps, then a draw every ``thin`` sweeps.
+    """Sample the posterior: each chain makes ``tune`` sweeps of warmup, then keeps a draw every ``thin`` sweeps.
 
-    Three quarters of the warmup anneal a collapsed chain. Where the model may have modes three times as many chains
-    look for them in the warmup. With ``extend`` chains that fail the gate go on, each time with twice as many sweeps
-    for a draw; annealed ones that are far apart are annealed again instead, each time twice as slowly.
+    A collapsed chain is annealed in three quarters of the warmup. If the model may have several modes, three times as
+    many chains look for them during warmup. With ``extend``, chains that fail the gate go on with twice the sweeps per
+    draw; annealed chains that are far apart are annealed again instead, with twice the warmup.
     """
     model, scouts = problem.model_as(Gibbs), not is_log_concave(problem.model)
     with problem.clock.phase("run"):
@@ -61,9 +61,9 @@ def run(
             model.gibbs(problem.data, np.random.default_rng(problem.seed()))
             for _ in range(chains * (SCOUTS if scouts else 1))
         ]
-        samplers, others = _best(problem, samplers, chains, tune) if scouts else (samplers, [])
+        samplers, earlier = _best(problem, samplers, chains, tune) if scouts else (samplers, [])
         most = ATTEMPTS if extend else 1
-        kept, checks, facts = _longest(_attempts(problem, samplers, others, draws, tune, thin, most))
+        kept, checks, facts = _longest(_attempts(problem, samplers, earlier, draws, tune, thin, most))
     lp = {"lp": kept.pop(LP)}
     sampler = "collapsed Gibbs" if isinstance(model, Collapsed) else "Gibbs"
     return Outcome(kept, sampler, checks or [], facts, sample_stats=lp, interrupted=checks is None)
@@ -74,12 +74,12 @@ def _is_annealed(problem: Problem) -> bool:
 
 
 def _scouting(problem: Problem, tune: int) -> tuple[int, int]:
-    """Return the sweeps in which chains that look for modes are annealed, and those that follow."""
+    """Return the number of annealed sweeps of the short chains, and of the sweeps that follow."""
     return (tune, int(SETTLING * tune)) if _is_annealed(problem) else (0, tune)
 
 
 def _best(problem: Problem, scouts: list[GibbsChain], count: int, tune: int) -> tuple[list[GibbsChain], list[Settled]]:
-    """Run short chains; return those with the highest log density, and where all have settled."""
+    """Run short chains; return the chains with the highest log density, and where all of them settled."""
     warmup, sweeps = _scouting(problem, tune)
     thin = max(1, -(-sweeps // SCOUT_DRAWS))
     kept = _room(scouts[0], (len(scouts), max(2, sweeps // thin)))
@@ -89,7 +89,7 @@ def _best(problem: Problem, scouts: list[GibbsChain], count: int, tune: int) -> 
 
 
 def _highest(settled: Settled) -> np.ndarray:
-    """Return the numbers of the chains, the one with the highest mean log density first."""
+    """Return the indices of the chains by mean log density, highest first."""
     return np.argsort(-settled.log_density.mean(axis=1))
 
 
@@ -98,16 +98,16 @@ def _settled(problem: Problem, kept: dict[str, np.ndarray]) -> Settled:
     return Settled.of(problem.model, draws, problem.observed, kept[LP])
 
 
-def _left_behind(problem: Problem, kept: dict[str, np.ndarray], others: list[Settled]) -> list[Check]:
-    """Check that draws have been wherever other chains settled; how uncertain its mass is, its log density shows."""
-    if not others:
+def _left_behind(problem: Problem, kept: dict[str, np.ndarray], earlier: list[Settled]) -> list[Check]:
+    """Check that draws visited every region where an earlier chain settled, with a margin for its unknown mass."""
+    if not earlier:
         return []
     latest = _settled(problem, kept)
-    return unvisited(latest, others, float(latest.log_density.var()))
+    return unvisited(latest, earlier, float(latest.log_density.var()))
 
 
 class _Attempt(NamedTuple):
-    """What one run of the chains gave; of one that was stopped, or followed by one that was, there are no checks."""
+    """The result of one run of the chains; checks are None if it, or the next attempt, was stopped."""
 
     kept: dict[str, np.ndarray]
     checks: list[Check] | None
@@ -115,12 +115,12 @@ class _Attempt(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The draws of each chain."""
+        """The number of draws of each chain."""
         return self.kept[LP].shape[1]
 
 
 def _longest(attempts: Iterator[_Attempt]) -> _Attempt:
-    """Return the last attempt, or where that was stopped the longest; raise where the first one has no draw."""
+    """Return the last attempt, or if that was stopped the longest; raise if the first one has no draw."""
     longest = next(attempts)
     try:
         for attempt in attempts:
@@ -134,41 +134,41 @@ def _longest(attempts: Iterator[_Attempt]) -> _Attempt:
 def _attempts(
     problem: Problem,
     samplers: list[GibbsChain],
-    others: list[Settled],
+    earlier: list[Settled],
     draws: int,
     tune: int,
     thin: int,
     most: int,
 ) -> Iterator[_Attempt]:
-    """Run the chains until they pass or were stopped, or longer runs would not help; at most so often.
+    """Run the chains until they pass, are stopped, or would not gain from a longer run; at most ``most`` times.
 
-    Where ``others`` have looked for modes the chains have warmed up. Chains that are annealed again must visit wherever
-    those before them settled.
+    If ``earlier`` chains looked for modes, the chains have warmed up. Chains that are annealed again must visit every
+    region where the chains before them settled.
     """
-    warmup, places = 0 if others else tune, list(others)
-    before = sum(_scouting(problem, tune)) if others else tune
+    warmup, settled = 0 if earlier else tune, list(earlier)
+    warmup_sweeps = sum(_scouting(problem, tune)) if earlier else tune
     kept = _room(samplers[0], (len(samplers), draws))
     for attempt in range(1, most + 1):
         length = _sample(samplers, kept, warmup, thin, problem.reporter)
         kept = {name: values[:, :length] for name, values in kept.items()}
-        checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, kept, places))
-        yield _Attempt(kept, checks, {"attempts": attempt, "tune": before, "thin": thin})
+        checks = None if length < draws else signals.unless_stopped(partial(_judged, problem, kept, settled))
+        yield _Attempt(kept, checks, {"attempts": attempt, "tune": warmup_sweeps, "thin": thin})
         if checks is None or passed(checks) or not longer_may_help(checks) or attempt == most:
             return
         problem.reporter.say(f"attempt {attempt} did not pass: {failures(checks)}")
         are_apart = _is_annealed(problem) and any(
             check.name == "r_hat" and not (check.value or np.inf) <= APART for check in checks
         )
-        places += [_settled(problem, kept)] if are_apart else []
-        tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # more draws would not help separated chains
-        before, thin = before + draws * thin + warmup, thin if are_apart else 2 * thin
+        settled += [_settled(problem, kept)] if are_apart else []
+        tune, warmup = 2 * tune, 2 * tune if are_apart else 0  # separated chains need annealing, not more draws
+        warmup_sweeps, thin = warmup_sweeps + draws * thin + warmup, thin if are_apart else 2 * thin
         kept = {name: np.empty_like(values) for name, values in kept.items()}
 
 
-def _judged(problem: Problem, kept: dict[str, np.ndarray], others: list[Settled]) -> list[Check]:
-    """Check the log joint density of the chains, and where labels mean nothing what does not depend on them.
+def _judged(problem: Problem, kept: dict[str, np.ndarray], earlier: list[Settled]) -> list[Check]:
+    """Check the mixing of the chains: of their log joint density, and of quantities that do not depend on labels.
 
-    Entries are left out that are the same in all draws, as the share of an only topic.
+    Entries that are the same in all draws, such as the share of the only topic, are left out.
     """
     draws = {name: values for name, values in kept.items() if name != LP}
     if isinstance(problem.model, PointMasses):
@@ -178,13 +178,13 @@ def _judged(problem: Problem, kept: dict[str, np.ndarray], others: list[Settled]
     flat = {name: some_entries(values) for name, values in {**of_labels, "lp": kept[LP][..., None]}.items()}
     moving = {name: values[..., (values != values[:1, :1]).any(axis=(0, 1))] for name, values in flat.items()}
     arrays = {name: (("chain", "draw", f"{name}_dim"), values) for name, values in moving.items()}
-    return [*check_draws(xr.Dataset(arrays)), *_left_behind(problem, kept, others)]
+    return [*check_draws(xr.Dataset(arrays)), *_left_behind(problem, kept, earlier)]
 
 
 def _ties_broken(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Move zeros to random places next to 0: chains are judged by ranks, and draws that are all 0 in one have none.
+    """Replace zeros by random numbers next to 0: diagnostics use ranks, which a chain of zeros does not have.
 
-    Chains that agree on how often a number is 0 still agree; chains in some of which it is always 0 do not.
+    Chains that agree on how often a number is 0 still agree; they disagree if it is always 0 in only some of them.
     """
     near = 1e-9 * np.min(np.abs(values), where=values != 0, initial=1.0)
     return np.where(values == 0, near * rng.standard_normal(values.shape), values)
@@ -206,9 +206,9 @@ def _room(chain: GibbsChain, size: tuple[int, int]) -> dict[str, np.ndarray]:
 
 
 def _sample(chains: list[GibbsChain], kept: dict[str, np.ndarray], tune: int, thin: int, reporter: Reporter) -> int:
-    """Go on with each chain in a thread of its own, annealed in a warmup, until every draw is kept, or until Ctrl-C.
+    """Continue each chain in its own thread, annealed during ``tune`` sweeps, until every draw is kept or Ctrl-C.
 
-    Return how many draws every chain has; raise `Interrupted` where one has none.
+    Return the number of draws that every chain has; raise `Interrupted` if that is 0.
     """
     total = tune + kept[LP].shape[1] * thin
     done, stop = [0] * len(chains), threading.Event()
@@ -217,13 +217,13 @@ def _sample(chains: list[GibbsChain], kept: dict[str, np.ndarray], tune: int, th
         try:
             while done[c] < total and not stop.is_set():
                 chains[c].sweep(1, _power(done[c], tune))
-                draw, rest = divmod(done[c] + 1 - tune, thin)
-                if draw > 0 and rest == 0:
+                draw, remainder = divmod(done[c] + 1 - tune, thin)
+                if draw > 0 and remainder == 0:
                     for name, values in {**chains[c].draw(), LP: chains[c].log_joint}.items():
                         kept[name][c, draw - 1] = values
                 done[c] += 1
         except BaseException:
-            stop.set()  # the other chains are of no use
+            stop.set()  # the draws of the other chains are not used
             raise
 
     running: list[Future[None]] = []
@@ -236,13 +236,13 @@ def _sample(chains: list[GibbsChain], kept: dict[str, np.ndarray], tune: int, th
             signals.answer()
             stop.set()
     for chain in running:
-        chain.result()  # or what it raised
+        chain.result()  # raises the exception of the thread
     if not (length := max(0, min(done) - tune) // thin):
         raise Interrupted("stopped before every chain had a draw; nothing was kept", "no_draws")
     return length
 
 
 def _power(done: int, tune: int) -> float:
-    """Return the power of the sweep after N sweeps: it rises linearly, and is 1 in the last quarter of warmup."""
+    """Return the power of the next sweep after ``done`` sweeps: it rises linearly to 1 at three quarters of warmup."""
     annealed = int(ANNEALED * tune)
     return LEAST_POWER + (1 - LEAST_POWER) * done / annealed if done < annealed else 1.0

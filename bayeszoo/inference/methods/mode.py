@@ -1,4 +1,4 @@
-"""Point estimates, in closed form where the model has one, else by L-BFGS and Newton; and the Laplace approximation.
+"""Point estimates, in closed form if the model has one, else by L-BFGS and Newton; and the Laplace approximation.
 
 MAP and MLE are taken in the *constrained* space, without the Jacobian of any transform, as PyMC's ``find_MAP`` does:
 the MAP of a rate is not the exponential of the MAP of its logarithm. Laplace's Gaussian is at the mode of the
@@ -39,8 +39,8 @@ from bayeszoo.model.density import log_likelihood, prior
 from bayeszoo.model.many_files.rows import some_of
 from bayeszoo.model.over import Over
 
-STEPS = 32  # steps of either kind that a closed-form mode is tried by
-MAX_ROWS = 10_000  # distinct rows up to which the likelihood of a step is taken row by row
+STEPS = 32  # steps of each of two kinds that test a closed-form mode
+MAX_ROWS = 10_000  # most distinct rows for which the likelihood of a test step is computed row by row
 
 CORNERS = "laplace: the log density has corners, and no curvature at a mode on one; nuts samples it"
 
@@ -60,9 +60,9 @@ def run_map(problem: Problem) -> Outcome:
         with problem.clock.phase("run"):
             params = model.map(problem.stats)
             if certificate := model.certificate(problem.stats, params):
-                return _known(problem, params, "least angle regression", certificate)
+                return _computed(problem, params, "least angle regression", certificate)
             gain = _nearby_gain(problem, params, problem.posterior.logpdf)
-        return _known(problem, params, "closed form", [at_most("small_step_gain", gain, 0.0)])
+        return _computed(problem, params, "closed form", [at_most("small_step_gain", gain, 0.0)])
     return _optimized(problem, lambda density: density.constrained_joint)
 
 
@@ -80,31 +80,31 @@ def run_mle(problem: Problem) -> Outcome:
         if params is None:
             return em.run(problem, estimate="mle")
         certificate = model.mle_certificate(problem.sample, params) or _stationary(problem, params)
-        return _known(problem, params, "closed form", certificate)
+        return _computed(problem, params, "closed form", certificate)
     if isinstance(model, PointEstimates):
         with problem.clock.phase("run"):
             params = model.mle(problem.stats)
             gain = _nearby_gain(problem, params, lambda point: _log_likelihood(problem, point, MAX_ROWS))
-        return _known(problem, params, "closed form", [at_most("small_step_gain", gain, 0.0)])
+        return _computed(problem, params, "closed form", [at_most("small_step_gain", gain, 0.0)])
     return _optimized(problem, lambda density: density.likelihood)
 
 
 def _log_likelihood(problem: Problem, params: Params, most: float = math.inf) -> float:
-    """Return the log likelihood by the statistics or at most N rows, else by Bayes' theorem; NaN if not known."""
+    """Return the log likelihood from statistics or at most ``most`` rows, else by Bayes' theorem; NaN if unknown."""
     model = problem.model
-    if isinstance(model, Sufficient) and (known := model.log_likelihood(problem.stats, params)) is not None:
-        return float(known)
-    few = problem.has_rows and (most == math.inf or len(model.inputs.observations(problem.data)[1]) <= most)
-    if few and (value := log_likelihood(model, params, problem.data)) is not None:
+    if isinstance(model, Sufficient) and (from_stats := model.log_likelihood(problem.stats, params)) is not None:
+        return float(from_stats)
+    has_few_rows = problem.has_rows and (most == math.inf or len(model.inputs.observations(problem.data)[1]) <= most)
+    if has_few_rows and (value := log_likelihood(model, params, problem.data)) is not None:
         return value
     if not isinstance(model, ClosedForm):
         return math.nan
-    above, below = problem.posterior.logpdf(params), prior(model, problem.like).logpdf(params)
-    return float(above) + float(model.log_evidence(problem.stats)) - float(below)
+    log_posterior, log_prior = problem.posterior.logpdf(params), prior(model, problem.like).logpdf(params)
+    return float(log_posterior) + float(model.log_evidence(problem.stats)) - float(log_prior)
 
 
-def _known(problem: Problem, params: Params, sampler: str, checks: list[Check]) -> Outcome:
-    """Return the model's own estimate, with what checks it."""
+def _computed(problem: Problem, params: Params, sampler: str, checks: list[Check]) -> Outcome:
+    """Return the outcome of an estimate that the model computed, with its checks."""
     with problem.clock.phase("run"):
         facts = {"mode_space": em.SPACE, **_heights(problem, params)}
     draws = {name: np.asarray(value, dtype=np.float64)[None, None] for name, value in params.items()}
@@ -112,13 +112,13 @@ def _known(problem: Problem, params: Params, sampler: str, checks: list[Check]) 
 
 
 def _stationary(problem: Problem, params: Params) -> list[Check]:
-    """Check by the gradient of the sampled density that the likelihood has a maximum at a point."""
+    """Check by the gradient of the sampled density that the likelihood is stationary at a point."""
     distance = describe(problem.density.likelihood, problem.density.unconstrain(params)).distance
     return [at_most("stationary_distance", distance, MAX_DISTANCE)]
 
 
 def _nearby_gain(problem: Problem, params: Params, objective: Callable[[Params], float]) -> float:
-    """Return the most that any of some small steps would gain, beyond rounding; NaN when it cannot be told."""
+    """Return the largest gain, beyond rounding, of small steps from a point; NaN if it cannot be computed."""
     try:
         posterior = problem.posterior
     except NumericalError:  # steps are then taken towards draws from the prior
@@ -127,26 +127,26 @@ def _nearby_gain(problem: Problem, params: Params, objective: Callable[[Params],
     if not math.isfinite(height):
         return math.nan
     rounding = 16 * np.finfo(np.float64).eps * max(1.0, abs(height))
-    # outside the support SciPy says NaN or -inf
-    inside = [there for there in _nearby(params, posterior) if math.isfinite(posterior.logpdf(there))]
-    return float(np.max([objective(there) - height - rounding for there in inside])) if inside else math.nan
+    # outside the support SciPy returns NaN or -inf
+    inside = [point for point in _nearby(params, posterior) if math.isfinite(posterior.logpdf(point))]
+    return float(np.max([objective(point) - height - rounding for point in inside])) if inside else math.nan
 
 
 def _nearby(params: Params, posterior: Posterior) -> Iterator[dict[str, np.ndarray]]:
     """Yield points a thousandth of the posterior's width away, on every side of the point.
 
-    Parameter spaces are convex: a step towards a draw stays inside; so does one along the difference of two, off the
-    edge.
+    Parameter spaces are convex: a step towards a draw stays inside, and so does a step along the difference of two
+    draws, unless the point is on the edge.
     """
     draws = posterior.rvs(STEPS + 1, np.random.default_rng(0))
-    here = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}
+    point = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}
     for i in range(STEPS):
-        yield {name: value + 1e-3 * (draws[name][i] - value) for name, value in here.items()}
-        yield {name: value + 1e-3 * (draws[name][i] - draws[name][i + 1]) for name, value in here.items()}
+        yield {name: value + 1e-3 * (draws[name][i] - value) for name, value in point.items()}
+        yield {name: value + 1e-3 * (draws[name][i] - draws[name][i + 1]) for name, value in point.items()}
 
 
 def _heights(problem: Problem, params: Params) -> dict[str, float | None]:
-    """Return log likelihood and log joint density of the ordered data at a point, each None if it is unknown."""
+    """Return log likelihood and log joint density of the ordered data at a point, each None if unknown."""
     model = problem.model
     likelihood, log_prior = _log_likelihood(problem, params), math.nan
     if isinstance(model, EM):
@@ -174,19 +174,19 @@ def _optimized(problem: Problem, target: Callable[[Any], Gradient]) -> Outcome:
 
 
 def _ties(problem: Problem, modes: Sequence[Mode]) -> list[Check]:
-    """Check, where other climbs end as high, that they end at the same place, to a hundredth of an sd."""
-    best, *others = modes
+    """Check that climbs that end as high as the best end at the same point, to a hundredth of an sd."""
+    best, *rivals = modes
     if is_symmetric(problem.model):
         return []
-    moved = [other.x - best.x for other in others if best.value - other.value <= SAME]
-    apart = [step for step in moved if step @ best.precision @ step > 1e-4]
+    steps = [rival.x - best.x for rival in rivals if best.value - rival.value <= SAME]
+    apart = [step for step in steps if step @ best.precision @ step > 1e-4]
     return [at_most("equal_maxima", len(apart), 0).or_caveat(TIED)] if apart else []
 
 
 def is_on_corner(joint: Gradient, q: approximation.Gaussian) -> bool:
-    """Say whether a mode is on a corner: the slope jumps there, however short the step, and has no curvature.
+    """Say whether a mode is on a corner of the log density, where the slope jumps and there is no curvature.
 
-    Where the density is smooth, a step of a tenth of an sd changes the slope about a tenth as much as one of an sd.
+    If the density is smooth, a step of 0.1 sd changes the slope about a tenth as much as a step of one sd.
     """
 
     def change(i: int, step: float) -> float:
@@ -204,7 +204,7 @@ def laplace(problem: Problem, *, draws: int = 1000, chains: int = 4) -> Outcome:
     if is_log_concave(problem.model) and problem.model.concave(problem.data).has_corners:
         raise NumericalError(CORNERS, "no_curvature")
     if isinstance(problem.model, Symmetric) and problem.model.prior_orders_labels:
-        why = "Laplace's method sees one of many orders of the sticks: use --method gibbs"
+        why = "Laplace's method covers only one of many orders of the sticks: use --method gibbs"
         raise NumericalError(why, "unvisited_mode")
     density = problem.density
     require_few(density.size, "laplace")

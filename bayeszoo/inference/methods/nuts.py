@@ -1,4 +1,4 @@
-"""The No-U-Turn sampler, with nutpie or PyMC's own, run again at greater length and care until the gate passes."""
+"""The No-U-Turn sampler by nutpie or PyMC, run again with more and smaller steps until the gate passes."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from bayeszoo.compile.native import Native
 
 FLAT = "flat"
-"""What nutpie calls its one variable, all parameters side by side."""
+"""Name of nutpie's single variable: all parameters, concatenated."""
 AT_LEAST = ("diverging", "energy", "logp", "maxdepth_reached")
-"""The statistics of an interrupted run, which the gate judges: all 18 would take most of the time until it is saved."""
+"""Statistics kept of an interrupted run, those of the gate: all 18 would delay saving it."""
 UNUSABLE = (ImportError, AttributeError, TypeError, NotImplementedError, NoAddress)
-"""Errors where a library is missing, or has another interface than the versions that bayeszoo knows."""
+"""Errors of a library that is missing, or whose interface is not the one that bayeszoo knows."""
 ATTEMPTS = ((1, 0.0), (2, 0.95), (4, 0.99))  # length factor and least target acceptance of each attempt
 
 
@@ -104,10 +104,10 @@ def run(
 
 
 def _stopped(problem: Problem, runs: Sequence[tuple[Run, Settings]], sampler: str) -> Outcome:
-    """Return the longest run without checks, for which nobody waits who has stopped the last one."""
+    """Return the longest run, without checks: a user who pressed Ctrl-C does not wait for them."""
     lengths = [run.tree["posterior"].sizes["draw"] for run, _ in runs]
-    run, settings = runs[at := int(np.argmax(lengths))]
-    return replace(_outcome(problem, run, [], settings, at + 1, sampler), interrupted=True)
+    run, settings = runs[longest := int(np.argmax(lengths))]
+    return replace(_outcome(problem, run, [], settings, longest + 1, sampler), interrupted=True)
 
 
 def _sampled(problem: Problem, settings: Settings, sampler: str) -> Run:
@@ -125,11 +125,11 @@ def _checks(problem: Problem, tree: xr.DataTree, earlier: list[Run]) -> list[Che
 
 
 def _judged(problem: Problem, tree: xr.DataTree) -> list[Check]:
-    """Check the chains; where labels mean nothing, what does not depend on them."""
+    """Check the mixing of the chains; with exchangeable labels, of quantities that do not depend on labels."""
     free = label_free(problem.model, _draws(tree), problem.observed)
-    known = _of_known_modes(problem, _draws(tree)) if free is None else []
+    mode_checks = _of_known_modes(problem, _draws(tree)) if free is None else []
     moving = problem.density.moving(tree["posterior"].to_dataset()) if free is None else free
-    return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset()), *known]
+    return [*check_draws(moving), *check_hmc(tree["sample_stats"].to_dataset()), *mode_checks]
 
 
 def _draws(tree: xr.DataTree) -> dict[str, np.ndarray]:
@@ -137,7 +137,7 @@ def _draws(tree: xr.DataTree) -> dict[str, np.ndarray]:
 
 
 def _ends(problem: Problem, tree: xr.DataTree) -> tuple[Start, ...]:
-    """Return where the chains of an attempt ended: what has met a mode goes on from there."""
+    """Return the last points of the chains, where the next attempt begins: a chain that found a mode stays there."""
     draws = _draws(tree)
     points = [
         problem.density.unconstrain({name: values[chain, -1] for name, values in draws.items()})
@@ -147,9 +147,9 @@ def _ends(problem: Problem, tree: xr.DataTree) -> tuple[Start, ...]:
 
 
 def _left_behind(problem: Problem, earlier: list[Run], tree: xr.DataTree) -> list[Check]:
-    """Check that the chains have been wherever a chain of an earlier attempt settled."""
-    others = [_settled(problem, run.tree) for run in earlier]
-    return unvisited(_settled(problem, tree), others, problem.density.size) if others else []
+    """Check that the chains visited every region where a chain of an earlier attempt settled."""
+    settled = [_settled(problem, run.tree) for run in earlier]
+    return unvisited(_settled(problem, tree), settled, problem.density.size) if settled else []
 
 
 def _settled(problem: Problem, tree: xr.DataTree) -> Settled:
@@ -158,12 +158,12 @@ def _settled(problem: Problem, tree: xr.DataTree) -> Settled:
 
 
 def _of_known_modes(problem: Problem, draws: Mapping[str, np.ndarray]) -> list[Check]:
-    """Check that chains have stayed in every known mode; where there is one, there is nothing to check."""
+    """Check that enough draws are at every known mode; with one mode there is no check."""
     if len(starts(problem)) < 2:
         return []
     flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in draws.items()}
-    size, every = len(next(iter(flat.values()))), max(1, len(next(iter(flat.values()))) // 2000)
-    points = [problem.density.unconstrain({k: v[i] for k, v in flat.items()}) for i in range(0, size, every)]
+    size, step = len(next(iter(flat.values()))), max(1, len(next(iter(flat.values()))) // 2000)
+    points = [problem.density.unconstrain({k: v[i] for k, v in flat.items()}) for i in range(0, size, step)]
     return visit_checks(problem, np.array(points))
 
 
@@ -183,7 +183,7 @@ def _outcome(
 
 
 def _with_nutpie_or_pymc(problem: Problem, settings: Settings) -> Run:
-    """Run nutpie, or PyMC's own sampler, which has the same posterior, where nutpie cannot be used."""
+    """Run nutpie, or if it cannot be used PyMC's own sampler, which has the same posterior."""
     density, _ = problem.density, starts(problem)  # errors of the model are raised here
     with problem.clock.phase("compile"):
         density.joint  # noqa: B018
@@ -191,14 +191,14 @@ def _with_nutpie_or_pymc(problem: Problem, settings: Settings) -> Run:
         if not density.fallback:
             return _with_nutpie(problem, settings)
     except UNUSABLE as error:
-        if not density.fallback:  # else the density has said why
+        if not density.fallback:  # else the density has reported the reason
             reason = f"nutpie cannot be used ({type(error).__name__}: {error})"
-            problem.reporter.say(f"{reason}: PyMC's own sampler serves, slower")
+            problem.reporter.say(f"{reason}: using PyMC's own sampler, which is slower")
     return with_pymc(problem, settings)
 
 
 def _with_nutpie(problem: Problem, settings: Settings) -> Run:
-    """Run the chains of each start in turn: nutpie tells a chain's initial point its seed and not its number."""
+    """Run the chains of each start in turn: nutpie's function of initial points does not know which chain asks."""
     runs: list[Run] = []
     done, shares = 0, shared_out(settings.begin or starts(problem), settings.chains)
     cores = os.cpu_count() or 1
@@ -220,7 +220,7 @@ def _with_nutpie(problem: Problem, settings: Settings) -> Run:
 
 
 def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
-    """Put runs side by side as chains of one, cut to the shortest."""
+    """Join runs as the chains of one run, cut to the shortest."""
     if len(trees) == 1:
         return trees[0]
     length = min(tree["posterior"].sizes["draw"] for tree in trees)
@@ -239,11 +239,11 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
 
     with problem.clock.phase("compile"):
         native, joint = problem.density.native, problem.density.joint
-        if not np.isfinite(joint(start.near(0, joint))[0]):  # nutpie's threads would take the process down with them
+        if not np.isfinite(joint(start.near(0, joint))[0]):  # in nutpie's threads this would end the process
             raise NumericalError(f"nutpie: {NOT_FINITE}", "not_finite")
-    # all chains at once, so that an interrupted run has something of each
-    each = settings.draws + settings.tune
-    before, total = done * each, (done + settings.chains) * each
+    # all chains run at once, so that an interrupted run has draws of each
+    length = settings.draws + settings.tune
+    before, total = done * length, (done + settings.chains) * length
 
     def progress(chains: list[Any]) -> None:
         problem.reporter.progress("sampling", before + sum(chain.finished_draws for chain in chains), total)
@@ -273,10 +273,10 @@ def _from(start: Start, problem: Problem, settings: Settings, done: int) -> Run:
 
 
 def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
-    """Return a compiled model as nutpie knows it.
+    """Wrap a compiled density as a model of nutpie.
 
-    ``beginning`` gives a point of a seed. It runs in nutpie's threads and so must not compile anything: PyTensor's
-    settings are global to the process.
+    ``beginning`` returns an initial point for a seed. It runs in nutpie's threads and so must not compile anything:
+    PyTensor's settings are global to the process.
     """
     from nutpie.compile_pymc import CompiledPyMCModel
 
@@ -290,7 +290,7 @@ def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
         user_data=native.table,
         n_expanded=native.expanded,
         shape_info=([FLAT], [slice(native.expanded)], [(native.expanded,)]),
-        logp_func=native,  # which the sampler so keeps alive
+        logp_func=native,  # so that the sampler keeps it alive
         expand_func=None,
         _n_dim=native.size,
         _shapes={FLAT: (native.expanded,)},
@@ -301,7 +301,7 @@ def _for_nutpie(native: Native, beginning: Callable[[int], np.ndarray]) -> Any:
 def _tree(trace: Any, shapes: Mapping[str, tuple[int, ...]], only: Collection[str] | None = None) -> xr.DataTree:
     """Return parameters and statistics of the draws after warmup, all chains cut to the shortest.
 
-    Of the statistics all are returned, or ``only`` some.
+    All statistics are returned, or ``only`` those named.
     """
     chains = [_columns(*batches, only=only) for batches in zip(*trace.get_arrow_trace(), strict=True)]
     if not (length := min(len(columns[FLAT]) for columns in chains)):
@@ -319,7 +319,7 @@ def _dataset(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
 
 
 def _columns(draws: Any, stats: Any, *, only: Collection[str] | None) -> dict[str, np.ndarray]:
-    """Return what one chain has after its warmup: the parameters, and statistics of one number a draw."""
+    """Return one chain after its warmup: parameters (draw, N), and the statistics with one number per draw."""
     import pyarrow
 
     names = [name for name in stats.column_names if only is None or name in ("tuning", *only)]
@@ -331,12 +331,12 @@ def _columns(draws: Any, stats: Any, *, only: Collection[str] | None) -> dict[st
 
 
 def _numbers(column: Any) -> np.ndarray:
-    """Return a statistic; a whole number that a draw does not have is 0, a real one NaN."""
+    """Return a statistic, missing integers as 0 and missing reals as NaN."""
     return np.asarray((column.fill_null(0) if "int" in str(column.type) else column).to_numpy(zero_copy_only=False))
 
 
 def _wait(background: Any) -> tuple[Any, bool]:
-    """Wait for nutpie's threads; on Ctrl-C keep what every chain has, and say that it was cut short."""
+    """Wait for nutpie's threads; return the trace, and whether Ctrl-C cut it short."""
     with signals.keeping():
         try:
             return background.wait(), False
@@ -347,7 +347,7 @@ def _wait(background: Any) -> tuple[Any, bool]:
             except ValueError:  # its threads had finished and their draws were being taken
                 raise Interrupted("stopped while the draws were collected; nothing was kept", "not_collected") from None
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # which nutpie's Rust raises past `except Exception`
+            if type(error).__name__ != "PanicException":  # raised by nutpie's Rust, and no subclass of Exception
                 raise
             raise NumericalError(f"the sampler stopped: {str(error).splitlines()[0]}", "sampler_stopped") from error
 

@@ -1,8 +1,9 @@
-"""Variational Bayes by minibatches (Hoffman, Blei and Bach 2010): q of the shared parameters, from some rows at a time.
+"""Variational Bayes by minibatches (Hoffman, Blei and Bach 2010): q of the shared parameters, from a few rows per step.
 
-Of each minibatch the rows' own q is found with the rest held; the shared q then moves towards what it would be if all
-rows were like these, by steps that fall as (t + delay) ** -forgetting (Robbins and Monro 1951). In the end every row's
-own q is found, and the ELBO is complete and of all rows, as of `vb`; a step of that tells how far an optimum is.
+For each minibatch, the q of its rows is optimized with the shared q held fixed; the shared q then moves towards its
+optimum if all rows were like these, by steps that fall as (t + delay) ** -forgetting (Robbins and Monro 1951). At the
+end the q of every row is optimized. The ELBO is complete and of all rows, as in `vb`; the gain of one full step of `vb`
+measures the distance to an optimum.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ def run(
     delay: int = 1,
     forgetting: float = 0.7,
 ) -> Outcome:
-    """Fit q(z) q(theta) by minibatches of ``batch`` rows, going ``passes`` times through all, and draw from q(theta).
+    """Fit q(z) q(theta) by minibatches of ``batch`` rows, passing ``passes`` times through all, and draw from q(theta).
 
-    The step at minibatch t is (t + delay) ** -forgetting: ``delay`` slows the first ones, and ``forgetting``, above 0.5
-    and below 1, is how fast they fall. Draws are independent; chains only give them ArviZ's shape.
+    The step at minibatch t is (t + delay) ** -forgetting: ``delay`` shortens the first steps, and ``forgetting``, above
+    0.5 and below 1, is the rate at which steps fall. Draws are independent; chains only give them ArviZ's shape.
     """
     if not forgetting > 0.5:
         raise InputError(f"forgetting must be above 0.5 and below 1, got {forgetting:g}", "out_of_range")
@@ -56,14 +57,14 @@ def run(
         q, best = climbs[int(np.argmax(heights))], max(heights)
         swept = model.vb_m_step(model.vb_e_step(q, data).stats)
         gain = (elbo(model, swept, data) - best) / max(1.0, abs(best))
-        sample, about, stats = described(problem, q, (chains, draws))
+        sample, coverage_facts, stats = described(problem, q, (chains, draws))
     reached = sum(best - height <= SAME for height in heights)
     checks = [
         at_most("sweep_gain", gain, COARSE),
         at_least("restarts", reached, 2).or_caveat(STOPPED),
     ]
     search = {"restarts": restarts, "reached_the_best": reached, "degenerate": 0}
-    facts = {"elbo": best, "elbo_se": 0.0, **search, "maxima": sorted(heights, reverse=True)[:5], **about}
+    facts = {"elbo": best, "elbo_se": 0.0, **search, "maxima": sorted(heights, reverse=True)[:5], **coverage_facts}
     return Outcome(sample, "coordinate ascent by minibatches", checks, facts, stats)
 
 
@@ -82,15 +83,15 @@ def climbed(
     for done in range(passes):
         (reporter or Reporter()).progress("passes", done, passes)
         order = rng.permutation(size)
-        for first in range(0, size, batch):
-            rows = np.sort(order[first : first + batch])
+        for start in range(0, size, batch):
+            rows = np.sort(order[start : start + batch])
             q = model.vb_mixed(q, _target(model, q, inputs.reordered(data, rows), size / len(rows)), step(t))
             t += 1
     return model.vb_local(q, data)
 
 
 def _target(model: Stochastic, q: object, part: Arrays, factor: float) -> Any:
-    """Return what q would be if all rows were like these."""
+    """Return the optimal shared q if all rows were like these."""
     stats = model.vb_e_step(model.vb_local(q, part), part).stats
     return model.vb_m_step(model.vb_scaled(stats, factor))
 

@@ -21,17 +21,17 @@ from bayeszoo.inference.starts import Start, announce, starts
 
 @dataclass(frozen=True)
 class Settings:
-    """One run of the sampler."""
+    """The settings of one run of a sampler."""
 
     draws: int
     tune: int
     chains: int
     target_accept: float
-    begin: tuple[Start, ...] = ()  # where chains begin; empty for the known modes
+    begin: tuple[Start, ...] = ()  # starts of the chains; empty for the known modes
 
 
 class Run(NamedTuple):
-    """What one run of a sampler gave: groups ``posterior`` and ``sample_stats``."""
+    """The result of one run of a sampler: a tree with the groups ``posterior`` and ``sample_stats``."""
 
     tree: xr.DataTree
     interrupted: bool = False
@@ -43,24 +43,24 @@ class TooLarge(InputError):
 
 
 NUMBERS_MORE = 18
-"""Statistics that are kept with each draw."""
+"""Number of statistics that are kept with each draw."""
 
 
 def require_room(problem: Problem, settings: Settings) -> None:
-    """Raise `TooLarge` where memory would end while the chains run, and with it the process."""
+    """Raise `TooLarge` when the draws do not fit in memory: the process would be killed while the chains run."""
     numbers = NUMBERS_MORE + sum(math.prod(shape) for shape in problem.density.shapes.values())
     bytes_of_draw, memory = 8 * settings.chains * numbers, memory_of_machine()
     if (taken := bytes_of_draw * (settings.draws + settings.tune)) > memory:
-        what = f"{settings.chains} chains of {settings.draws:,} draws would take {taken / 2**30:,.1f} GB"
+        size = f"{settings.chains} chains of {settings.draws:,} draws would take {taken / 2**30:,.1f} GB"
         raise TooLarge(
-            f"{what}, more than the memory of this machine, {memory / 2**30:.1f} GB",
+            f"{size}, more than the memory of this machine, {memory / 2**30:.1f} GB",
             "too_large",
             hint=f"ask for at most {max(1, int(memory / bytes_of_draw) - settings.tune)} draws",
         )
 
 
 def memory_of_machine() -> float:
-    """Return the bytes of memory that this machine has, infinity where it does not tell."""
+    """Return the bytes of memory of this machine, or infinity if it does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -68,20 +68,20 @@ def memory_of_machine() -> float:
 
 
 def shared_out(starts: Sequence[Start], chains: int) -> list[tuple[Start, int]]:
-    """Give each start as many chains as the others, the first ones one more where they do not divide."""
+    """Divide the chains evenly among the starts; the first starts get the remaining chains."""
     used = starts[:chains]
     return [(start, chains // len(used) + (i < chains % len(used))) for i, start in enumerate(used)]
 
 
 def with_pymc(problem: Problem, settings: Settings) -> Run:
-    """Run the chains one after the other by PyMC's sampler."""
+    """Run the chains one after the other with PyMC's sampler."""
     import pymc as pm
 
     declared, watch = problem.declared, _Watch(problem, settings)
     by = {"compile_kwargs": {"mode": fallback}} if (fallback := problem.density.fallback) else {}
     with problem.clock.phase("run"), threadpool_limits(1), signals.keeping(), strict():
         seed, begin = problem.seed(), _initial_points(problem, settings)
-        if not settings.begin and "joint" in vars(problem.density):  # which PyMC itself does not call
+        if not settings.begin and "joint" in vars(problem.density):  # compiled already; PyMC does not need it
             announce(problem, settings.chains, settings.draws + settings.tune, settings.chains)
         try:
             tree = pm.sample(
@@ -110,25 +110,25 @@ def with_pymc(problem: Problem, settings: Settings) -> Run:
 
 
 def _initial_points(problem: Problem, settings: Settings) -> dict[str, Any]:
-    """Return PyMC's options for chains that begin at known modes; without any PyMC jitters its own initial point."""
+    """Return PyMC's options for chains that begin at known modes; without modes PyMC jitters its own initial point."""
     begin = settings.begin or starts(problem)
     if not settings.begin and all(start.scale is None for start in begin):
         return {}
     density, names = problem.density, [variable.name for variable in problem.declared.free_RVs]
-    each = [start for start, count in shared_out(begin, settings.chains) for _ in range(count)]
-    points = (density.constrain(start.near(problem.seed(), density.joint)) for start in each)
+    places = [start for start, count in shared_out(begin, settings.chains) for _ in range(count)]
+    points = (density.constrain(start.near(problem.seed(), density.joint)) for start in places)
     return {"initvals": [{name: point[name] for name in names} for point in points], "init": "adapt_diag"}
 
 
 class _Watch:
-    """Counts the draws of PyMC's chains: on Ctrl-C it ends the one that runs, says nothing, and starts the next."""
+    """Counts the draws of PyMC's chains: on Ctrl-C PyMC silently ends the running chain and starts the next."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self._reporter, self._length = problem.reporter, settings.draws + settings.tune
         self._done = np.zeros(settings.chains, dtype=int)
 
     def __call__(self, trace: Any, draw: Any) -> None:
-        """Count a draw, or end the chain when an earlier one was cut short or a signal was lost."""
+        """Count a draw; end the chain if an earlier chain was cut short or a signal was lost."""
         if signals.received or (self._done[: draw.chain] < self._length).any():
             raise KeyboardInterrupt
         self._done[draw.chain] += 1
@@ -137,5 +137,5 @@ class _Watch:
 
     @property
     def interrupted(self) -> bool:
-        """Whether any chain is shorter than was asked for."""
+        """Whether any chain is shorter than requested."""
         return bool((self._done < self._length).any())

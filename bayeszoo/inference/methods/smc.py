@@ -21,11 +21,11 @@ from bayeszoo.inference.problem import Outcome, Problem
 ATTEMPTS = 3
 TEMPERING = "tempering"
 MAX_SHIFT = 10.0
-"""Nats of change under finer tempering above which still finer tempering does not help: there are too many parameters
-for independent proposals to be accepted. Random-walk proposals are, but their evidence was off by four of its standard
-errors on 14 parameters, and no check saw it."""
+"""Change of the log evidence under finer tempering, in nats, above which still finer tempering does not help: with many
+parameters independent proposals are rarely accepted. Random-walk proposals are accepted, but with 14 parameters their
+evidence was off by four standard errors, and no check saw it."""
 NOWHERE = "the likelihood is 0 at every draw of the prior: can the model give these data?"
-MAX_EVIDENCE_SD = 0.1  # nats by which independent runs may scatter about each other
+MAX_EVIDENCE_SD = 0.1  # largest standard deviation of the log evidence between independent runs, in nats
 
 
 def run(
@@ -33,9 +33,9 @@ def run(
 ) -> Outcome:
     """Sample by tempering from the prior, which must be proper, to the posterior, with ``draws`` particles in each run.
 
-    The runs (``chains``) are made at two thresholds, the effective share of the particles that each step keeps; their
-    scatter and the change between the two are the error of the log evidence. With ``extend`` a fit that fails the gate
-    is repeated, up to twice: with finer tempering where only that changed the log evidence, else with twice the
+    The runs (``chains``) are made at two thresholds, the effective share of the particles that each step keeps; the
+    error of the log evidence is their scatter and the change between the two thresholds. With ``extend`` a fit that
+    fails the gate is repeated, up to twice: with finer tempering if only that check failed, else with twice the
     particles.
     """
     from bayeszoo.compile.density import no_evidence
@@ -66,7 +66,7 @@ def run(
 
 
 def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse: object) -> tuple[Outcome, Any]:
-    """Run at a finer threshold than ``threshold``, and at that one too unless its runs are given."""
+    """Run at a finer threshold than ``threshold``, and at ``threshold`` unless ``coarse`` has its runs."""
     declared = problem.declared
     with problem.clock.phase("compile"):
         names = problem.density.names
@@ -104,7 +104,7 @@ def _attempt(problem: Problem, draws: int, chains: int, threshold: float, coarse
 
 
 def _finer(threshold: float) -> float:
-    """Return a threshold that loses a quarter of the particles at each step.
+    """Return a threshold at which each step loses a quarter as many particles.
 
     All runs at one threshold share a bias that their scatter does not show (0.2 nats at 1 success in a million).
     """
@@ -132,8 +132,8 @@ def _sample(declared: object, draws: int, chains: int, threshold: float, seed: i
                 compute_convergence_checks=False,
                 model=declared,
             )
-    except ValueError as error:  # of a density that is not finite at some particles, or at none
-        if "NaN" in str(error):  # the temperature at which half of them would be left
+    except ValueError as error:  # the density is infinite or NaN at some particles, or at all
+        if "NaN" in str(error):  # no temperature keeps half of the particles
             raise NumericalError(f"PyMC's SMC: {NOWHERE}", "impossible_data") from error
         raise NumericalError(f"PyMC's SMC failed: {error}", "sampler_stopped") from error
     finally:

@@ -1,8 +1,8 @@
 """Variational Bayes by coordinate ascent: q(z) q(theta) with a complete ELBO (Attias 1999; Bishop, PRML, section 10.2).
 
-For conjugate models the best q(theta) given expected statistics is the posterior given them, and the best q(z) is that
-of EM at expected log parameters. The ELBO is the sum of the log normalizers of q(z) less KL(q(theta) || prior), taken
-right after the step of q(z); every constant is kept, so that it is a bound of the log evidence.
+For conjugate models the best q(theta) is the posterior given expected statistics, and the best q(z) is the E-step of EM
+at expected log parameters. The ELBO is the sum of the log normalizers of q(z) minus KL(q(theta) || prior), taken right
+after the step of q(z); every constant is kept, so that it is a lower bound of the log evidence.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from bayeszoo.model.density import log_rows
 from bayeszoo.model.many_files.rows import expected, from_sample, of_each, of_sample, some_of
 from bayeszoo.model.steps import Expectation
 
-MAX_RIVAL = 0.05  # k-hat of draws about one mode cannot see another mode, which the search may have met
-WEIGHTS = 4000  # draws by which q(theta) is compared with the posterior
-CELLS = 2**18  # likelihoods computed at a time: rows times draws
-HELD = 2**24  # numbers that draws kept, or drawn at a time, may hold
+MAX_RIVAL = 0.05  # largest weight of the next optimum: k-hat of draws about one mode cannot see another mode
+WEIGHTS = 4000  # draws whose weights compare q(theta) with the posterior
+CELLS = 2**18  # most likelihoods in a block: rows times draws
+HELD = 2**24  # most numbers in the draws that are kept, or drawn at once
 MOST_COORDINATES = 200
-"""Numbers in the parameters up to which k-hat is computed, where rows have parameters of their own."""
+"""Most numbers in the parameters for which k-hat is computed, if rows have parameters."""
 
 
 def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int = RESTARTS) -> Outcome:
     """Fit q(z) q(theta) from ``restarts`` random starts, and draw from q(theta).
 
-    While only one start has reached the best, more are made, up to 200. Draws are independent; chains only give them
+    While only one climb has reached the best, more are made, up to 200. Draws are independent; chains only give them
     ArviZ's shape.
     """
     model = problem.model_as(Variational)
@@ -46,22 +46,22 @@ def run(problem: Problem, *, draws: int = 1000, chains: int = 4, restarts: int =
         facts = {**search.facts, "elbo": search.best.objective, "elbo_se": 0.0}
         occupied = model.occupied(search.best.state)
         facts |= {} if occupied is None else {"occupied_components": occupied}
-        sample, about, stats = described(problem, search.best.state, (chains, draws))
-    # how much of the posterior may lie about the next optimum
-    weights = [math.exp(other.objective - search.best.objective) for other in search.distinct[1:2]]
+        sample, coverage_facts, stats = described(problem, search.best.state, (chains, draws))
+    # posterior mass about the next optimum, relative to the best
+    weights = [math.exp(climb.objective - search.best.objective) for climb in search.distinct[1:2]]
     rival = at_most("next_optimum_weight", sum(weights), MAX_RIVAL)
     trace = {"elbo": search.best.trace}
-    return Outcome(sample, "coordinate ascent", [*search.checks, rival], facts | about, stats, trace)
+    return Outcome(sample, "coordinate ascent", [*search.checks, rival], facts | coverage_facts, stats, trace)
 
 
 Described = tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]
 
 
 def described(problem: Problem, q: object, shape: tuple[int, int]) -> Described:
-    """Draw chains and draws of q(theta), of at most 2 ** 24 numbers.
+    """Draw chains and draws of q(theta), at most 2 ** 24 numbers.
 
-    Returns with them the facts about how q covers, and the log weight of each draw. Of many coordinates ``k_hat`` is
-    None, ``k_hat_withheld`` says why, and there are no weights.
+    Returns the draws, facts about how well q covers the posterior, and the log weight of each draw. With many
+    coordinates ``k_hat`` is None, ``k_hat_withheld`` says why, and there are no weights.
     """
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
@@ -81,7 +81,7 @@ def described(problem: Problem, q: object, shape: tuple[int, int]) -> Described:
 
 
 def searched(problem: Problem, restarts: int = RESTARTS) -> Search:
-    """Climb the ELBO from many starts; what asks for the same climbs again shares them."""
+    """Climb the ELBO from many starts; all methods share the climbs of a problem."""
     model, purpose = problem.model_as(Variational), ("VB", restarts)
 
     def climbed() -> Search:
@@ -97,9 +97,9 @@ def climbs(
     restarts: int = RESTARTS,
     reporter: Reporter | None = None,
 ) -> Search:
-    """Climb the ELBO from many starts; of rows in files a sample tells where to start, and optima apart."""
-    some = some_of(data)
-    coordinates = model.vb_coordinates(some)
+    """Climb the ELBO from many starts; of rows in files, a sample gives the starts and distinguishes the optima."""
+    sample = some_of(data)
+    coordinates = model.vb_coordinates(sample)
 
     def evaluate(q: object) -> tuple[float, Expectation]:
         expectation = expected(_e_step, model, q, data)
@@ -107,19 +107,19 @@ def climbs(
 
     def fingerprint(q: object) -> np.ndarray | None:
         q = of_sample(model, q, data)
-        terms = model.vb_row_terms(q, some)
+        terms = model.vb_row_terms(q, sample)
         means = {name: np.asarray(marginal.mean()) for name, marginal in model.vb_posterior(q).items()}
-        return log_rows(model, means, some) if terms is None else terms
+        return log_rows(model, means, sample) if terms is None else terms
 
     return search(
-        lambda rng: from_sample(model, model.vb_start(some, rng), data),
+        lambda rng: from_sample(model, model.vb_start(sample, rng), data),
         evaluate,
         model.vb_m_step,
         rng,
         reporter or Reporter(),
         restarts=restarts,
         fingerprint=fingerprint,
-        effort=Effort.of(model, some),
+        effort=Effort.of(model, sample),
         longer=squared(evaluate, model.vb_m_step, coordinates) if coordinates else None,
     )
 
@@ -129,11 +129,10 @@ def _e_step(model: Variational, q: object, data: object) -> Expectation:
 
 
 def coverage(problem: Problem, q: object, weights: np.ndarray) -> dict[str, Any]:
-    """Return ``k_hat`` of q(theta)'s log weights, and ``k_hat_draws``: more than those given, until it `is_believed`.
+    """Return ``k_hat`` of q(theta)'s log weights, and ``k_hat_draws``: draws are added until it `is_believed`.
 
-    Where labels mean nothing q covers one of their orders; q averaged over the orders covers all, and has the same
-    weights. The mean of the weights is not reported: mass about modes that q does not cover would be missing in it and
-    its error.
+    With exchangeable labels q covers one of their orders; q averaged over the orders covers all, and has the same
+    weights. The mean weight is not reported: it would miss modes that q does not cover, and so would its error.
     """
     draws = max(WEIGHTS, len(weights))
     weights = np.concatenate([weights, _weighed(problem, q, draws - len(weights))])
@@ -146,25 +145,25 @@ def coverage(problem: Problem, q: object, weights: np.ndarray) -> dict[str, Any]
 
 
 def _weighed(problem: Problem, q: object, draws: int) -> np.ndarray:
-    """Return log p(y, theta) - log q(theta) at draws of q, shape (draws,), some at a time to save memory."""
+    """Return log p(y, theta) - log q(theta) at draws of q, shape (draws,), in blocks to save memory."""
     model = problem.model_as(Variational)
     posterior = model.vb_posterior(q)
     size = sum(np.size(marginal.mean()) for marginal in posterior.values())
-    some, weights = max(1, HELD // size), [np.zeros(0)]
-    for first in range(0, draws, some):
-        weights.append(_log_weights(problem, q, posterior.rvs(min(some, draws - first), problem.rng)))
+    block, weights = max(1, HELD // size), [np.zeros(0)]
+    for start in range(0, draws, block):
+        weights.append(_log_weights(problem, q, posterior.rvs(min(block, draws - start), problem.rng)))
     return np.concatenate(weights)
 
 
 def _log_weights(problem: Problem, q: object, drawn: Params) -> np.ndarray:
     """Return log p(y, theta) - log q(theta) at draws with one leading axis."""
-    # a probability that underflowed has no logarithm, and is made the least number
+    # a probability that underflowed has no logarithm: it becomes the smallest number
     sample = {name: np.where(values == 0, np.finfo(np.float64).tiny, values) for name, values in drawn.items()}
     return _log_joint(problem, sample) - np.asarray(problem.model_as(Variational).vb_log_density(q, sample))
 
 
 def _log_joint(problem: Problem, sample: Params) -> np.ndarray:
-    """Return log p(y, theta) at draws with one leading axis: by the model's own densities, or by those of PyMC."""
+    """Return log p(y, theta) at draws with one leading axis: by the model's densities, or by PyMC's."""
     if isinstance(problem.model, LogConcave):
         rows = problem.model.concave(problem.data)
         return rows.joint_values(rows.place(sample)) - rows.log_volume
@@ -177,7 +176,7 @@ def _log_joint(problem: Problem, sample: Params) -> np.ndarray:
 
 
 def _log_likelihood(problem: Problem, sample: Params) -> np.ndarray | None:
-    """Return the log likelihood at draws, some at a time to save memory; None where it is not known."""
+    """Return the log likelihood at draws, (draws,); None if the model has none."""
     model = problem.model
     if isinstance(model, Sufficient):
         value = model.log_likelihood(problem.stats, sample)
@@ -187,10 +186,10 @@ def _log_likelihood(problem: Problem, sample: Params) -> np.ndarray | None:
 
 
 def _log_likelihood_of(model: Model, sample: Params, data: Any) -> np.ndarray | None:
-    """Return the log likelihood of rows at draws; None where it is not known."""
+    """Return the log likelihood of rows at draws, (draws,), in blocks to save memory; None if the model has none."""
     size, outcome = _length(sample), model.inputs.outcome(data)
-    some = max(1, CELLS // max(1, outcome.size))
-    parts = ({name: values[i : i + some] for name, values in sample.items()} for i in range(0, size, some))
+    block = max(1, CELLS // max(1, outcome.size))
+    parts = ({name: values[i : i + block] for name, values in sample.items()} for i in range(0, size, block))
     rows = (log_rows(model, part, data) for part in parts)
     sums = [None if row is None else row.sum(axis=-1) for row in rows]  # the rows of a part are not kept
     return None if sums[0] is None else np.concatenate([value for value in sums if value is not None])

@@ -1,1 +1,1 @@
-"""Modes by the structure of a model: of outer parameters alone, of concave densities, and of those given a number."""
+"""Modes for models with structure: outer parameters alone, fields of a prior, and log-concave densities."""

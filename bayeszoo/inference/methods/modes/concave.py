@@ -1,8 +1,8 @@
 """MAP and MLE of a log-concave model by Newton's method, which certifies that the maximum is the only one.
 
-Of one that is log-concave given a positive number they are the highest point of its profile, the maximum over the other
-parameters as a function of the number. It need not have one maximum: it is computed on a grid that spans all that can
-matter, and refined about the highest point.
+If a model is log-concave given a positive parameter, MAP and MLE are the highest point of the profile: the maximum over
+the other parameters as a function of that parameter. The profile may have several maxima: it is computed on a grid that
+spans all values that matter, and refined about the highest point.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bayeszoo.model.capabilities import LogConcave
 from bayeszoo.model.steps import ConcaveLikelihood
 
 STEP = 1e-3
-"""The step in the log of the number by which the maximum of the profile is tried."""
+"""Step in the log of the profiled parameter that tests the maximum of the profile."""
 
 
 def run(problem: Problem, flat: bool) -> Outcome:
@@ -33,7 +33,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
     Raises
     ------
     NumericalError
-        When the likelihood has no maximum, or none at a single point.
+        When the likelihood has no maximum, or not at a single point.
     """
     model = problem.model_as(LogConcave)
     with problem.clock.phase("run"):
@@ -43,14 +43,14 @@ def run(problem: Problem, flat: bool) -> Outcome:
     slope = float(np.max(np.abs(mode.peak.there.gradient), initial=0.0))
     facts = {"mode_space": SPACE, "log_likelihood": likelihood, "log_joint": likelihood + log_prior}
     facts |= {"at_edge": at_edge} if (at_edge := [name for name in model.given if mode.params[name] == 0]) else {}
-    draws = {name: np.asarray(each)[None, None] for name, each in mode.params.items()}
+    draws = {name: np.asarray(value)[None, None] for name, value in mode.params.items()}
     sampler = "profile by Newton's method" if model.given else mode.peak.method
     trace = {} if model.given else {"objective": mode.peak.trace}
     return Outcome(draws, sampler, mode.checks, {**facts, "gradient_norm": slope}, optimization=trace)
 
 
 class Mode(NamedTuple):
-    """The highest point: the concave problem, given a number if any, its maximum, the parameters there, and checks."""
+    """The highest point: the log-concave problem there, its maximum, all parameters, and checks."""
 
     rows: ConcaveLikelihood
     peak: Peak
@@ -64,7 +64,7 @@ def highest(model: LogConcave, data: Arrays, flat: bool) -> Mode:
     Raises
     ------
     NumericalError
-        When there is none, or none at a single point.
+        When there is no highest point, or more than one.
     """
     if model.given:
         return _Profile(model, data, flat).mode()
@@ -74,7 +74,7 @@ def highest(model: LogConcave, data: Arrays, flat: bool) -> Mode:
 
 
 def _bounded(rows: ConcaveLikelihood, flat: bool) -> ConcaveLikelihood:
-    """Refuse what has too many parameters, and a likelihood without a maximum."""
+    """Refuse problems with too many parameters, and with ``flat`` a likelihood without a maximum."""
     require_few(rows.size, "Newton's method")
     if flat:
         rows.refuse_unbounded()
@@ -86,7 +86,7 @@ def _log_prior_of_given(model: LogConcave, params: Params) -> float:
 
 
 class _Profile:
-    """The maximum over the other parameters at each log of the number; each climb begins where the last one ended."""
+    """The maximum over the other parameters, by the log of the profiled one; a climb begins at the end of the last."""
 
     def __init__(self, model: LogConcave, data: Arrays, flat: bool) -> None:
         self._data, self._model, self._flat = data, model, flat
@@ -94,11 +94,11 @@ class _Profile:
         self._start = _bounded(self.rows(0.0), flat).start()
 
     def rows(self, place: float) -> ConcaveLikelihood:
-        """Return the log likelihood of the other parameters."""
+        """Return the likelihood of the other parameters."""
         return self._model.concave(self._data, **{self._name: float(np.exp(place))})
 
     def peak(self, place: float) -> Peak:
-        """Climb to the maximum."""
+        """Climb to the maximum over the other parameters."""
         rows = self.rows(place)
         peak = climb(rows.derivatives if self._flat else rows.joint, self._start)
         self._start = peak.x
@@ -106,11 +106,11 @@ class _Profile:
 
     def height(self, place: float) -> float:
         """Return the height of the maximum."""
-        own = 0.0 if self._flat else _log_prior_of_given(self._model, {self._name: np.exp(place)})
-        return self.peak(place).there.value + own
+        log_prior = 0.0 if self._flat else _log_prior_of_given(self._model, {self._name: np.exp(place)})
+        return self.peak(place).there.value + log_prior
 
     def mode(self) -> Mode:
-        """Return the highest point, which no small step along the profile improves."""
+        """Return the highest point, and check that no small step along the profile improves it."""
         place = self._highest()
         rows, peak = self.rows(place), self.peak(place)
         near = [place - STEP, place + STEP] if np.isfinite(place) else [2 * self._grid[1], self._grid[1]]
@@ -120,11 +120,11 @@ class _Profile:
 
     @cached_property
     def _grid(self) -> np.ndarray:
-        with np.errstate(divide="ignore"):  # the log of 0, where the number may be 0
+        with np.errstate(divide="ignore"):  # the log of 0, if the parameter may be 0
             return np.log(self._model.profile_grid)
 
     def _highest(self) -> float:
-        """Return where the profile is highest, which 0 may be; refuse one that rises to an end of the grid."""
+        """Return the place of the profile's maximum, -inf for 0; raise if the profile rises to an end of the grid."""
         grid = self._grid
         heights = [self.height(place) for place in grid]
         best = int(np.argmax(heights))
@@ -133,5 +133,5 @@ class _Profile:
         if best in (0, len(grid) - 1):
             raise NumericalError(self._model.profile_runs_away(best > 0), "no_maximum")
         low = grid[best - 1] if np.isfinite(grid[best - 1]) else 2 * grid[best]
-        about = {"bounds": (low, grid[best + 1]), "method": "bounded", "options": {"xatol": 1e-9}}
-        return float(scipy.optimize.minimize_scalar(lambda place: -self.height(place), **about).x)
+        options = {"bounds": (low, grid[best + 1]), "method": "bounded", "options": {"xatol": 1e-9}}
+        return float(scipy.optimize.minimize_scalar(lambda place: -self.height(place), **options).x)

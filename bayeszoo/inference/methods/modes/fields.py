@@ -1,8 +1,8 @@
-"""MAP and MLE of the fields that a closed-form model is `over`; the latter is empirical Bayes.
+"""MAP and MLE of the fields that a closed-form model is `over`; the MLE is empirical Bayes.
 
 L-BFGS-B from several starts, in the logarithms of positive fields and in real fields in units that change the evidence
-by about a nat; then Newton steps. A maximum is one only where the curvature is that of one, and when no field can be
-moved far out to either side, the others following, with the evidence as high as before.
+by about a nat; then Newton steps. A maximum needs negative curvature; and when a field is moved far out to either side
+and the other fields follow, the evidence must fall.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bayeszoo.model.capabilities import ClosedForm
 from bayeszoo.model.over import Over
 
 STARTS = 8
-"""Climbs of a fit."""
+"""Number of climbs in a fit."""
 
 
 def run(problem: Problem, flat: bool) -> Outcome:
@@ -51,9 +51,10 @@ def run(problem: Problem, flat: bool) -> Outcome:
 
 
 class Mode(NamedTuple):
-    """The fields where a search ended, the height there, checks of the maximum, and the climbs.
+    """The fields where a search ended, their height, checks of the maximum, and the number of climbs that reached it.
 
-    ``limits`` are the entries that go to an end of theirs, where the others have a maximum in that limit.
+    ``boundary`` says for each entry without a maximum how the density behaves. ``limits`` are the entries that go to an
+    end of their range, if the other entries have a maximum in that limit.
     """
 
     outer: dict[str, np.ndarray]
@@ -65,7 +66,7 @@ class Mode(NamedTuple):
 
 
 def highest(model: Over, data: Arrays, flat: bool, starts: int, rng: np.random.Generator) -> Mode:
-    """Climb from several places to the highest one, and look far out on every side of it."""
+    """Climb from several starts, and look far out on every side of the highest point."""
     surface = Surface(SearchCoordinates.search(model, data), data, flat).in_its_units()
     with one_thread():
         ends = [surface.climb(start) for start in surface.coordinates.starts(starts, rng)]
@@ -90,60 +91,62 @@ def highest(model: Over, data: Arrays, flat: bool, starts: int, rng: np.random.G
 
 
 def _in_the_limit(surface: Surface, x: np.ndarray, sides: Sides) -> tuple[optimize.Mode, dict[str, float]] | None:
-    """Return the maximum in the limit where some entries go to their lower end, if the others have one there.
+    """Return the maximum in the limit where some entries go to their lower end, if the other entries have one.
 
-    So does a prior sd of a weight that the data do not need: the density levels off, and the others do not change.
+    An example is the prior sd of a weight that the data do not need: the density levels off as it goes to 0, and the
+    other entries do not change.
     """
-    at = surface.coordinates
-    ends = [i for i, own in enumerate(sides) if own == [-1] and at.logarithmic[i]]
+    coordinates = surface.coordinates
+    ends = [i for i, level in enumerate(sides) if level == [-1] and coordinates.logarithmic[i]]
     others = [i for i in range(len(x)) if i not in ends]
     if not (ends and others) or any(sides[i] for i in others):
         return None
     beyond = x.copy()
-    beyond[ends] -= at.stretch(FURTHER)[ends]
+    beyond[ends] -= coordinates.stretch(FURTHER)[ends]
     peak = surface.peak(beyond, others)
     beyond[others] = peak.x
     if not (peak.distance <= MAX_DISTANCE and abs(peak.value - surface.value(x)) <= SAME):
         return None
-    return replace(peak, x=beyond), {at.labels[i]: at.scales[i].low for i in ends}
+    return replace(peak, x=beyond), {coordinates.labels[i]: coordinates.scales[i].low for i in ends}
 
 
 @dataclass(frozen=True, eq=False)
 class SearchCoordinates(SurfaceCoordinates):
-    """Coordinates that are 0 at the model's own fields, and ``weak`` at the weakly informative ones."""
+    """Coordinates that are 0 at the model's fields, and ``weak`` at the weakly informative fields."""
 
     model: Over
 
     @classmethod
     def search(cls, model: Over, data: Arrays | None = None) -> Self:
-        """Lay coordinates about the model's own fields; the weak ones have the scale of the data, if there are any."""
-        own = model.own_values
-        at = cls.of(model, tuple(model.outer), data, model=model, weak=np.empty(0))
-        at = replace(at, origin=at.places(own))
+        """Return coordinates centred at the model's fields; weakly informative fields have the scale of the data."""
+        fields = model.own_values
+        coordinates = cls.of(model, tuple(model.outer), data, model=model, weak=np.empty(0))
+        coordinates = replace(coordinates, origin=coordinates.places(fields))
         weak = model.base if data is None else model.of.weak(data)
-        there = {name: _alike(getattr(weak, name), value) for name, value in own.items()}
-        return replace(at, weak=at.places(there))
+        weak_fields = {name: _alike(getattr(weak, name), value) for name, value in fields.items()}
+        return replace(coordinates, weak=coordinates.places(weak_fields))
 
     def model_at(self, x: np.ndarray) -> ClosedForm[Any]:
         """Return the model with the fields at x."""
         return self.model.at(self.outer(x))
 
 
-def _alike(value: object, own: np.ndarray) -> np.ndarray:
-    """Return a field of another model in the shape that it has in this one."""
+def _alike(value: object, field: np.ndarray) -> np.ndarray:
+    """Return a field of the weakly informative model in the shape of this model's field."""
     values = np.asarray(value)
-    return np.broadcast_to(values if values.shape == own.shape else np.median(values), own.shape)
+    return np.broadcast_to(values if values.shape == field.shape else np.median(values), field.shape)
 
 
 def _boundary(surface: Surface, x: np.ndarray, sides: Sides) -> dict[str, str]:
-    """Say of each entry in which there is no maximum what the density does there."""
-    each = (levels_off(surface, i, own) or _at_edge(surface, i, x) for i, own in enumerate(sides))
-    return {label: line for label, line in zip(surface.coordinates.labels, each, strict=True) if line}
+    """Describe, for each entry without a maximum, how the density behaves in it."""
+    lines = (levels_off(surface, i, level) or _at_edge(surface, i, x) for i, level in enumerate(sides))
+    return {label: line for label, line in zip(surface.coordinates.labels, lines, strict=True) if line}
 
 
 def _at_edge(surface: Surface, entry: int, x: np.ndarray) -> str:
-    """Say that the density still rises where the search ended in an entry; nothing where it does not."""
-    at, (low, high) = surface.coordinates, surface.coordinates.bounds()
+    """Say that the density still rises in an entry at the edge of the search; empty if it is not at the edge."""
+    coordinates, (low, high) = surface.coordinates, surface.coordinates.bounds()
     if x[entry] not in (low[entry], high[entry]):
         return ""
-    return f"{still_rises(surface.noun, at.labels[entry], at.entries(x)[entry])}: begin nearer to its maximum"
+    line = still_rises(surface.noun, coordinates.labels[entry], coordinates.entries(x)[entry])
+    return f"{line}: begin nearer to its maximum"

@@ -1,7 +1,7 @@
-"""MAP and MLE of the outer parameters of a `Conditional` model, inner ones integrated out.
+"""MAP and MLE of the outer parameters of a `Conditional` model, with the inner parameters integrated out.
 
-The joint mode with the inner parameters is no answer: where their spread goes to 0 its density is infinite. Modes are
-taken in the constrained space, and may lie on its edge, as where the spread of the groups is 0.
+The joint mode of outer and inner parameters is no answer: its density is infinite as their spread goes to 0. Modes are
+taken in the constrained space, and may lie on its edge, as when the spread of the groups is 0.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from bayeszoo.model.capabilities import Conditional
 from bayeszoo.model.outer import OuterCoordinates
 
 FAR = 1e4
-"""How many times the guess, or widths from it, an estimate may be at the most: beyond it has run away."""
+"""Largest estimate, as a multiple of the guess or in widths from it; a larger one has run away."""
 STEP = 1e-3
-"""The steps by which a mode is tried, to its own size."""
+"""Steps that test a mode, relative to its size."""
 INSIDE = 1e-12
-"""How far a share stays from 0 and 1."""
+"""Distance of a share from 0 and 1."""
 FLAT = 1e-6
-"""Nats by which the density must change far from a mode in the direction of each parameter."""
+"""Smallest change of the density, in nats, far from a mode in the direction of each parameter."""
 NEAR, MAX_AT_EDGE = 0.01, 0.01
-"""How near an edge a parameter must be to be moved halfway to it, and how many nats that may gain."""
+"""Distance from an edge within which a parameter is moved halfway to it, and the nats that this may gain."""
 APART = 0.02
-"""How far climbs that are as high may end from each other, in the units of the starts."""
+"""Largest distance between the ends of climbs of equal height, in the units of the starts."""
 STARTS = (1.0, 0.1, 10.0, 1e-3)
-"""Times the guess, where the climbs of positive parameters begin."""
+"""Starts of positive parameters, as multiples of the guess."""
 AT_EDGE = 1e-6
-"""How near 0 a positive parameter is tried at 0 itself: a mode on the edge is a mode."""
+"""Distance from 0 within which a positive parameter is also tried at 0: the edge may be a mode."""
 LOWEST = -1e250
-"""Stands for a log density of minus infinity, which an optimizer cannot reckon with."""
+"""Replaces a log density of minus infinity, with which an optimizer cannot compute."""
 
 Height = Callable[[np.ndarray], float]
 Slope = Callable[[np.ndarray], np.ndarray]
@@ -56,7 +56,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
     Raises
     ------
     NumericalError
-        When there is no maximum: the climb runs away.
+        When there is no maximum, as the climb runs away.
     """
     model = problem.model_as(Conditional)
     with problem.clock.phase("run"):
@@ -80,7 +80,7 @@ def run(problem: Problem, flat: bool) -> Outcome:
 
 
 class _Places:
-    """Outer parameters as places of about 1: real ones in widths about the guess, positive ones times the guess."""
+    """Outer parameters scaled to about 1: real ones in widths about the guess, positive ones relative to the guess."""
 
     def __init__(self, model: Conditional, problem: Problem) -> None:
         self._model, self._data = model, problem.data
@@ -106,7 +106,7 @@ class _Places:
         return np.clip(self._coordinates.places(values), low, high)
 
     def height(self, flat: bool) -> Height:
-        """Return the log likelihood, and unless ``flat`` with the log prior, as a function of the place."""
+        """Return the log likelihood, unless ``flat`` plus the log prior, as a function of the place."""
 
         def height(place: np.ndarray) -> float:
             outer = self.values(place)
@@ -118,7 +118,7 @@ class _Places:
         return height
 
     def slope(self, flat: bool) -> Slope | None:
-        """Return the derivatives of the height, where the model has those of its density; those of priors differ."""
+        """Return the derivatives of the height, None if the model has none of its marginal density."""
         begin = self.values(np.array(self._begin))
         if self._model.marginal_slopes(begin, self._data) is None:
             return None
@@ -126,10 +126,10 @@ class _Places:
         def slope(place: np.ndarray) -> np.ndarray:
             outer = self.values(place)
             with np.errstate(all="ignore"):
-                known = self._model.marginal_slopes(outer, self._data) or {}
+                of_density = self._model.marginal_slopes(outer, self._data) or {}
                 of_prior = [0.0 if flat else self._prior_slope(name, x) for name, x in outer.items()]
-                own = (np.array([known[name] for name in outer]) + of_prior) * self._coordinates.unit
-            return np.asarray(np.nan_to_num(own, posinf=0.0, neginf=0.0))
+                slopes = (np.array([of_density[name] for name in outer]) + of_prior) * self._coordinates.unit
+            return np.asarray(np.nan_to_num(slopes, posinf=0.0, neginf=0.0))
 
         return slope
 
@@ -138,13 +138,13 @@ class _Places:
         return float((prior.logpdf(x + step) - prior.logpdf(x - step)) / (2 * step))
 
     def starts(self) -> Iterator[np.ndarray]:
-        """Yield places to climb from: the guess, and positive parameters far from it."""
+        """Yield the starts of the climbs: the guess, and positive parameters far from it."""
         is_positive = np.array([bounds == POSITIVE for bounds in self.bounds])
         yield from (np.where(is_positive, factor, self._begin) for factor in STARTS)
 
 
 def _axis(scale: Scale, value: float, width: float) -> tuple[float, float, float, Bounds]:
-    """Return origin, unit, beginning and bounds of the places of a number about a guess."""
+    """Return origin, unit, start and bounds of a parameter's places about its guess."""
     low, high, value = scale.low, scale.high, scale.inside(value)
     if math.isinf(low):
         return value, width, 0.0, (-math.inf, math.inf)
@@ -154,13 +154,13 @@ def _axis(scale: Scale, value: float, width: float) -> tuple[float, float, float
 
 
 def _climbed(height: Height, start: np.ndarray, bounds: Sequence[Bounds], slope: Slope | None = None) -> np.ndarray:
-    """Climb from a start, and again from where that ends: the steps of the differences are finer there."""
+    """Climb from a start, and again from its end, where the finite differences are finer."""
     place, precise = start, {"ftol": 1e-15, "gtol": 1e-9}
     jac: Any = "3-point" if slope is None else (lambda place, height: -slope(place))
     for _ in range(2):
         climb = scipy.optimize.minimize(_depth, place, (height,), jac=jac, bounds=bounds, options=precise)
         place = climb.x
-    is_positive = np.array([own == POSITIVE for own in bounds])
+    is_positive = np.array([interval == POSITIVE for interval in bounds])
     edge = np.where(is_positive & (place <= AT_EDGE), 0.0, place)
     highest = height(place)
     return edge if height(edge) >= highest - _rounding(highest) else np.asarray(place)
@@ -183,12 +183,12 @@ def _refuse_runaway(places: _Places, place: np.ndarray) -> None:
 
 
 def _checks_of_height(places: _Places, height: Height, place: np.ndarray) -> list[Check]:
-    """Check that no place near a mode is higher, nor one nearer to the edge, where the density may be without bound."""
-    here = height(place)
-    rounding = _rounding(here)
-    gain = max(height(near) for near in _near(place, places.bounds)) - here
-    gain = gain - rounding if rounding <= MAX_AT_EDGE else rounding  # above, no gain of nats could be seen
-    at_edge = height(_towards_edges(place, places.bounds)) - here
+    """Check that no place near a mode is higher, nor one nearer to the edge, where the density may be unbounded."""
+    highest = height(place)
+    rounding = _rounding(highest)
+    gain = max(height(near) for near in _near(place, places.bounds)) - highest
+    gain = gain - rounding if rounding <= MAX_AT_EDGE else rounding  # larger rounding hides gains of nats
+    at_edge = height(_towards_edges(place, places.bounds)) - highest
     return [
         at_most("small_step_gain", max(gain, 0.0), 0.0),
         at_most("edge_gain", max(at_edge, 0.0), MAX_AT_EDGE),
@@ -196,16 +196,17 @@ def _checks_of_height(places: _Places, height: Height, place: np.ndarray) -> lis
 
 
 def _check_all_matter(places: _Places, height: Height, climbs: Sequence[np.ndarray]) -> Check:
-    """Check that every parameter matters at the mode, and that no climb has found a mode as high elsewhere.
+    """Check that every parameter changes the density at the mode, and that no climb reached an equal mode elsewhere.
 
-    A correlation with what does not vary may be anything, and two spreads may be told apart by nothing.
+    The data may not determine a parameter, such as the correlation with an effect that does not vary, or two spreads
+    that the data cannot separate.
     """
     place = max(climbs, key=height)
     apart = np.ptp([climb for climb in climbs if height(climb) >= height(place) - FLAT], axis=0) > APART
     flat = []
     for i, (name, bounds) in enumerate(zip(places.values(place), places.bounds, strict=True)):
-        others = [np.where(np.arange(len(place)) == i, value, place) for value in _others(place[i], *bounds)]
-        if apart[i] or max(abs(height(other) - height(place)) for other in others) < FLAT:
+        far = [np.where(np.arange(len(place)) == i, value, place) for value in _far_values(place[i], *bounds)]
+        if apart[i] or max(abs(height(moved) - height(place)) for moved in far) < FLAT:
             flat.append(name)
     named = f": {', '.join(flat)}" if flat else ""
     check = at_most(f"not_identified{named}", len(flat), 0)
@@ -214,22 +215,22 @@ def _check_all_matter(places: _Places, height: Height, climbs: Sequence[np.ndarr
 
 @dataclass(frozen=True, eq=False)
 class _Far:
-    """A surface in other coordinates of the places, on which a mode is held to places far out."""
+    """The surface in its coordinates, on which a mode is compared with places far out."""
 
     places: _Places
     surface: Surface
 
     def held(self, place: np.ndarray) -> tuple[np.ndarray, list[str]]:
-        """Return the highest place after looking far out, and say of each parameter without a maximum why.
+        """Return the highest place after looking far out, and for each parameter without a maximum the reason.
 
-        A mode may lie on an edge, so that only the sides without an end are far. A parameter that does not matter to
-        either side is among those that have other values as good.
+        A mode may lie on an edge, so that only sides without an end are looked at. A parameter that matters on neither
+        side is left to the check of parameters that are not identified.
         """
         x, sides = outward(self.surface, begin := self._coordinates_of(place), self._climb)
         lines = []
-        for entry, (own, scale) in enumerate(zip(sides, self.surface.coordinates.scales, strict=True)):
-            level = [side for side in own if side > 0 or math.isinf(scale.low)]
-            if not scale.has_ends and len(own) == 1 and level:
+        for entry, (level_sides, scale) in enumerate(zip(sides, self.surface.coordinates.scales, strict=True)):
+            level = [side for side in level_sides if side > 0 or math.isinf(scale.low)]
+            if not scale.has_ends and len(level_sides) == 1 and level:
                 lines.append(levels_off(self.surface, entry, level))
         return (place if x is begin else self._place_of(x)), lines
 
@@ -238,31 +239,31 @@ class _Far:
         return self._coordinates_of(_climbed(places.height(flat), self._place_of(x), places.bounds, places.slope(flat)))
 
     def _coordinates_of(self, place: np.ndarray) -> np.ndarray:
-        at = self.surface.coordinates
+        coordinates = self.surface.coordinates
         with np.errstate(divide="ignore"):
-            x = at.places({name: np.asarray(value) for name, value in self.places.values(place).items()})
-        return np.clip(x, *at.bounds())
+            x = coordinates.places({name: np.asarray(value) for name, value in self.places.values(place).items()})
+        return np.clip(x, *coordinates.bounds())
 
     def _place_of(self, x: np.ndarray) -> np.ndarray:
         return self.places.of(self.surface.coordinates.outer(x))
 
 
 def _about_guess(model: Conditional, data: Arrays) -> SurfaceCoordinates:
-    """Return coordinates that are 0 at the model's guess, of real parameters in widths of it."""
-    at = SurfaceCoordinates.of(model, tuple(model.outer), model=model, weak=np.zeros(len(model.outer)))
-    origin, widths = at.about(model.outer_guess(data))
-    return replace(at, origin=origin, unit=np.where(at.logarithmic, 1.0, widths))
+    """Return coordinates that are 0 at the model's guess, of real parameters in widths of the guess."""
+    coordinates = SurfaceCoordinates.of(model, tuple(model.outer), model=model, weak=np.zeros(len(model.outer)))
+    origin, widths = coordinates.about(model.outer_guess(data))
+    return replace(coordinates, origin=origin, unit=np.where(coordinates.logarithmic, 1.0, widths))
 
 
-def _others(value: float, low: float, high: float) -> tuple[float, ...]:
-    """Return places far from a value, inside the bounds."""
+def _far_values(value: float, low: float, high: float) -> tuple[float, ...]:
+    """Return values far from a value, inside the bounds."""
     if math.isfinite(high):
         return 0.25, 0.75
     return (value + max(1.0, value) / 2,) if math.isfinite(low) else (value - 0.5, value + 0.5)
 
 
 def _towards_edges(place: np.ndarray, bounds: Sequence[Bounds]) -> np.ndarray:
-    """Return the place with half the distance to each end that is near: there a density without bound grows by nats."""
+    """Return the place moved halfway to each near edge, where an unbounded density is higher by nats."""
     low, high = np.transpose(bounds)
     low, high = np.where(low == INSIDE, 0.0, low), np.where(high == 1 - INSIDE, 1.0, high)
     place = np.where(place - low < NEAR, (place + low) / 2, place)
@@ -270,7 +271,7 @@ def _towards_edges(place: np.ndarray, bounds: Sequence[Bounds]) -> np.ndarray:
 
 
 def _near(place: np.ndarray, bounds: Sequence[Bounds]) -> Iterator[np.ndarray]:
-    """Yield the places a small step away along each axis and along their diagonals, inside the bounds."""
+    """Yield the places a small step away along all axes and diagonals, inside the bounds."""
     low, high = np.transpose(bounds)
     for direction in itertools.product((-1.0, 0.0, 1.0), repeat=len(place)):
         yield np.clip(place + STEP * np.maximum(np.abs(place), STEP) * np.array(direction), low, high)

@@ -1,7 +1,7 @@
-"""The log density of outer parameters as a surface: climbs on it, its curvature, and how it falls far from a mode.
+"""The log density of outer parameters as a surface: climbs, curvature, and its fall far from a mode.
 
-A mode is one only where no outer parameter can be moved far out to a side, the others following, with the density as
-high as before: where it levels off towards a supremum there is no maximum.
+A mode is a maximum only if the density falls when any outer parameter is moved far out to a side and the others follow:
+a density that levels off towards a supremum has no maximum.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from bayeszoo.model.conditional import Conditional
 from bayeszoo.model.outer import OuterCoordinates
 
 REACH = 1e6
-"""How far beyond the known places to look."""
+"""Extent of the search beyond the known places, as a factor."""
 SPREAD = 1e2
-"""How far around the known places to begin."""
+"""Extent of the starts around the known places, as a factor."""
 FURTHER = 1e3
-"""How much further out the density must be lower for a maximum to be one."""
+"""Factor by which a parameter is moved out; the density must be lower there."""
 FALL = 1e-9
-"""By how much it must be lower there, relative to its size."""
+"""Least fall of the density far out, relative to its size."""
 STEP = 2.0**-10
-"""Step of the finite differences. A power of two, as the units of real numbers are: so 1e9 + STEP is exact."""
+"""Step of the finite differences: a power of two, as are the units of real numbers, so that 1e9 + STEP is exact."""
 _POWERS = range(-200, 200)
-"""Powers of two among which the units of real numbers are looked for."""
+"""Powers of two that may be units of real numbers."""
 WORST = 1e250
-"""Stands for the depth of a place without a density; the line search cannot reckon with infinity."""
+"""Replaces an infinite objective, with which the line search cannot compute."""
 
 SAME = 1e-6
 """Nats by which a place must be higher to be another maximum."""
 MORE_CLIMBS = 3
-"""How often it is climbed on from a higher place far out."""
+"""Most climbs from higher places far out."""
 
 Way = tuple[int, int]
-"""The number of an entry, and -1 or 1 for the side that it is moved to."""
+"""The index of an entry, and the side to which it is moved, -1 or 1."""
 Sides = list[list[int]]
-"""For each entry the sides, -1 and 1."""
+"""For each entry, the sides (-1, 1) to which the density does not fall."""
 
 
 @dataclass(frozen=True, eq=False)
 class SurfaceCoordinates(OuterCoordinates):
-    """Coordinates of all outer parameters of a model, the known places 0 and ``weak``."""
+    """Coordinates of all outer parameters of a model, with two known places: 0 and ``weak``."""
 
     model: Conditional
     weak: np.ndarray
 
     @property
     def logarithmic(self) -> np.ndarray:
-        """Which entries are positive, or exceed an end of their own."""
+        """Whether each entry has a lower end, and its coordinate is a logarithm, (D,)."""
         return np.array([math.isfinite(scale.low) for scale in self.scales])
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -65,11 +65,11 @@ class SurfaceCoordinates(OuterCoordinates):
         return np.minimum(self.weak, 0.0) - reach, np.maximum(self.weak, 0.0) + reach
 
     def stretch(self, factor: float) -> np.ndarray:
-        """Return how far a positive entry moves when it is multiplied by ``factor``; a real one, by that many units."""
+        """Return the step of each coordinate, (D,): positive entries times ``factor``, real ones by that many units."""
         return np.where(self.logarithmic, math.log(factor), factor)
 
     def starts(self, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Yield the first known place, then places around the other one and around the first, in turn."""
+        """Yield 0, then random places around ``weak`` and around 0 in turn."""
         size = len(self.weak)
         yield np.zeros(size)
         for i in range(1, count):
@@ -104,20 +104,20 @@ class Surface:
     def in_its_units(self) -> Surface:
         """Return the surface with real entries in units that change the evidence by about a nat.
 
-        The curvature at the better of the known places tells the unit: data may be of any size.
+        The unit is chosen by the curvature at the higher of the two known places: data may be of any size.
         """
-        at = self.coordinates
-        unit = np.ones_like(at.weak)
-        for i in np.flatnonzero(~at.logarithmic):
+        old = self.coordinates
+        unit = np.ones_like(old.weak)
+        for i in np.flatnonzero(~old.logarithmic):
             unit[i] = 2.0 ** self._doublings(np.eye(len(unit))[i])
-        weak = np.where(at.logarithmic, at.weak, at.weak * at.unit / unit)
-        return replace(self, coordinates=replace(at, unit=unit, weak=weak))
+        weak = np.where(old.logarithmic, old.weak, old.weak * old.unit / unit)
+        return replace(self, coordinates=replace(old, unit=unit, weak=weak))
 
     def _doublings(self, direction: np.ndarray) -> int:
-        """Return the exponent of the smallest power of two that bends the evidence by a nat, the last if none does."""
+        """Return the exponent of the smallest power of two over which the evidence bends by a nat, else the largest."""
         centre = max(self.coordinates.weak, np.zeros_like(direction), key=self.value)
         middle = self.value(centre)
-        least = max(1.0, 1e-8 * abs(middle))  # above its rounding
+        least = max(1.0, 1e-8 * abs(middle))  # larger than rounding
 
         def bends(power: int) -> bool:
             step = 2.0**power * direction
@@ -126,7 +126,7 @@ class Surface:
         return bisect.bisect_left(_POWERS, True, key=bends) + _POWERS.start
 
     def slope(self, x: np.ndarray, rough: bool = False) -> np.ndarray:
-        """Return the gradient at x, shape (D,), by differences: good to STEP**4, or roughly STEP**2."""
+        """Return the gradient at x, shape (D,), by differences with error of order STEP**4, if ``rough`` STEP**2."""
         steps = STEP * np.eye(len(x)) * np.array([1.0, 2.0][: 2 - rough])[:, None, None]
         above, below = self.values(x + np.stack([steps, -steps]))
         with np.errstate(all="ignore"):
@@ -134,7 +134,7 @@ class Surface:
             return slopes[0] if rough else (4 * slopes[0] - slopes[1]) / 3
 
     def climb(self, start: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
-        """Climb by L-BFGS-B within bounds, and return where that ends."""
+        """Climb by L-BFGS-B within bounds, and return the end of the climb."""
         low, high = bounds or self.coordinates.bounds()
         start = np.clip(start, low, high)
         options = {"gtol": 1e-8, "ftol": 1e-14, "maxiter": 500}
@@ -149,9 +149,9 @@ class Surface:
         return -value, -np.nan_to_num(self.slope(x, rough=True), posinf=0.0, neginf=0.0)
 
     def peak(self, x: np.ndarray, free: Sequence[int] | None = None) -> Mode:
-        """Go on from x by Newton steps as long as they help, and describe the place; by default all entries move.
+        """Take Newton steps from x as long as they gain, and describe the mode reached; by default all entries move.
 
-        Where only some entries are free to move, the place is that of these, and the others stay as in x.
+        If only the ``free`` entries move, the mode has these entries alone, and the others stay as in x.
         """
         moving = np.arange(len(x)) if free is None else np.asarray(free, dtype=int)
         bounds = tuple(np.concatenate([limit[moving] for limit in self.coordinates.bounds()]).reshape(2, -1))
@@ -170,9 +170,9 @@ class Surface:
             return Mode(x[moving], self.value(x), nothing, math.inf, math.inf, np.empty(0))
 
     def further(self, x: np.ndarray, way: Way) -> np.ndarray:
-        """Move one entry far out to a side, let the others follow, and return the highest place found.
+        """Move one entry far out to a side, let the others follow, and return the highest place.
 
-        A positive entry at the lower edge may stand for one that is 0: it is moved from where the known place is.
+        A positive entry at the lower edge may represent 0: it is moved up from the known place 0.
         """
         entry, side = way
         low, high = self.coordinates.bounds()
@@ -181,25 +181,25 @@ class Surface:
         further = self.coordinates.stretch(FURTHER)
         low, high, out = low - further, high + further, side * further
         low[entry] = high[entry] = begin[entry] + out[entry]
-        together = np.where(self.coordinates.logarithmic, out, 0.0)  # at a constant ratio, often all there is to it
+        together = np.where(self.coordinates.logarithmic, out, 0.0)  # constant ratios, which often keep the height
         highest = max((np.clip(begin + move, low, high) for move in (together, 0.0)), key=self.value)
         return highest if self.value(highest) >= self.allowed(x) else self.climb(highest, (low, high))
 
     def allowed(self, x: np.ndarray) -> float:
-        """Return how high it may be far out if the place is to be a maximum."""
+        """Return the height that the surface must not reach far out if x is a maximum."""
         return (height := self.value(x)) - FALL * max(1.0, abs(height))
 
     @property
     def noun(self) -> str:
-        """What its height is the log of."""
+        """Name of the quantity whose log is the height."""
         return "evidence" if self.flat else "density"
 
 
 def outward(surface: Surface, x: np.ndarray, climb: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, Sides]:
-    """Look far out to every side of a mode, and climb on from where it is higher.
+    """Look far out to every side of a mode, and climb from a higher place.
 
-    Every mode of outer parameters is held to this: one near the start is not taken for the maximum. Returns the best
-    place after that, and for each of its entries the sides to which the density does not fall far out.
+    Every mode of outer parameters is tested so: a local mode near the start must not pass for the maximum. Returns the
+    best place, and for each of its entries the sides to which the density does not fall far out.
     """
     ways = [(entry, side) for entry in range(len(x)) for side in (-1, 1)]
     for climbs_left in range(MORE_CLIMBS, -1, -1):
@@ -209,14 +209,14 @@ def outward(surface: Surface, x: np.ndarray, climb: Callable[[np.ndarray], np.nd
             break
         reached = climb(higher)
         if not surface.value(reached) > surface.value(x) + SAME:
-            break  # only beyond the edge of the search
+            break  # it is higher only beyond the edge of the search
         x = reached
     level = [way for way, place in zip(ways, far, strict=True) if surface.value(place) >= surface.allowed(x)]
     return x, [[side for side in (-1, 1) if (entry, side) in level] for entry in range(len(x))]
 
 
 def levels_off(surface: Surface, entry: int, sides: Sequence[int]) -> str:
-    """Say what the density does in an entry in which it does not fall to some sides; nothing where it falls to both."""
+    """Describe the density in an entry by the sides to which it does not fall; empty if it falls to both."""
     label, scale = surface.coordinates.labels[entry], surface.coordinates.scales[entry]
     if len(sides) == 2:
         return f"the {surface.noun} does not depend on {label}"
@@ -226,13 +226,13 @@ def levels_off(surface: Surface, entry: int, sides: Sequence[int]) -> str:
 
 
 def without_maximum(noun: str, label: str, end: float) -> str:
-    """Say that a density, which has a name, has no maximum in a parameter, as it does not fall towards an end."""
+    """Say that the density (``noun``) has no maximum in a parameter, as it does not fall towards an end."""
     limit = f"{end:g}".replace("inf", "infinity")
     return f"no maximum in {label}: the {noun} does not fall as {label} -> {limit}"
 
 
 def still_rises(noun: str, label: str, value: float) -> str:
-    """Say that a density still rises where a search ended at its edge."""
+    """Say that the density (``noun``) still rises at the edge of the search."""
     return f"the {noun} still rises at {label} = {value:g}, the edge of the search"
 
 
