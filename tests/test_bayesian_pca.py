@@ -243,7 +243,7 @@ def test_what_cannot_be_is_refused_in_a_line():
 
 def test_few_rows_and_constant_columns_are_flagged():
     one = bz.fit(MODEL(q=1), few(1, 3), "em", seed=0)
-    assert "there is one row only" in one.attrs["notes"]
+    assert "there is only one row" in one.attrs["notes"]
     data = few(3, 6)  # fewer rows than columns
     data["Y"][:, 2] = 7.0
     found = bz.fit(MODEL.weak(data), data, "em", seed=0)

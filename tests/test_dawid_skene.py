@@ -178,8 +178,8 @@ def test_maxima_that_are_as_high_and_say_the_opposite_are_no_answer_without_a_wo
         assert fit.checks["equal_maxima"]["value"] == 1
 
 
-def test_opposite_classes_that_are_not_told_apart_are_seen(monkeypatch):
+def test_opposite_classes_that_are_not_fingerprint_are_seen(monkeypatch):
     """A seeded bug: maxima are told apart by the densities of items alone, which are equal."""
-    monkeypatch.setattr(em, "_told_apart", em.log_rows)
+    monkeypatch.setattr(em, "_fingerprint", em.log_rows)
     with pytest.raises((AssertionError, bz.NumericalError)):
         test_maxima_that_are_as_high_and_say_the_opposite_are_no_answer_without_a_word("mirrored")

@@ -260,7 +260,7 @@ def split_words(data: Arrays, share: float, rng: np.random.Generator) -> tuple[A
 
 
 def coherence(topics: np.ndarray, data: Arrays, top: int) -> np.ndarray:
-    """Return the coherence (K,) of topics (K, V): do their most probable words occur in the same documents of a corpus?
+    """Return the coherence (K,) of topics (K, V): whether their top words occur in the same documents of a corpus.
 
     It is the mean over pairs of normalized pointwise mutual information, log(p(v, w) / p(v) p(w)) / -log p(v, w), where
     p is a share of the documents: between -1 (never together, as a limit) and 1 (only together). It is NaN if two of

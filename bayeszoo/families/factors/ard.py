@@ -1,8 +1,8 @@
-"""Bayesian PCA: its prior, EM, variational Bayes, and quantities that no rotation changes.
+"""Bayesian PCA: its prior, EM, variational Bayes, and quantities that do not depend on the order of the factors.
 
 The factorized posterior is q(coefficients of each column) q(alpha) q(variance). Bishop 1999b has q(W) q(mean); here the
-mean and the loadings of a column are one Gaussian, which bounds the evidence at least as well. The coefficients of
-column d are (mean_d, W_d1, ..., W_dq), of D columns and q factors.
+mean and the loadings of a column are one Gaussian, which bounds the evidence at least as tightly. There are D columns
+and q factors; the coefficients of column d are (mean_d, W_d1, ..., W_dq).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from bayeszoo.model.capabilities import Symmetric, Variational
 from bayeszoo.model.steps import Expectation
 
 MOST_COPIES = 4
-"""Factors up to which q(theta) is averaged over their 2^q q! orders and signs."""
+"""Most factors for which q(theta) is averaged over their 2^q q! orders and signs."""
 ALL_ENTRIES = 6
-"""Columns up to which every entry of the covariance is checked; of more, the diagonal and its neighbours."""
+"""Most columns for which every entry of the covariance is checked; with more, the diagonal and its neighbours."""
 
 
 @dataclass(frozen=True, eq=False)
 class Factored:
     """q of the parameters: coefficients of each column Gaussian, alpha Gamma, variance inverse gamma.
 
-    Means (D, q + 1) and covariances (D, q + 1, q + 1) of the coefficients; shape and rates (q,) of alpha; shape and
-    rate of 1 / variance.
+    ``mean`` (D, q + 1) and ``covariance`` (D, q + 1, q + 1) are those of the coefficients; ``relevance`` are the shape
+    and the rates (q,) of alpha, ``precision`` the shape and the rate of 1 / variance.
     """
 
     mean: np.ndarray
@@ -51,7 +51,7 @@ class Factored:
 
     @property
     def expected(self) -> Coefficients:
-        """What the E-step needs of it."""
+        """The expectations that the E-step needs."""
         (a, b), (c, d) = self.relevance, self.precision
         return Coefficients(self.mean, self.covariance, c / d, float(scipy.special.digamma(c)) - math.log(d), a / b)
 
@@ -74,40 +74,41 @@ def factored_posterior(q: Factored) -> Posterior:
     }
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        both = q.mean + (factor @ rng.standard_normal((*size, *q.mean.shape, 1)))[..., 0]
+        coefficients = q.mean + (factor @ rng.standard_normal((*size, *q.mean.shape, 1)))[..., 0]
         alpha, variance = rng.gamma(a, 1 / b, (*size, len(b))), d / rng.gamma(c, 1.0, size)
-        return {"mean": both[..., 0], "loadings": both[..., 1:], "alpha": alpha, "variance": variance}
+        return {"mean": coefficients[..., 0], "loadings": coefficients[..., 1:], "alpha": alpha, "variance": variance}
 
     return Posterior(marginals, draw, lambda params: turned_log_density(q, params, [np.eye(len(b))]))
 
 
 def turned_log_density(q: Factored, params: Mapping[str, np.ndarray], turns: Sequence[np.ndarray]) -> np.ndarray:
-    """Log density of q(theta), averaged over copies of it with factors in other orders and with other signs.
+    """Log density of q(theta), averaged over copies with the factors' orders and signs changed.
 
-    ``turns`` are signed permutation matrices R (q, q): the copy has the loadings W R and the alpha of W's columns.
+    ``turns`` are signed permutation matrices R (q, q): a copy has the loadings W R, and alpha permuted alike.
     """
     (a, b), (c, d) = q.relevance, q.precision
     x = np.concatenate([np.asarray(params["mean"])[..., None], params["loadings"]], axis=-1)
-    x[..., 0] -= q.mean[:, 0]  # no copy has another mean
+    x[..., 0] -= q.mean[:, 0]  # the mean is the same in all copies
     alpha, variance = np.asarray(params["alpha"]), np.asarray(params["variance"])
     size, D = len(turns), len(q.mean)
     copies = np.zeros((size, *[q.mean.shape[1]] * 2))
     copies[:, 0, 0], copies[:, 1:, 1:] = 1.0, turns
     precision = np.linalg.inv(q.covariance)
     pull = (precision[:, :, 1:] @ q.mean[:, 1:, None])[..., 0]
-    quadratic = copies[:, None].mT @ precision @ copies[:, None]  # of each copy and column
+    quadratic = copies[:, None].mT @ precision @ copies[:, None]  # (copies, D, q + 1, q + 1)
     linear, rates = np.einsum("gij,di->gdj", copies, pull), np.abs(np.stack(turns)).mT @ b
     features = np.concatenate([_flat(x[..., :, None] * x[..., None, :], 3), _flat(x, 2), alpha], axis=-1)
     weights = np.concatenate([-quadratic.reshape(size, -1) / 2, linear.reshape(size, -1), -rates], axis=1)
-    own = np.logaddexp.reduce(features @ weights.T, axis=-1) - math.log(size)
+    averaged = np.logaddexp.reduce(features @ weights.T, axis=-1) - math.log(size)
     constant = -(np.linalg.slogdet(q.covariance)[1].sum() + x.shape[-1] * D * LOG_2_PI) / 2
     constant -= np.einsum("di,di->", pull[:, 1:], q.mean[:, 1:]) / 2
     constant += a * np.log(b).sum() - len(b) * scipy.special.gammaln(a) + c * math.log(d) - scipy.special.gammaln(c)
-    return np.asarray(own + constant + (a - 1) * np.log(alpha).sum(axis=-1) - (c + 1) * np.log(variance) - d / variance)
+    of_alpha = (a - 1) * np.log(alpha).sum(axis=-1)
+    return np.asarray(averaged + constant + of_alpha - (c + 1) * np.log(variance) - d / variance)
 
 
 def _flat(values: np.ndarray, axes: int) -> np.ndarray:
-    """Make the last axes one."""
+    """Flatten the last ``axes`` axes into one."""
     return values.reshape(*values.shape[:-axes], -1)
 
 
@@ -137,7 +138,7 @@ class Prior:
         return np.asarray(of_mean.sum(axis=-1) + of_loadings.sum(axis=-1) + of_variance)
 
     def divergence(self, q: Factored) -> float:
-        """Return KL(q || prior) in nats: of the loadings given alpha, in expectation, and of all others."""
+        """Return KL(q || prior) in nats; that of the loadings given alpha is averaged over q(alpha)."""
         D, size = q.mean.shape
         (a, b), (c, d) = q.relevance, q.precision
         entropy = np.linalg.slogdet(q.covariance)[1].sum() / 2 + D * size * (1 + LOG_2_PI) / 2
@@ -149,17 +150,17 @@ class Prior:
         return float(of_mean + of_loadings - entropy + of_alpha + gamma_divergence(c, d, *self.precision))
 
     def coefficients(self, stats: Complete) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean (D, q + 1) and precision (D, q + 1, q + 1) of each column's coefficients given the rest."""
-        own = np.append(self.width**-2, stats.relevance)
-        precision = stats.precision * stats.gram + np.diag(own)
+        """Return mean (D, q + 1) and precision (D, q + 1, q + 1) of the columns' coefficients given alpha, variance."""
+        prior_precision = np.append(self.width**-2, stats.relevance)
+        precision = stats.precision * stats.gram + np.diag(prior_precision)
         right = stats.precision * stats.cross
-        right[:, 0] += own[0] * (self.centre - stats.centre)
+        right[:, 0] += prior_precision[0] * (self.centre - stats.centre)
         mean = np.linalg.solve(precision, right[..., None])[..., 0]
         mean[:, 0] += stats.centre
         return mean, precision
 
     def mode(self, stats: Complete) -> dict[str, np.ndarray]:
-        """Return coefficients given alpha and variance, and these given the coefficients, each where it is best."""
+        """Return the best coefficients given alpha and variance, then the best alpha and variance given these."""
         mean, _ = self.coefficients(stats)
         nothing = np.zeros((*mean.shape, mean.shape[1]))
         (a, b), (c, d) = self.relevance, self.precision
@@ -170,7 +171,7 @@ class Prior:
         return {"mean": mean[:, 0], "loadings": mean[:, 1:], "alpha": power / (lengths + 2 * b), "variance": variance}
 
     def updated(self, stats: Complete) -> Factored:
-        """Return the best q of the coefficients, then those of alpha and of the variance given it."""
+        """Return the best q of the coefficients, then the best q of alpha and of the variance given it."""
         mean, precision = self.coefficients(stats)
         covariance = np.linalg.inv(precision)
         (a, b), (c, d) = self.relevance, self.precision
@@ -186,16 +187,16 @@ class Prior:
     def _turn(
         self, mean: np.ndarray, covariance: np.ndarray, stats: Complete, rows: float, power: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what coefficients are multiplied by from the right for other factors, and the E[|w_k|^2] then.
+        """Return the matrix (q + 1, q + 1) that multiplies coefficients from the right, and E[|w_k|^2] after it, (q,).
 
-        The likelihood is the same with factors that have another mean, are rotated or have other variances, if the
-        coefficients make up for it. Each is taken where it is best, and no step loses by it, but thousands are saved
-        (parameter expansion: Liu, Rubin and Wu 1998; Qi and Jaakkola 2006). The prior of rotated loadings, at the best
-        alpha for each, is largest where the columns are orthogonal: the sum of log(|w_k|^2 + 2 b) is least where these
-        are eigenvalues (Schur 1923).
+        The likelihood does not change when the factors get another mean, another rotation or other variances and the
+        coefficients are transformed inversely. The best transformation never lowers the objective, and saves thousands
+        of steps (parameter expansion: Liu, Rubin and Wu 1998; Qi and Jaakkola 2006). The prior of rotated loadings, at
+        the best alpha for each rotation, is largest for orthogonal columns: the sum of log(|w_k|^2 + 2 b) is smallest
+        when the |w_k|^2 are eigenvalues (Schur 1923).
         """
-        own, weight = mean - np.eye(1, mean.shape[1]) * self.centre[:, None], self.width**-2
-        second = covariance.sum(axis=0) + own.T @ own
+        deviation, weight = mean - np.eye(1, mean.shape[1]) * self.centre[:, None], self.width**-2
+        second = covariance.sum(axis=0) + deviation.T @ deviation
         total, count = stats.latent[0, 1:], stats.latent[0, 0]
         shift = np.zeros(len(total))
         if count:
@@ -217,9 +218,10 @@ class Prior:
 def _rescaled(
     base: np.ndarray, second: np.ndarray, factors: np.ndarray, rows: float, power: float, b: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Change factors by ``base``, rotate the loadings to orthogonal columns, and scale each: gain, matrix, E[|w_k|^2].
+    """Transform factors by ``base``, then make the loadings' columns orthogonal and scale them.
 
-    ``base`` is I, or what makes factors uncorrelated, which is best or nearly so; the gain says which.
+    Returns the gain of the objective, the matrix (q, q) of the transformation, and E[|w_k|^2] after it, (q,). ``base``
+    is I, or a matrix that makes the factors uncorrelated, which is the best or nearly so; the caller compares gains.
     """
     lengths, axes = np.linalg.eigh(base.T @ second @ base)
     lengths = np.maximum(lengths[::-1], 0.0)
@@ -232,35 +234,35 @@ def _rescaled(
 
 
 def _stretches(lengths: np.ndarray, squares: np.ndarray, rows: float, power: float, b: float) -> np.ndarray:
-    """Return the best variances u of factors z_k whose loadings are multiplied by u^(1/2).
+    """Return the best variances u (q,) of factors z_k whose loadings are multiplied by u^(1/2).
 
-    With Z the sum of E[z_k^2] and L = E[|w_k|^2] they maximize -Z / 2u - (rows / 2) log u - (power / 2) log(2 b + L u),
-    and are roots of parabolas; without rows they are 1.
+    With Z the sum of E[z_k^2] and L = E[|w_k|^2], u maximizes -Z / 2u - (rows / 2) log u - (power / 2) log(2 b + L u):
+    it is the root of a parabola; without rows it is 1.
     """
     if not squares.any():
         return np.ones(len(lengths))
     lead, linear, constant = (rows + power) * lengths, squares * lengths - 2 * b * rows, 2 * b * squares
     root = np.sqrt(linear**2 + 4 * lead * constant)
-    # of the two forms of the root the one in which nothing cancels
+    # the root has two equivalent forms; take the one without cancellation
     return np.where(linear > 0, (linear + root) / np.where(lead > 0, 2 * lead, 1.0), 2 * constant / (root - linear))
 
 
 class ArdModel(FactorModel, Variational, Symmetric, family=True):
-    """Rows N(mean, W W' + variance I), each column of W with a relevance precision of its own.
+    """Rows N(mean, W W' + variance I), with a relevance precision for each column of W.
 
-    Parameters are ``mean`` (D,), ``loadings`` (D, q), ``alpha`` (q,) and ``variance``. The likelihood does not see
-    rotations of the loadings; the prior does, but not the order of the factors, nor their signs. The steps take
-    statistics as well as rows. q(theta) is a `Factored`.
+    Parameters are ``mean`` (D,), ``loadings`` (D, q), ``alpha`` (q,) and ``variance``. The likelihood does not depend
+    on rotations of the loadings; the prior does, but it does not depend on the factors' order and signs. The steps
+    accept statistics as well as rows. q(theta) is a `Factored`.
     """
 
     signed = ("loadings",)
 
     @abstractmethod
     def prior(self, columns: int) -> Prior:
-        """Return the prior of the parameters for rows of D numbers, which must be more than the factors."""
+        """Return the prior of the parameters for rows of D numbers; D must exceed the number of factors."""
 
     def start(self, data: Any, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters to climb from: loadings at random, as long as the data are wide."""
+        """Return parameters to climb from: random loadings of the scale of the data."""
         stats = as_patterns(data)
         prior, variances = self.prior(stats.size), stats.column_variances()
         seen = np.isfinite(variances)
@@ -277,18 +279,19 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         return self.prior(len(stats.centre)).mode(stats)
 
     def vb_start(self, data: Any, rng: np.random.Generator) -> Factored:
-        """Return q(theta) about parameters at random."""
-        at = self.start(data, rng)
-        mean = np.column_stack([at["mean"], at["loadings"]])
-        spread = 0.01 * at["variance"] * np.eye(self.q + 1)
-        return Factored(mean, np.tile(spread, (len(mean), 1, 1)), (1.0, 1 / at["alpha"]), (1.0, at["variance"]))
+        """Return q(theta) about random parameters."""
+        params = self.start(data, rng)
+        mean = np.column_stack([params["mean"], params["loadings"]])
+        spread = 0.01 * params["variance"] * np.eye(self.q + 1)
+        relevance, precision = (1.0, 1 / params["alpha"]), (1.0, params["variance"])
+        return Factored(mean, np.tile(spread, (len(mean), 1, 1)), relevance, precision)
 
     def vb_e_step(self, q: Factored, data: Any) -> Expectation:
         """Return expected statistics under the best q(z), and the sum of its log normalizers."""
         return steps.e_step(q.expected, as_patterns(data))
 
     def vb_m_step(self, stats: Complete) -> Factored:
-        """Return a better q(theta): each of its factors in turn."""
+        """Return a better q(theta), by updating each of its distributions in turn."""
         return self.prior(len(stats.centre)).updated(stats)
 
     def divergence(self, q: Factored) -> float:
@@ -300,28 +303,28 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         return factored_posterior(q)
 
     def vb_log_density(self, q: Factored, params: Params) -> np.ndarray:
-        """Log density of q(theta), of up to 4 factors averaged over their orders and signs; leading axes are draws."""
+        """Log density of q(theta), averaged over orders and signs of up to 4 factors; leading axes are draws."""
         turns = signed_permutations(self.q) if self.q <= MOST_COPIES else [np.eye(self.q)]
         return turned_log_density(q, params, turns)
 
     def occupied(self, q: Factored) -> int:
-        """Return how many factors are switched on: their loadings are larger than the uncertainty of these."""
+        """Return the number of factors in use, whose loadings exceed their uncertainty."""
         squares, spread = q.squares
         return int(np.sum(squares > spread))
 
     def live(self, params: Params) -> np.ndarray:
-        """Return how many factors have more variance than the noise of a column, whatever their rotation."""
+        """Return the number of factors with more variance than the noise of a column, for any rotation, (...,)."""
         squares = np.square(np.linalg.svd(np.asarray(params["loadings"]), compute_uv=False))
         return np.asarray(np.sum(squares > np.asarray(params["variance"])[..., None], axis=-1))
 
     def exchangeable_axis(self) -> str:
-        """Return the axis whose labels mean nothing; the signs of the loadings mean nothing either."""
+        """Return the exchangeable axis; the signs of the loadings are arbitrary as well."""
         return "factor"
 
     def invariants(self, params: Params, data: Any) -> dict[str, np.ndarray]:
         """Return quantities that depend neither on the order of the factors nor on their signs; leading axes are draws.
 
-        The cosines are of the principal angles between the loadings and the q leading eigenvectors of the rows'
+        ``cosines`` are those of the principal angles between the loadings and the q leading eigenvectors of the rows'
         covariance, largest first.
         """
         stats = data.stats if isinstance(data, Accumulated) else as_patterns(data)
@@ -339,9 +342,9 @@ class ArdModel(FactorModel, Variational, Symmetric, family=True):
         }
 
     def remarks(self, stats: Patterns, data: Arrays) -> tuple[str, ...]:
-        """Say so where there is one row, or a column is constant."""
+        """Say that there is only one row, or that columns are constant."""
         variances = stats.column_variances()
         still = [str(name) for name, variance in zip(data["column"], variances, strict=True) if np.isnan(variance)]
         if stats.rows == 1:
-            return ("there is one row only: the prior says how rows vary",)
+            return ("there is only one row: the variation between rows comes from the prior",)
         return (f"column {', '.join(still)} does not vary",) if still and stats.rows else ()

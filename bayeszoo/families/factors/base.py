@@ -1,6 +1,6 @@
-"""Factor models with noise alike in all directions: their statistics, and where rows lie along the factors.
+"""Factor models with isotropic noise: their statistics, and the factors of rows.
 
-Rows are N(mean, W W' + variance I), W of shape (D, q), and those with missing numbers (NaN) count with what they have.
+Rows are N(mean, W W' + variance I), W of shape (D, q); rows with missing numbers (NaN) count with their observed ones.
 Parameters are a mapping of ``mean`` (..., D), ``loadings`` (..., D, q) and ``variance`` (...,): leading axes are draws.
 Tipping and Bishop 1999; PRML, section 12.2.
 """
@@ -29,13 +29,13 @@ from bayeszoo.model.views import View
 pm, likelihoods = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.ops.factors", suppress_warning=True)
 
 _CELLS = 2**22
-"""Numbers that are held at once."""
+"""Most numbers held at once."""
 
 
 class Factors(NamedTuple):
-    """The factors of each row given its observed numbers: Gaussian, of means (..., rows, q) and covariances.
+    """The Gaussian of each row's factors given its observed numbers: means (..., rows, q) and covariances.
 
-    Covariances (..., rows, q, q) are the same for all rows with the same numbers missing.
+    Covariances (..., rows, q, q) are equal for rows with the same numbers missing.
     """
 
     mean: np.ndarray
@@ -45,26 +45,26 @@ class Factors(NamedTuple):
 def latent_posterior(params: Params, Y: npt.ArrayLike) -> Factors:
     """Return mean and covariance of the factors of rows (rows, D): M^-1 W'(y - mean) and variance M^-1.
 
-    A row with no number at all has those of the prior, 0 and I.
+    A row without any number has those of the prior, 0 and I.
     """
     Y, q = np.asarray(Y, dtype=np.float64), np.shape(params["loadings"])[-1]
     leading = np.shape(params["variance"])
     mean, covariance = np.zeros((*leading, len(Y), q)), np.zeros((*leading, len(Y), q, q))
     for seen, rows in _patterns(Y):
-        mean[..., rows, :], inverse, *_ = _given(params, Y[rows], seen)
+        mean[..., rows, :], inverse, *_ = _factors_of_pattern(params, Y[rows], seen)
         covariance[..., rows, :, :] = (_column(params["variance"], 2) * inverse)[..., None, :, :]
     return Factors(mean, covariance)
 
 
 def row_log_likelihood(params: Params, Y: npt.ArrayLike) -> np.ndarray:
-    """Return the log density of the observed numbers of each row, shape (..., rows); of none it is 0.
+    """Return the log density of the observed numbers of each row, shape (..., rows); 0 for a row without any.
 
-    Of rows N(mean, C): y' C^-1 y is |y - W z|^2 / variance + |z|^2 at the mean z of the factors, and nothing cancels.
+    For rows N(0, C), y' C^-1 y = |y - W z|^2 / variance + |z|^2 at the mean z of the factors: no terms cancel.
     """
     Y = np.asarray(Y, dtype=np.float64)
     out = np.zeros((*np.shape(params["variance"]), len(Y)))
     for seen, rows in _patterns(Y):
-        z, _, residual, log_det = _given(params, Y[rows], seen)
+        z, _, residual, log_det = _factors_of_pattern(params, Y[rows], seen)
         variance, free = _column(params["variance"], 1), seen.sum() - z.shape[-1]
         squares = np.sum(residual**2, axis=-1) / variance + np.sum(z**2, axis=-1)
         log_dets = free * np.log(variance) + log_det[..., None]
@@ -75,8 +75,8 @@ def row_log_likelihood(params: Params, Y: npt.ArrayLike) -> np.ndarray:
 def reconstruction(params: Params, Y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each number of rows (rows, D) given the observed numbers of its row.
 
-    Both have shape (..., rows, D). Where a number was observed they are of mean + W z, which is the row without its
-    noise; where it is missing, of the number itself, noise and all: a prediction.
+    Both have shape (..., rows, D). For an observed number they are those of mean + W z, the number without noise; for a
+    missing number, those of its prediction, noise included.
     """
     Y, latent = np.asarray(Y, dtype=np.float64), latent_posterior(params, Y)
     W = np.asarray(params["loadings"], dtype=np.float64)[..., None, :, :]
@@ -86,12 +86,12 @@ def reconstruction(params: Params, Y: npt.ArrayLike) -> tuple[np.ndarray, np.nda
 
 
 def _patterns(Y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the observed numbers, and the indices of their rows."""
-    observed, which = np.unique(~np.isnan(Y), axis=0, return_inverse=True)
-    return [(seen, np.flatnonzero(np.ravel(which) == p)) for p, seen in enumerate(observed)]
+    """Return each pattern of observed numbers (D,), and the indices of its rows."""
+    observed, pattern = np.unique(~np.isnan(Y), axis=0, return_inverse=True)
+    return [(seen, np.flatnonzero(np.ravel(pattern) == p)) for p, seen in enumerate(observed)]
 
 
-def _given(params: Params, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, ...]:
+def _factors_of_pattern(params: Params, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return mean factors of rows of one pattern, the inverse of M = W'W + variance I, residuals, and log |M|."""
     W = np.asarray(params["loadings"], dtype=np.float64)[..., seen, :]
     M = W.mT @ W + _column(params["variance"], 2) * np.eye(W.shape[-1])
@@ -102,23 +102,23 @@ def _given(params: Params, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarr
 
 
 def _column(values: npt.ArrayLike, axes: int) -> np.ndarray:
-    """Add N axes at the end."""
+    """Append ``axes`` axes of length 1."""
     return np.reshape(values, (*np.shape(values), *[1] * axes))
 
 
 class FactorRows(ByMarginals):
-    """The distribution of ``rows`` rows N(mean, W W' + variance I), all alike, with SciPy's methods.
+    """The distribution of N independent rows N(mean, W W' + variance I), with methods named as in SciPy.
 
-    Mean (..., D), loadings (..., D, q) and variance (...,) have draws as leading axes.
+    Mean (..., D), loadings (..., D, q) and variance (...,) may have leading axes of draws.
     """
 
     def __init__(self, mean: npt.ArrayLike, loadings: npt.ArrayLike, variance: npt.ArrayLike, rows: int) -> None:
-        values = zip(("mean", "loadings", "variance"), (mean, loadings, variance), strict=True)
-        self._params = {name: np.asarray(value, dtype=np.float64) for name, value in values}
+        pairs = zip(("mean", "loadings", "variance"), (mean, loadings, variance), strict=True)
+        self._params = {name: np.asarray(value, dtype=np.float64) for name, value in pairs}
         centre, W = self._params["mean"], self._params["loadings"]
         sd = np.sqrt(np.sum(W**2, axis=-1) + _column(variance, 1))
         shape = (*sd.shape[:-1], rows, sd.shape[-1])
-        self._marginals = frozen.norm(*(np.broadcast_to(each[..., None, :], shape) for each in (centre, sd)))
+        self._marginals = frozen.norm(*(np.broadcast_to(values[..., None, :], shape) for values in (centre, sd)))
 
     def logpdf(self, Y: npt.ArrayLike) -> np.ndarray:
         """Joint log density of the observed numbers of each row of ``Y`` (rows, D), shape (..., rows)."""
@@ -137,7 +137,7 @@ class FactorRows(ByMarginals):
 
 
 def one_axis_of_draws(params: Params) -> dict[str, np.ndarray]:
-    """Make the leading axes of parameters one; ``variance`` has no other axis."""
+    """Flatten the leading axes of parameters into one; they are all axes of ``variance``."""
     leading = np.ndim(params["variance"])
     return {name: np.reshape(v, (-1, *np.shape(v)[leading:])) for name, v in params.items()}
 
@@ -145,8 +145,8 @@ def one_axis_of_draws(params: Params) -> dict[str, np.ndarray]:
 def procrustes(loadings: npt.ArrayLike, reference: object) -> np.ndarray:
     """Return the rotations R, shape (..., q, q), that bring loadings W R nearest to a reference (D, q).
 
-    R is orthogonal and may reflect. W R R' is W again, so nothing is lost: factors z of W are z R of W R. Schonemann
-    1966; as `scipy.linalg.orthogonal_procrustes`, of many draws at once.
+    R is orthogonal and may reflect. It can be undone, as W R R' = W: factors z of W become z R of W R. Schonemann 1966;
+    `scipy.linalg.orthogonal_procrustes` does it for one draw.
     """
     left, _, right = np.linalg.svd(np.asarray(loadings, dtype=np.float64).mT @ np.asarray(reference))
     return np.asarray(left @ right)
@@ -155,7 +155,7 @@ def procrustes(loadings: npt.ArrayLike, reference: object) -> np.ndarray:
 def principal_axes(loadings: npt.ArrayLike) -> np.ndarray:
     """Return loadings (D, q) of the same W W' with orthogonal columns, longest first, largest entry positive.
 
-    Leading axes are draws, over which W W' is averaged; of it the q largest axes are taken.
+    Leading axes are draws, over which W W' is averaged; the q largest axes of the average are returned.
     """
     W = np.asarray(loadings, dtype=np.float64)
     D, q = W.shape[-2:]
@@ -168,7 +168,7 @@ def principal_axes(loadings: npt.ArrayLike) -> np.ndarray:
 
 
 class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
-    """Rows N(mean, W W' + variance I) of D numbers, W of q < D columns; numbers may be missing.
+    """Rows N(mean, W W' + variance I) of D numbers, where W has q < D columns; numbers may be missing.
 
     Parameters are at least ``mean`` (D,), ``loadings`` (D, q) and ``variance``.
     """
@@ -176,7 +176,7 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
     q: int
 
     def views(self) -> frozenset[View]:
-        """Show rows and columns along the first factors."""
+        """Return the views of all models, and that of rows and columns along the first factors."""
         return super().views() | {View.FACTORS}
 
     @abstractmethod
@@ -188,7 +188,7 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
         """Declare the prior within a PyMC model, and return mean, loadings and variance."""
 
     def e_step(self, params: Params, data: Any) -> Expectation:
-        """Return expected statistics and the log likelihood at the parameters, of statistics as well as rows."""
+        """Return expected statistics and the log likelihood at the parameters; data are rows or their statistics."""
         return steps.e_step(steps.Coefficients.known(params), as_patterns(data))
 
     def compressed(self, stats: Patterns) -> DeclaredModel:
@@ -206,7 +206,7 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
         return {"column": data["column"], "factor": np.arange(1, self.q + 1)}
 
     def statistics(self, data: Arrays) -> Patterns:
-        """Return count, mean and scatter of the rows of each pattern of missing numbers; q columns are too few."""
+        """Return count, mean and scatter of the rows of each pattern of missing numbers; raise unless D > q."""
         self.prior(data["Y"].shape[1])
         return Patterns.of(data["Y"])
 
@@ -226,13 +226,13 @@ class FactorModel(Sufficient[Patterns], EM, Observable, family=True):
         return stats.size + loadings_shape.count(stats.size, self.q) + 1
 
     def likelihood(self, params: Params, data: Arrays) -> FactorRows:
-        """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
+        """Return each row's Gaussian distribution; parameters with leading axes (...) give (..., rows)."""
         return FactorRows(params["mean"], params["loadings"], params["variance"], len(data["Y"]))
 
     def derived(self, params: Params) -> dict[str, np.ndarray]:
-        """Return the q largest eigenvalues of the covariance of a row, and the share of its variance in the factors."""
+        """Return the q largest eigenvalues of a row's covariance, and the share of variance that factors explain."""
         W, variance = np.asarray(params["loadings"]), np.asarray(params["variance"])
         squares = np.linalg.svd(W, compute_uv=False) ** 2
         of_factors = squares.sum(axis=-1)
-        whole = of_factors + W.shape[-2] * variance
-        return {"eigenvalues": squares + variance[..., None], "explained": of_factors / whole}
+        total = of_factors + W.shape[-2] * variance
+        return {"eigenvalues": squares + variance[..., None], "explained": of_factors / total}

@@ -1,4 +1,4 @@
-"""Factor models in PyMC: loadings L of W = L Q, sampled on their free entries, and rows with missing numbers."""
+"""Factor models in PyMC: loadings L of W = L Q, sampled by their free entries, and rows with missing numbers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bayeszoo.families.statistics.patterns import Patterns
 
 
 class Trapezoid(Transform):
-    """A D x q matrix, q < D, zero above a positive diagonal, by its free entries; of the diagonal the logarithms.
+    """Coordinates of a D x q matrix, q < D, zero above a positive diagonal: free entries, the diagonal's as logarithms.
 
-    ``fixed`` (D, q) marks the entries that are 0 whatever the coordinates.
+    ``fixed`` (D, q) marks the entries that are always 0.
     """
 
     name = "trapezoid"
@@ -36,7 +36,7 @@ class Trapezoid(Transform):
         return pt.switch(self.is_diagonal, pt.log(pt.switch(self.is_diagonal, free, np.float64(1.0))), free)
 
     def backward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
-        """Map coordinates to L: a sum of products, which numba compiles with what surrounds it."""
+        """Map coordinates to L, by a sum of products, which numba can fuse with the rest of the density."""
         head, factors = value[: self._head], self._places.shape[1]
         diagonal = self.is_diagonal[: self._head]
         positive = pt.switch(diagonal, pt.exp(pt.switch(diagonal, head, np.float64(0.0))), head)
@@ -49,7 +49,7 @@ class Trapezoid(Transform):
 
 
 def IdentifiedLoadings(name: str, scale: float, rows: int, factors: int, dims: object = None) -> pt.TensorVariable:
-    """Declare the L of loadings W whose entries are independent N(0, scale^2), up to their rotation.
+    """Declare the factor L of loadings W = L Q whose entries are independent N(0, scale^2).
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _log_density(value: pt.TensorVariable, scales: pt.TensorVariable, rows: int,
     degrees = np.arange(factors, 0, -1.0)
     diagonal, below = np.eye(rows, factors, dtype=bool), np.tril(np.ones((rows, factors)), -1)
     powers = np.where(diagonal, degrees - 1, 0.0)
-    per_scale = np.where(diagonal, degrees, below)  # how often log(scale) is subtracted
+    per_scale = np.where(diagonal, degrees, below)  # multiples of log(scale) to subtract
     constant = -below.sum() * math.log(2 * math.pi) / 2
     constant -= sum((k / 2 - 1) * math.log(2) + math.lgamma(k / 2) for k in degrees)
     logs = pt.log(pt.switch(diagonal, value, np.float64(1.0)))
@@ -98,25 +98,25 @@ def _draw(scales: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray
 
 
 def GaussianRows(name: str, mean: pt.TensorVariable, cov: pt.TensorVariable, rows: np.ndarray) -> None:
-    """Declare that rows are Gaussian, each by the numbers that it has.
+    """Declare Gaussian rows by the observed numbers of each.
 
     Parameters
     ----------
     name : str
-        The observed variable, with the axes ``row`` and ``column``; where numbers are missing, a potential.
+        The observed variable, with the axes ``row`` and ``column``; a potential if numbers are missing.
     mean, cov : tensor, shape (D,) and (D, D)
-        Mean and covariance of a whole row.
+        Mean and covariance of a complete row.
     rows : ndarray, shape (N, D)
         The rows; NaN is missing.
     """
     stats = Patterns.of(rows)
     if stats.is_complete:
-        observed = pm.Data(f"{name}_data", rows, dims=("row", "column"))
-        pm.MvNormal(name, mu=mean, cov=cov, observed=observed, dims=("row", "column"))
+        shared = pm.Data(f"{name}_data", rows, dims=("row", "column"))
+        pm.MvNormal(name, mu=mean, cov=cov, observed=shared, dims=("row", "column"))
         return
-    has, terms = ~np.isnan(rows), []
+    observed, terms = ~np.isnan(rows), []
     for seen in stats.observed[stats.observed.any(axis=1)]:
-        at, those = np.flatnonzero(seen), rows[(has == seen).all(axis=1)][:, seen]
-        each = pm.MvNormal.dist(mu=mean[at], cov=cov[at][:, at])
-        terms.append(pm.math.sum(pm.logp(each, those)))
+        columns, numbers = np.flatnonzero(seen), rows[(observed == seen).all(axis=1)][:, seen]
+        law = pm.MvNormal.dist(mu=mean[columns], cov=cov[columns][:, columns])
+        terms.append(pm.math.sum(pm.logp(law, numbers)))
     pm.Potential(name, pm.math.sum(pm.math.stack(terms)))

@@ -1,10 +1,10 @@
-"""Loadings that are known up to a rotation, as the lower trapezoidal matrix with a positive diagonal that each has.
+"""Loadings up to rotation, represented by a lower trapezoidal matrix with a positive diagonal.
 
 The likelihood of a factor model depends on the loadings W, D x q, through W W' only. W = L Q with Q orthogonal and L
-zero above a positive diagonal, in one way but where q of the first rows are dependent. Where the entries of W are
+zero above a positive diagonal; L is unique unless the first q rows of W are dependent. If the entries of W are
 independent N(0, scale^2), those of L are independent, too: L_jj is scale times a chi variate of q - j + 1 degrees of
 freedom, j = 1..q, and L_ij ~ N(0, scale^2) below it (Bartlett 1933; Muirhead 1982, theorem 3.2.14; Geweke and Zhou 1996
-on factor models). So a prior of W is one of L, and nothing is changed but the names of W's rotations.
+on factor models). So a prior of W is a prior of L, and only the arbitrary rotation of W is left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def entries(rows: int, factors: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def count(rows: int, factors: int) -> int:
-    """Return how many entries are free: D q - q (q - 1) / 2."""
+    """Return the number of free entries, D q - q (q - 1) / 2."""
     return rows * factors - factors * (factors - 1) // 2
 
 
@@ -45,14 +45,14 @@ def identified(loadings: npt.ArrayLike) -> np.ndarray:
 
 
 def turned(L: np.ndarray) -> np.ndarray:
-    """Return a trapezoidal matrix (D, q) with its columns turned to a diagonal that is not negative."""
+    """Return a trapezoidal matrix (D, q) with the signs of columns changed so that no diagonal entry is negative."""
     return np.asarray(L * np.where(np.diagonal(L) < 0, -1.0, 1.0))
 
 
 def log_density(L: np.ndarray, scale: float) -> np.ndarray:
-    """Return the log density of the free entries of L (..., D, q) where W has entries N(0, scale^2), shape (...,).
+    """Return the log density of the free entries of L (..., D, q) when W has entries N(0, scale^2), shape (...,).
 
-    Of a 0 on the diagonal it is -inf but for the last column: chi of one degree of freedom is half a normal variate.
+    A 0 on the diagonal gives -inf, except in the last column: chi with one degree of freedom is half-normal.
     """
     L = np.asarray(L, dtype=np.float64)
     degrees = np.arange(L.shape[-1], 0, -1.0)

@@ -1,4 +1,4 @@
-"""Probabilistic PCA: its EM, and the closed form of the maximum of its likelihood.
+"""Probabilistic PCA: its EM, and its maximum-likelihood estimate in closed form.
 
 Tipping and Bishop 1999, section 3.2 and appendix B; PRML, section 12.2; the E-step is that of `steps`.
 """
@@ -23,13 +23,13 @@ from bayeszoo.foundation.optimize import MAX_DISTANCE, describe
 from bayeszoo.model.steps import Coordinates
 
 VANISHED = 1e-12
-"""Share of the mean variance of the columns below which the variance of the noise is on its way to 0."""
+"""Share of the mean variance of the columns below which the noise variance counts as going to 0."""
 
 
 class PpcaModel(FactorModel, family=True):
     """A `FactorModel` whose loadings are identified; a subclass gives the prior and the declaration.
 
-    Loadings are lower trapezoidal with a positive diagonal. The steps of EM take statistics as well as rows.
+    Loadings are lower trapezoidal with a positive diagonal. The steps of EM accept statistics as well as rows.
     """
 
     @abstractmethod
@@ -61,21 +61,21 @@ class PpcaModel(FactorModel, family=True):
         return Coordinates(to_vector, parameters)
 
     def closed_mle(self, stats: Patterns) -> dict[str, Any] | None:
-        """Return the maximum of the likelihood of complete data; None where numbers are missing, and EM finds it."""
+        """Return the maximum-likelihood estimate of complete data; None, which calls for EM, if numbers are missing."""
         self.prior(stats.size)
         return closed_form(stats, self.q) if stats.is_complete else None
 
     def mle_certificate(self, stats: Patterns, params: Params) -> list[Check]:
-        """Check that the likelihood is stationary there and curved downwards in all free entries.
+        """Check that the likelihood is stationary at the parameters and has a maximum in all free entries.
 
-        The gradient is of the density that samplers use, and shares no code with the closed form.
+        The gradient is that of the sampled density, and shares no code with the closed form.
         """
-        at, x = loadings_shape.entries(len(params["mean"]), self.q), to_vector(params)
+        entries, x = loadings_shape.entries(len(params["mean"]), self.q), to_vector(params)
 
         def likelihood(x: np.ndarray) -> tuple[float, np.ndarray]:
-            here = from_vector(x, self.q)
-            value, of_mean, of_loadings, of_variance = steps.value_and_gradient(stats, here)
-            return value, np.concatenate([of_mean, of_loadings[at], [here["variance"] * of_variance]])
+            point = from_vector(x, self.q)
+            value, of_mean, of_loadings, of_variance = steps.value_and_gradient(stats, point)
+            return value, np.concatenate([of_mean, of_loadings[entries], [point["variance"] * of_variance]])
 
         return [at_most("stationary_distance", describe(likelihood, x).distance, MAX_DISTANCE)]
 
@@ -83,7 +83,7 @@ class PpcaModel(FactorModel, family=True):
 def m_step_flat(stats: Complete) -> dict[str, np.ndarray]:
     """Return the parameters that maximize the expected log likelihood, the loadings identified.
 
-    Raises `NumericalError` where the variance of the noise goes to 0.
+    Raises `NumericalError` if the variance of the noise goes to 0.
     """
     coefficients = np.linalg.solve(stats.gram, stats.cross[:, :, None])[:, :, 0]
     variance = stats.squared_error(coefficients) / stats.cells.sum()
@@ -114,8 +114,8 @@ class FactorPrior:
     def m_step(self, stats: Complete) -> dict[str, np.ndarray]:
         """Return parameters with a higher expected log joint: coefficients given the variance, then the variance.
 
-        Each of the two steps is to the maximum (ECM: Meng and Rubin 1993), so EM never falls. A factor whose first
-        loading comes out negative is turned round, which changes neither likelihood nor prior.
+        Each of the two steps goes to the conditional maximum (ECM: Meng and Rubin 1993), so the density never falls.
+        The sign of a factor with a negative diagonal loading is changed, which alters neither likelihood nor prior.
         """
         D, q = len(stats.gram), stats.gram.shape[1] - 1
         H, g = stats.gram * stats.precision, stats.cross * stats.precision
@@ -141,7 +141,8 @@ class FactorPrior:
 def _with_repelled_last(H: np.ndarray, g: np.ndarray, power: int) -> np.ndarray:
     """Maximize -x'H x / 2 + g'x + power log|t| over x, whose last entry is t.
 
-    Given t the others follow, and in t what is left is -h (t - centre)^2 / 2 + power log|t|, a quadratic equation.
+    Given t the other entries follow. The objective in t is -h (t - centre)^2 / 2 + power log|t|, whose stationary
+    points solve a quadratic equation.
     """
     inverse = np.linalg.inv(H)
     free, width = inverse @ g, inverse[-1, -1]
@@ -152,11 +153,10 @@ def _with_repelled_last(H: np.ndarray, g: np.ndarray, power: int) -> np.ndarray:
 def closed_form(stats: Patterns, factors: int) -> dict[str, Any]:
     """Return the maximum-likelihood estimate of complete data, the loadings identified.
 
-    The variance is the mean of the discarded eigenvalues of S = scatter / n, and W = U (Lambda - variance I)^1/2 of the
-    others. Tipping and Bishop 1999, equations 7 and 8: S has divisor n, and not n - 1.
+    The variance is the mean of the discarded eigenvalues of S = scatter / n, and W = U (Lambda - variance I)^1/2 has
+    the q largest eigenvalues Lambda. Tipping and Bishop 1999, equations 7 and 8: S has divisor n, and not n - 1.
 
-    Raises `NumericalError` where there are no rows, or the likelihood is unbounded: no variance is left besides q
-    components.
+    Raises `NumericalError` if there are no rows, or the likelihood is unbounded because q components leave no variance.
     """
     moments = stats.whole
     if moments.n == 0:

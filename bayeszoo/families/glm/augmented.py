@@ -1,10 +1,10 @@
 """Regressions whose rows are Gaussian in the linear predictor given latent variables: EM, variational Bayes and Gibbs.
 
-Given its latent variables the log density of a row is a parabola in the linear predictor eta,
-``linear eta - precision eta^2 / 2`` but for what does not depend on eta, so that the weights are Gaussian (Tanner and
-Wong 1987). Of a logit link the latent variables are Polya-Gamma (Polson, Scott and Windle 2013), and mean field with
-these has the bound of Jaakkola and Jordan 2000 (Durante and Rigon 2019); of a probit link they are normal (Albert and
-Chib 1993; Consonni and Marin 2007).
+Given its latent variables, the log density of a row is a parabola in the linear predictor eta,
+``linear eta - precision eta^2 / 2`` plus a constant, so that the weights are Gaussian (Tanner and Wong 1987). For a
+logit link the latent variables are Polya-Gamma (Polson, Scott and Windle 2013), and mean field gives the bound of
+Jaakkola and Jordan 2000 (Durante and Rigon 2019); for a probit link they are normal (Albert and Chib 1993; Consonni and
+Marin 2007).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from bayeszoo.model.steps import Coordinates, Expectation
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
 
 MOST_TRIALS = 1_000_000
-"""Most trials, over all rows, with a latent variable each."""
+"""Most trials over all rows, each of which has a latent variable."""
 FLAT = 1e-4
-"""Predictor about 0 within which tanh is taken from its series."""
+"""Largest predictor at which tanh is computed from its series."""
 
 
 Counts = tuple[np.ndarray, np.ndarray]
@@ -49,25 +49,25 @@ class Parabola(NamedTuple):
 
 
 class Augmentation(ABC):
-    """The latent variables of rows, given which the log density of each is a parabola in its linear predictor."""
+    """Latent variables of rows that make the log density of each row a parabola in its linear predictor."""
 
     @abstractmethod
     def expected(
         self, eta: np.ndarray, variance: np.ndarray | float, outcome: np.ndarray, size: np.ndarray
     ) -> tuple[Parabola, np.ndarray]:
-        """Return the expected parabola under the best q of the latent variables, and the log normalizer of each.
+        """Return the expected parabola under the best q of the latent variables, and each row's log normalizer.
 
-        The predictors have means ``eta`` and variances under q(weights). Where these are 0 the normalizer is the log
-        density of the row at ``eta``.
+        The predictors have means ``eta`` and variances ``variance`` under q(weights). With variance 0 the normalizer is
+        the log density of the row at ``eta``.
         """
 
     @abstractmethod
     def drawn(self, rows: LinkedRows, eta: np.ndarray, counts: Counts, rng: np.random.Generator) -> GaussianWeights:
-        """Return the Gaussian of the weights given latent variables that are drawn given the predictors."""
+        """Draw the latent variables given the predictors; return the Gaussian of the weights given them."""
 
 
 class PolyaGamma(Augmentation):
-    """A Polya-Gamma variable PG(trials, eta) of each row, by which a logit link is Gaussian."""
+    """A Polya-Gamma variable PG(trials, eta) for each row, given which a logit link is Gaussian."""
 
     def expected(
         self, eta: np.ndarray, variance: np.ndarray | float, outcome: np.ndarray, size: np.ndarray
@@ -86,24 +86,24 @@ class PolyaGamma(Augmentation):
 
 
 class NormalNoise(Augmentation):
-    """Latent variable of each trial: eta plus standard normal noise, above 0 in a success and below it in a failure."""
+    """A latent variable for each trial: eta plus standard normal noise, above 0 for a success, below for a failure."""
 
     def expected(
         self, eta: np.ndarray, variance: np.ndarray | float, outcome: np.ndarray, size: np.ndarray
     ) -> tuple[Parabola, np.ndarray]:
-        """Return the sums of the means of truncated normals, and their log probabilities less half the variance."""
-        lost = size - outcome
-        linear = size * eta + outcome * hazard(eta) - lost * hazard(-eta)
-        value = outcome * scipy.special.log_ndtr(eta) + lost * scipy.special.log_ndtr(-eta) - size * variance / 2
+        """Return sums of the means of truncated normals, and their log probabilities minus half the variance."""
+        failures = size - outcome
+        linear = size * eta + outcome * hazard(eta) - failures * hazard(-eta)
+        value = outcome * scipy.special.log_ndtr(eta) + failures * scipy.special.log_ndtr(-eta) - size * variance / 2
         return Parabola(linear, size), value
 
     def drawn(self, rows: LinkedRows, eta: np.ndarray, counts: Counts, rng: np.random.Generator) -> GaussianWeights:
-        """Draw the sum of the variables of each row's trials, then how far from 0 they all are, weights integrated out.
+        """Draw the sum of the variables of each row's trials, then rescale them all with the weights integrated out.
 
-        Without the second step chains creep where the data nearly determine the outcomes (Liu and Wu 1999). Along a ray
-        of latent variables z, R = sqrt(z' M z) with M the precision of z: its density is that of chi with as many
-        degrees of freedom as trials, times exp(slope R), where the slope is that of the offset. A draw of chi is
-        accepted by the latter (Liu and Sabatti 2000).
+        Without the second step chains mix slowly if the features nearly determine the outcomes (Liu and Wu 1999). Along
+        a ray of latent variables z, R = sqrt(z' M z) with M the precision of z has the density of chi with as many
+        degrees of freedom as trials, times exp(slope R), where the slope comes from the offset. A draw from chi is
+        accepted or rejected by the second factor (Liu and Sabatti 2000).
         """
         (outcome, size), sums = counts, np.empty(len(eta))
         squares = loops.latent_normals(outcome, size, eta, sums, rng)
@@ -115,17 +115,17 @@ class NormalNoise(Augmentation):
         solved = scipy.linalg.cho_solve((conditional.root, True), pull)
         radius = math.sqrt(max(squares - float(pull @ solved), np.finfo(np.float64).tiny))
         slope = (rows.offset * float(sums.sum()) - float(back @ solved)) / radius
-        other = math.sqrt(rng.chisquare(size.sum()))
-        if math.log(1.0 - rng.random()) >= slope * (other - radius):
+        proposal = math.sqrt(rng.chisquare(size.sum()))
+        if math.log(1.0 - rng.random()) >= slope * (proposal - radius):
             return conditional
-        return replace(conditional, mean=conditional.mean + (other / radius - 1) * solved)
+        return replace(conditional, mean=conditional.mean + (proposal / radius - 1) * solved)
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianWeights:
-    """A Gaussian of the weights in units of the prior, of the mean (T,) and the lower root of the precision (T, T).
+    """A Gaussian of the weights in units of the prior: ``mean`` (T,), and the lower ``root`` of the precision (T, T).
 
-    ``weight`` (n,) is the precision that each row adds to that of the prior.
+    ``weight`` (n,) is the precision that each row adds to the prior's.
     """
 
     rows: LinkedRows
@@ -161,12 +161,12 @@ class GaussianWeights:
 
     @property
     def vector(self) -> np.ndarray:
-        """Mean and logs of the weights of the rows, shape (T + n,)."""
+        """The mean, and the logs of the precisions that rows add, shape (T + n,)."""
         return np.concatenate([self.mean, np.log(self.weight)])
 
     @classmethod
     def at(cls, rows: LinkedRows, vector: np.ndarray) -> GaussianWeights:
-        """Return the Gaussian that has this vector."""
+        """Return the Gaussian of a vector (T + n,)."""
         mean, weight = vector[: rows.size], np.exp(vector[rows.size :])
         return cls(rows, weight, mean, _root(rows, weight))
 
@@ -182,8 +182,7 @@ def _root(rows: LinkedRows, weight: np.ndarray, flat: bool = False) -> np.ndarra
 class WeightsChain:
     """Gibbs sampling: latent variables of the rows given the weights, then the weights given these.
 
-    The posterior has one mode, so that nothing is annealed: a chain moves by the probabilities themselves whatever the
-    power.
+    The posterior has one mode, so that chains are not annealed: the power of a sweep is ignored.
     """
 
     def __init__(self, start: GaussianWeights, augmentation: Augmentation, rng: np.random.Generator) -> None:
@@ -220,8 +219,8 @@ class WeightsChain:
 class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
     """Rows with a link that are Gaussian in their predictors given latent variables, the ``augmentation``.
 
-    EM climbs to the mode that Newton's method finds at once. Variational Bayes takes latent variables and weights for
-    independent, and is too sure of the weights.
+    EM climbs to the mode, which Newton's method reaches faster. Variational Bayes assumes that latent variables and
+    weights are independent, and understates the uncertainty of the weights.
     """
 
     augmentation: ClassVar[Augmentation]
@@ -234,7 +233,7 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
         return self.augmentation.expected(rows.eta(u), variance, rows.outcome, rows.sizes)
 
     def _dispersed(self, data: Arrays) -> GaussianWeights:
-        """Return a wide Gaussian near the posterior: that given the expected latent variables at weights of 0."""
+        """Return a wide Gaussian near the posterior, given the expected latent variables at weights of 0."""
         rows = self.concave(data)
         return GaussianWeights.conditional(rows, self._expected(rows, np.zeros(rows.size), 0.0)[0])
 
@@ -260,7 +259,7 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
         return self.concave(data).log_prior(params)
 
     def free_parameters(self, stats: Arrays) -> int:
-        """Return how many weights there are."""
+        """Return the number of weights."""
         return self.concave(stats).size
 
     def coordinates(self, data: Arrays) -> Coordinates:
@@ -271,7 +270,7 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
     # Variational Bayes
 
     def vb_start(self, data: Arrays, rng: np.random.Generator) -> GaussianWeights:
-        """Return q(weights) given the latent variables that weights drawn at random let expect."""
+        """Return q(weights) given the expected latent variables at randomly drawn weights."""
         start = self._dispersed(data)
         return GaussianWeights.conditional(start.rows, self._expected(start.rows, start.draw(rng), 0.0)[0])
 
@@ -297,18 +296,18 @@ class Augmented(LogConcave, EM, Variational, Gibbs, family=True):
         return gaussian(q.rows.name, q.rows.gaussian_of(q.mean, q.weight))
 
     def vb_log_density(self, q: GaussianWeights, params: Params) -> np.ndarray:
-        """Return its log density; leading axes of the weights are draws."""
+        """Return the log density of q(weights); leading axes of the weights are draws."""
         return self.vb_posterior(q).logpdf(params)
 
     def vb_coordinates(self, data: Arrays) -> Coordinates:
-        """Return the mean of the weights, and the logs of the precisions that rows add."""
+        """Return coordinates: the mean of the weights, and the logs of the precisions that rows add."""
         rows = self.concave(data)
         return Coordinates(lambda q: q.vector, partial(GaussianWeights.at, rows))
 
     # Gibbs sampling
 
     def gibbs(self, data: Arrays, rng: np.random.Generator) -> WeightsChain:
-        """Return a chain over the weights, started at random from a wide Gaussian."""
+        """Return a chain over the weights, started at a draw from a wide Gaussian."""
         return WeightsChain(self._dispersed(data), self.augmentation, rng)
 
 

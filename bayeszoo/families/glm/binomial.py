@@ -1,4 +1,4 @@
-"""Regressions of outcomes of yes and no, or of successes of trials."""
+"""Regressions of binary outcomes, or of successes in trials."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ BIOASSAY = Example(
 
 @dataclass(frozen=True)
 class BinomialRows(LinkedTerms, Classifies, family=True):
-    """Outcomes of yes and no, or successes of trials, whose probability depends on a linear predictor by a link."""
+    """Binary outcomes, or successes in trials, whose probability is a function of a linear predictor, the link."""
 
     def sizes_of(self, data: Arrays) -> np.ndarray:
-        """Return the trials of each row."""
+        """Return the number of trials of each row, (rows,)."""
         return np.asarray(data.get("trials", np.ones(self.inputs.size(data))))
 
     def log_coefficient(self, data: Arrays) -> float:
-        """Return the log of how many orders the trials of all rows may have been made in."""
+        """Return the log of the number of orders of successes and failures, over all rows."""
         return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
 
 
 @dataclass(frozen=True)
 class BinomialRegression(BinomialRows, AugmentedLinear, family=True):
-    """Successes of trials whose probability depends on features alone.
+    """Successes in trials whose probability depends on features alone.
 
     ``declare`` begins with ``eta, trials, outcome = self.declared_rows(data)`` inside of a ``pm.Model``.
     """

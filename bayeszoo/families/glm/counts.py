@@ -1,4 +1,4 @@
-"""Regressions of counts, perhaps of an exposure each, whose log mean is a weighted sum of features."""
+"""Regressions of counts, with or without exposures, whose log mean is linear in the features."""
 
 from __future__ import annotations
 

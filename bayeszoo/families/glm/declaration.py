@@ -1,4 +1,4 @@
-"""Pieces of the PyMC declarations of regressions with a link: outcomes by their linear predictor, however far out."""
+"""Pieces of the PyMC declarations of regressions with a link: laws of outcomes that are accurate at any predictor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayeszoo.families.linear.declaration import Whitened, as_data
 def BinomialByLogOdds(
     name: str, trials: pt.TensorVariable, log_odds: pt.TensorVariable, observed: pt.TensorVariable
 ) -> pt.TensorVariable:
-    """Declare successes of trials, one entry a row; ``pm.Binomial`` takes those of sure trials for impossible."""
+    """Declare successes in trials, one entry per row; ``pm.Binomial`` gives density 0 when probabilities round to 1."""
 
     def log_mass(value: pt.TensorVariable, trials: pt.TensorVariable, log_odds: pt.TensorVariable) -> pt.TensorVariable:
         orders = pt.gammaln(trials + 1.0) - pt.gammaln(value + 1.0) - pt.gammaln(trials - value + 1.0)
@@ -33,7 +33,7 @@ def BinomialByLogOdds(
 def PoissonByLogMean(
     name: str, exposure: pt.TensorVariable, log_rate: pt.TensorVariable, observed: pt.TensorVariable
 ) -> pt.TensorVariable:
-    """Declare counts of an exposure, one entry a row; ``pm.Poisson`` takes those of tiny means for impossible."""
+    """Declare counts with exposures, one entry per row; ``pm.Poisson`` gives density 0 once a mean rounds to 0."""
 
     def log_mass(
         value: pt.TensorVariable, exposure: pt.TensorVariable, log_rate: pt.TensorVariable
@@ -52,7 +52,7 @@ def PoissonByLogMean(
 def NegativeBinomialByLogMean(
     name: str, log_mean: pt.TensorVariable, phi: pt.TensorVariable, observed: pt.TensorVariable
 ) -> pt.TensorVariable:
-    """Declare counts of variance mean + mean^2 / phi, one entry a row, however large or small the means are."""
+    """Declare counts of variance mean + mean^2 / phi, one entry per row, for means of any size."""
 
     def log_mass(value: pt.TensorVariable, log_mean: pt.TensorVariable, phi: pt.TensorVariable) -> pt.TensorVariable:
         share = log_mean - pt.log(phi)
@@ -66,12 +66,12 @@ def NegativeBinomialByLogMean(
 
 
 def log_odds_of_probit(eta: pt.TensorVariable) -> pt.TensorVariable:
-    """Return the log odds of a success of probability Phi(eta); its gradient is finite however far out eta is."""
+    """Return the log odds of a success of probability Phi(eta); its gradient is finite at any eta."""
     return _log_normal_cdf(eta) - _log_normal_cdf(-eta)
 
 
 def _log_normal_cdf(eta: object) -> pt.TensorVariable:
-    """Return log Phi(eta); each branch sees only what it can take, as PyTensor differentiates both of a switch."""
+    """Return log Phi(eta); both branches of the switch are finite at any eta, as PyTensor differentiates both."""
     below, above = pt.minimum(eta, np.float64(0.0)), pt.maximum(eta, np.float64(0.0))
     root = np.float64(math.sqrt(2))
     low = pt.log(pt.erfcx(-below / root) / np.float64(2.0)) - pt.sqr(below) / np.float64(2.0)
@@ -79,7 +79,7 @@ def _log_normal_cdf(eta: object) -> pt.TensorVariable:
 
 
 class WhitenedRows(Whitened):
-    """A matrix, row after row a vector, in coordinates in which the Gaussian of a solution is standard normal."""
+    """Coordinates of a matrix, flattened by rows, in which the Gaussian of a solution is standard normal."""
 
     def forward(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
         """Map the matrix to its coordinates, of the same shape."""
@@ -90,12 +90,12 @@ class WhitenedRows(Whitened):
         return pt.reshape(super().backward(pt.flatten(value), *inputs), value.shape)
 
     def log_jac_det(self, value: pt.TensorVariable, *inputs: Any) -> pt.TensorVariable:
-        """Log determinant of the matrix of all rows together."""
+        """Return the log determinant of the map, for all rows together."""
         return super().log_jac_det(pt.flatten(value), *inputs)
 
 
 def GaussianRows(name: str, mean: np.ndarray, sd: np.ndarray, whitened: WhitenedRows, dims: tuple[str, ...]) -> Any:
-    """Declare independent Gaussian entries of a matrix in whitened coordinates, at whose centre chains begin."""
+    """Declare independent Gaussian entries of a matrix in whitened coordinates; chains begin at their centre."""
 
     def log_density(value: Any, mean: Any, sd: Any, *coordinates: Any) -> Any:
         constant = np.float64(math.log(2 * math.pi) / 2)
@@ -113,13 +113,13 @@ def GaussianRows(name: str, mean: np.ndarray, sd: np.ndarray, whitened: Whitened
         random=draw,
         signature="(r,t),(r,t),(d),(d,d),(d,d),()->(r,t)",
         transform=whitened.from_inputs(),
-        support_point=lambda rv, size, mean, sd, centre, *rest: pt.reshape(centre, mean.shape),
+        support_point=lambda rv, size, mean, sd, centre, *matrices: pt.reshape(centre, mean.shape),
         dims=dims,
     )
 
 
 def CategoricalByLogits(name: str, logits: pt.TensorVariable, observed: pt.TensorVariable) -> pt.TensorVariable:
-    """Declare classes of rows by their logits (n, K); ``pm.Categorical`` takes improbable ones for impossible."""
+    """Declare classes of rows by logits (n, K); ``pm.Categorical`` gives density 0 when probabilities round to 0."""
 
     def log_mass(value: pt.TensorVariable, logits: pt.TensorVariable) -> pt.TensorVariable:
         return pt.take_along_axis(pt.special.log_softmax(logits, axis=-1), value[..., None], axis=-1)[..., 0]
@@ -133,5 +133,5 @@ def CategoricalByLogits(name: str, logits: pt.TensorVariable, observed: pt.Tenso
 
 
 def with_reference(w: pt.TensorVariable) -> pt.TensorVariable:
-    """Return the weights (K - 1, T) of all classes but the first, with those of the first, 0, in front of them."""
+    """Prepend the weights of the first class, 0, to the weights (K - 1, T) of the others; return (K, T)."""
     return pt.concatenate([pt.zeros_like(w[:1]), w])

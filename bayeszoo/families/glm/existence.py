@@ -1,9 +1,9 @@
-"""Whether a maximum of the likelihood exists: a linear program decides.
+"""Existence of a maximum of the likelihood, decided by a linear program.
 
-A concave likelihood has no maximum where some direction of the weights lowers no row's density and raises that of one:
-a combination of features then separates the outcomes, completely or but for ties, or tells rows whose counts are all 0.
-Such a direction is a feasible point of a linear program whose objective is above 0. Albert and Anderson 1984; Konis
-2007; Correia, Guimaraes and Zylkin 2019.
+A concave likelihood has no maximum if a direction of the weights lowers the density of no row and raises that of at
+least one row: a combination of features then separates the outcomes, completely or except for ties, or identifies rows
+whose counts are all 0. Such a direction is a feasible point of a linear program with a positive objective. Albert and
+Anderson 1984; Konis 2007; Correia, Guimaraes and Zylkin 2019.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.statistics.factored import triangular
 
 LEAST = 1e-6
-"""How far a direction must move a row, whose entries are at most 1 as are the weights, to be taken for one."""
+"""Smallest change of a predictor that counts, when weights and entries of a row are at most 1 in size."""
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 NAMED = 1e-6
-"""Share of the largest weight of a direction from which a term is named."""
+"""Share of a direction's largest weight above which its terms are named."""
 MOST_NAMED = 5
 
 
 class Recession(NamedTuple):
-    """A direction of the weights (T,) along which the likelihood rises for ever, and whether that of each row does."""
+    """A direction of the weights (T,) along which the likelihood rises for ever, and whether every row's rises."""
 
     direction: np.ndarray
     is_complete: bool
 
 
 def recession(design: np.ndarray, up: np.ndarray, down: np.ndarray) -> Recession | None:
-    """Return a direction along which the likelihood of rows (n, T) rises for ever; None where there is none.
+    """Return a direction along which the likelihood of rows (n, T) rises for ever; None if there is none.
 
-    Of a row the density does not fall as its predictor goes to infinity where ``up`` (n,) says so, and to minus
-    infinity where ``down`` does; rows where it falls in neither direction say nothing. Of many directions it is one of
-    few weights.
+    ``up`` (n,) marks rows whose density does not fall as the predictor goes to infinity, ``down`` (n,) those whose
+    density does not fall as it goes to minus infinity; rows with both marks do not matter. Of several directions, one
+    with few nonzero weights is returned.
     """
     scale = np.max(np.abs(design), axis=0, initial=0.0)
     scale = np.where(scale > 0, scale, 1.0)
@@ -52,9 +52,11 @@ def recession(design: np.ndarray, up: np.ndarray, down: np.ndarray) -> Recession
     return Recession(_sparse(rising, fixed) / scale, is_complete)
 
 
-def _solved(costs: np.ndarray, rising: np.ndarray, fixed: np.ndarray, low: float = -1.0, **more: object) -> np.ndarray:
+def _solved(
+    costs: np.ndarray, rising: np.ndarray, fixed: np.ndarray, low: float = -1.0, **overrides: object
+) -> np.ndarray:
     """Minimize costs over weights between ``low`` and 1 that lower no row of ``rising`` and do not move ``fixed``."""
-    limits = {"A_ub": -rising, "b_ub": np.zeros(len(rising)), "A_eq": fixed, "b_eq": np.zeros(len(fixed)), **more}
+    limits = {"A_ub": -rising, "b_ub": np.zeros(len(rising)), "A_eq": fixed, "b_eq": np.zeros(len(fixed)), **overrides}
     result = scipy.optimize.linprog(costs, **limits, bounds=[(low, 1.0)] * len(costs), method="highs", options=EXACT)
     if result.status != 0:
         raise NumericalError(
@@ -64,17 +66,17 @@ def _solved(costs: np.ndarray, rising: np.ndarray, fixed: np.ndarray, low: float
 
 
 def _margin(rising: np.ndarray) -> float:
-    """Return by how much weights between -1 and 1 can raise every row at least."""
+    """Return the largest amount by which weights between -1 and 1 can raise every row."""
     ones = np.ones((len(rising), 1))
     costs = np.append(np.zeros(rising.shape[1]), -1.0)
     return float(_solved(costs, np.hstack([rising, -ones]), np.zeros((0, len(costs))))[-1])
 
 
 def _sparse(rising: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """Return the direction of the least sum of absolute weights for the same sum over rows: few are not 0."""
+    """Return the direction with the smallest sum of absolute weights for a fixed sum over rows: few are nonzero."""
     total = rising.sum(axis=0) / np.max(np.abs(rising.sum(axis=0)))
-    both = np.vstack([fixed, total])
-    positive_and_negative = np.hstack([both, -both])
+    constraints = np.vstack([fixed, total])
+    positive_and_negative = np.hstack([constraints, -constraints])
     levels = np.append(np.zeros(len(fixed)), 1e-2)
     costs = np.ones(2 * rising.shape[1])
     parts = _solved(costs, np.hstack([rising, -rising]), positive_and_negative, low=0.0, b_eq=levels)
@@ -82,12 +84,12 @@ def _sparse(rising: np.ndarray, fixed: np.ndarray) -> np.ndarray:
 
 
 def combination(direction: np.ndarray, terms: list[str]) -> str:
-    """Write a direction of weights (T,) as a sum of terms, the largest first and its coefficient 1 or -1."""
+    """Write a direction of weights (T,) as a sum of terms, the largest first with coefficient 1 or -1."""
     largest = float(np.max(np.abs(direction)))
     named = [j for j in np.argsort(-np.abs(direction), kind="stable") if abs(direction[j]) > NAMED * largest]
     parts = [f"{'-' if direction[j] < 0 else '+'} {_times(abs(direction[j]) / largest)}{terms[j]}" for j in named]
-    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-    return " ".join(parts[:MOST_NAMED]).removeprefix("+ ") + more
+    omitted = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    return " ".join(parts[:MOST_NAMED]).removeprefix("+ ") + omitted
 
 
 def _times(share: float) -> str:

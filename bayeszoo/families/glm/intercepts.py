@@ -1,7 +1,7 @@
-"""Regressions with a link whose rows are of groups, each with an intercept of its own from one normal distribution.
+"""Regressions with a link and random intercepts: each group of rows has an intercept from one normal distribution.
 
-Given the weights and the standard deviation of the intercepts the groups are independent, and each intercept is one
-number: it is integrated out by adaptive quadrature (Pinheiro and Bates 1995). Given the standard deviation alone the
+Given the weights and the standard deviation of the intercepts, the groups are independent, and each intercept is one
+number: it is integrated out by adaptive quadrature (Pinheiro and Bates 1995). Given the standard deviation alone, the
 log density of the rows is concave in the weights, as an integral of log-concave densities (Prekopa 1973).
 """
 
@@ -41,9 +41,9 @@ ops = lazy_loader.load("bayeszoo.likelihoods.ops.intercepts", suppress_warning=T
 in_pymc = lazy_loader.load("bayeszoo.model.declared_priors", suppress_warning=True)
 
 SIMULATED = 6
-"""Groups of simulated data, however many rows."""
+"""Number of groups in simulated data."""
 TRIED = (0.25, 1.0, 4.0)
-"""Standard deviations of intercepts at which the weights are looked for, where chains begin."""
+"""Standard deviations of intercepts at which the mode of the weights is computed, to begin chains at the best."""
 MEDIAN_OF_TWO = float(np.sqrt(2) * scipy.special.ndtri(0.75))
 """Median distance of two intercepts, in units of their standard deviation."""
 
@@ -55,9 +55,9 @@ NEW_GROUPS = (
     "rows of groups that the fit has not seen have intercepts of their own, which a point estimate does not draw"
 )
 MEANING = "u is how far a group is from the average group, in {}; sd is the standard deviation of u over all groups"
-CONFOUNDED = "{} features are constant within groups, and there are {} groups: sd hangs on the prior"
+CONFOUNDED = "{} features are constant within groups, and there are {} groups: sd depends on the prior"
 ROUGH, FEW_DRAWS = 5000.0, 0.01
-"""Sd above which integrals of groups of equal outcomes are off by 1e-7 to 1e-5 nats, and the share of draws ignored."""
+"""Sd above which integrals of groups of equal outcomes have errors of 1e-7 to 1e-5 nats; share of draws to ignore."""
 ROUGH_SAID = (
     "sd is above {:g} in {:.0f}% of the draws ({}): there integrals over intercepts are rough; narrow its prior by t0"
 )
@@ -123,23 +123,23 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
             raise InputError("the prior of w has an entry for each term", "unknown_name", hint=hint)
 
     def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the names of the terms, and of the groups."""
+        """Return the labels of the terms and of the groups."""
         return {**super().coords(data), GROUP: data[GROUP]}
 
     def outer_shapes(self, data: Arrays | None = None) -> Mapping[str, tuple[int, ...]]:
-        """Return a weight for each term."""
+        """Return the shape of the weights, one for each term."""
         return {"w": (1 if data is None else len(self.coords(data)["term"]),)}
 
     # Priors
 
     @property
     def textbook_priors(self) -> dict[str, Prior]:
-        """Half-normal of sd; normal of each weight, in units of its own prior."""
+        """Half-normal for sd; standard normal for each weight, in units of its prior sd."""
         return {"w": Normal(0.0, 1.0), "sd": HalfNormal(self.t0)}
 
     @property
     def given(self) -> dict[str, Prior]:
-        """The prior of sd, given which the log joint is concave in the weights."""
+        """The prior of sd; given sd the log joint density is concave in the weights."""
         return {"sd": self.outer_priors["sd"]}
 
     def log_outer_prior(self, outer: Params, data: Arrays | None = None) -> Any:
@@ -155,20 +155,20 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         return {"w": rng.normal(*self.prior(data)), "sd": self.given["sd"].rvs(rng)}
 
     def declared_outer(self, data: Arrays | None = None) -> dict[str, Any]:
-        """Declare the weights, in coordinates in which their posterior is about standard normal, and sd."""
+        """Declare sd, and the weights in coordinates in which their posterior is about standard normal."""
         assert data is not None
         return {"w": self.declared_weights(data), "sd": in_pymc.declared(self.given["sd"], "sd")}
 
     def outer_guess(self, data: Arrays) -> dict[str, tuple[Any, Any]]:
-        """Guess the weights by their mode at one of a few values of sd, and sd by that."""
+        """Guess sd as the best of a few values, and the weights by their mode given it."""
         spread, rows = self._tried(data)
-        about = rows.gaussian_about(rows.highest().x)
-        return {"w": (about.mean, np.sqrt(about.spread(np.eye(rows.size)))), "sd": (spread, 1.0)}
+        laplace = rows.gaussian_about(rows.highest().x)
+        return {"w": (laplace.mean, np.sqrt(laplace.spread(np.eye(rows.size)))), "sd": (spread, 1.0)}
 
     def _tried(self, data: Arrays) -> tuple[float, MarginalRows]:
         """Return the best of a few values of sd by Laplace's evidence, and the rows given it."""
-        each = [(spread, self.concave(data, sd=spread)) for spread in TRIED]
-        return max(each, key=lambda pair: pair[1].laplace_evidence() + float(self.given["sd"].logpdf(pair[0])))
+        candidates = [(spread, self.concave(data, sd=spread)) for spread in TRIED]
+        return max(candidates, key=lambda pair: pair[1].laplace_evidence() + float(self.given["sd"].logpdf(pair[0])))
 
     def laplace_solution(self, data: Arrays) -> Solution:
         """Return the Gaussian at the mode of the weights given the best of a few values of sd."""
@@ -178,7 +178,7 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
     # The rows
 
     def sorted_rows(self, data: Arrays) -> SortedRows:
-        """Return the outcomes, sorted by group; those of the last data are kept."""
+        """Return the outcomes sorted by group; the result for the latest data is cached."""
         if self._kept.get("data") is not data:
             outcome, sizes = (np.asarray(v, dtype=np.float64) for v in (self.inputs.outcome(data), self.sizes_of(data)))
             design = self.design(data)
@@ -199,31 +199,31 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         return MarginalRows(**vars(rows), spread=given["sd"], groups=self.sorted_rows(data))
 
     def profile_runs_away(self, is_above: bool) -> str:
-        """Say that the groups differ without end."""
+        """Say that sd runs to infinity."""
         return (
             "no maximum: the outcomes are alike within each group, and sd runs to infinity; map and nuts have a prior"
         )
 
     def log_marginal(self, outer: Params, data: Arrays) -> Any:
-        """Return the log density of the rows, the integral of each group; leading axes of the outer are points."""
+        """Return the log density of the rows, intercepts integrated out; leading axes of ``outer`` are points."""
         rows, design, shape = self.sorted_rows(data), self.sorted_design(data), np.shape(outer["sd"])
         sd, w = np.reshape(outer["sd"], -1), np.reshape(outer["w"], (-1, design.shape[1]))
-        each = [rows.log_density(w[some] @ design.T, sd[some]) for some in blocks(len(sd), len(rows.outcome))]
-        return np.reshape(np.concatenate([*each, np.zeros(0)]), shape)[()]
+        values = [rows.log_density(w[block] @ design.T, sd[block]) for block in blocks(len(sd), len(rows.outcome))]
+        return np.reshape(np.concatenate([*values, np.zeros(0)]), shape)[()]
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
-        """Return the intercepts of the groups, independent of each other, each on its own points."""
+        """Return the posterior of the groups' intercepts, which are independent given the outer parameters."""
         return Posterior.of_rows("u", self._given(outer, data))
 
     def marginalized(self, data: Arrays) -> DeclaredModel:
-        """Declare the density of the rows, intercepts integrated out, which has its gradient."""
+        """Declare the density of the rows with its gradient, intercepts integrated out."""
         rows = self.sorted_rows(data)
         arrays = {"terms": self.sorted_design(data), "offset": rows.offset, "y_data": rows.outcome}
         arrays |= {"sizes": rows.sizes, "starts": rows.starts, "link": np.array([self.link.code])}
         with pm.Model(coords=self.coords(data)) as model:
             outer = self.declared_outer(data)
             of_rows = ops.intercepts_log_density(
-                *outer.values(), *(pm.Data(name, each) for name, each in arrays.items())
+                *outer.values(), *(pm.Data(name, values) for name, values in arrays.items())
             )
             constant = rows.constant + self.log_coefficient(data)
             pm.Potential("y", of_rows + pm.Data("constant", np.float64(constant)))
@@ -273,13 +273,13 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
 
     @classmethod
     def has_law_given_outer(cls) -> bool:
-        """Say that rows have a law given the intercepts of groups, which draws and point estimates have too."""
+        """Return False: the law of a row needs its group's intercept, not only the outer parameters."""
         return False
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the distribution of new rows given the parameters; intercepts of new groups are drawn from N(0, sd^2).
 
-        Raises `InputError` where there are new groups and nothing to draw by.
+        Raises `InputError` if there are new groups and no ``rng``.
         """
         extra = len(new[GROUP]) - np.shape(params["u"])[-1]
         if extra <= 0:
@@ -287,8 +287,8 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         if rng is None:
             raise InputError(NEW_GROUPS, "no_row_law", hint="fit by nuts, or leave the rows out")
         sd = np.asarray(params["sd"])[..., None]
-        own = sd * rng.standard_normal((*sd.shape[:-1], extra))
-        return self.likelihood({**params, "u": np.concatenate([params["u"], own], axis=-1)}, new)
+        new_u = sd * rng.standard_normal((*sd.shape[:-1], extra))
+        return self.likelihood({**params, "u": np.concatenate([params["u"], new_u], axis=-1)}, new)
 
     def points_of_groups(self, params: Params, seen: Arrays, new: Arrays) -> PointsOfGroups:
         """Return the intercepts of the groups of new rows at points, given one value of weights and sd.
@@ -315,7 +315,7 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         return GroupIntercepts(self.sorted_rows(data), self.sorted_design(data), outer["w"], outer["sd"])
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Say also what the intercepts of the groups are, and where the data do not tell how much groups differ."""
+        """Explain also the intercepts of the groups, and say if the data do not determine sd."""
         lines = [*super().remarks(stats, data), MEANING.format(self.predicted_quantity)]
         codes, groups = data[CODE], len(data[GROUP])
         if len(codes) > groups or not groups:
@@ -332,12 +332,12 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         return (ROUGH_SAID.format(ROUGH, 100 * share, self.predicted_quantity),) if share > FEW_DRAWS else ()
 
     def varies_alone(self, data: Arrays) -> bool:
-        """Say whether single rows of groups tell how much groups differ, as counts do and single trials do not."""
+        """Say whether groups of one row determine sd: counts do, single trials do not."""
         return True
 
 
 def _first_rows(codes: np.ndarray, groups: int) -> np.ndarray:
-    """Return the first row of each group, 0 of one without rows."""
-    first = np.zeros(groups, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return first
+    """Return the index of each group's first row, (groups,); 0 for a group without rows."""
+    rows = np.zeros(groups, dtype=np.int64)
+    rows[codes[::-1]] = np.arange(len(codes))[::-1]
+    return rows

@@ -1,7 +1,7 @@
 """Links: the log density of one row as a function of its linear predictor eta, with two derivatives.
 
-Each row has an outcome and a size: the number of trials where the outcome counts successes, or the exposure of a count.
-Trials are ordered, so that binomial coefficients are left out; of counts every constant is kept.
+Each row has an outcome and a size: the number of trials if the outcome counts successes, or the exposure of a count.
+Trials are ordered, so that binomial coefficients are left out; for counts every constant is kept.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Link(ABC):
     """The log density of a row given eta: concave, so that Newton's method finds the one mode."""
 
     code: ClassVar[int]
-    """By which the compiled likelihood knows it."""
+    """Number of the link in the compiled likelihood."""
     apart: ClassVar[str]
-    """What a combination of features does where the likelihood has no maximum."""
+    """Verb phrase of the message when a combination of features leaves the likelihood without a maximum."""
     alike: ClassVar[str]
-    """What the outcomes are where the intercept alone has none."""
+    """Message when the intercept alone leaves the likelihood without a maximum."""
 
     @abstractmethod
     def mean(self, eta: np.ndarray) -> np.ndarray:
@@ -47,11 +47,11 @@ class Link(ABC):
 
     @abstractmethod
     def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return a finite eta of each row that its own outcome points to."""
+        """Return a finite eta for each row, estimated from its outcome alone."""
 
     @abstractmethod
     def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Say of which rows the log density does not fall as eta goes to infinity, and to minus infinity."""
+        """Mark rows whose log density does not fall as eta goes to infinity, and as it goes to minus infinity."""
 
 
 class Logit(Link):
@@ -68,22 +68,22 @@ class Logit(Link):
     def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
         """Return y eta - n log(1 + exp(eta)), y - n p and n p (1 - p)."""
         p, q = scipy.special.expit(eta), scipy.special.expit(-eta)
-        # of the two differences the one that does not cancel
+        # the slope has two equivalent forms; take the one without cancellation
         slope = np.where(eta < 0, outcome - size * p, size * q - (size - outcome))
         return Terms(self.log_density(eta, outcome, size), slope, size * p * q)
 
     def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return the sum of the logs of the probabilities of the successes and of the failures, in their order."""
         far = np.abs(eta)
-        lost = np.where(eta < 0, outcome, size - outcome)  # the trials that went against the odds
-        return np.asarray(-lost * far - size * np.log1p(np.exp(-far)))
+        unlikely = np.where(eta < 0, outcome, size - outcome)  # trials with the less probable outcome
+        return np.asarray(-unlikely * far - size * np.log1p(np.exp(-far)))
 
     def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return the log odds of half a success and half a failure more."""
+        """Return the log odds after adding half a success and half a failure."""
         return np.asarray(np.log((outcome + 0.5) / (size - outcome + 0.5)))
 
     def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Say which rows have no failure, and no success."""
+        """Mark rows without failures, and rows without successes."""
         return outcome == size, outcome == 0
 
 
@@ -95,12 +95,12 @@ class Log(Link):
     alike = "all counts are 0, and the intercept runs to minus infinity"
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
-        """Return the mean count of an exposure of 1; infinite where it overflows."""
+        """Return the mean count for an exposure of 1; infinity if it overflows."""
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(eta))
 
     def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
-        """Return y log m - m - log y!, y - m and m, of the mean m."""
+        """Return y log m - m - log y!, y - m and m, where m is the mean."""
         mean = size * self.mean(eta)
         return Terms(self.log_density(eta, outcome, size), outcome - mean, mean)
 
@@ -109,9 +109,9 @@ class Log(Link):
         return log_poisson(outcome, eta + np.log(size))
 
     def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return the log rate of half an event more."""
+        """Return the log rate after adding half an event."""
         return np.asarray(np.log((outcome + 0.5) / size))
 
     def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Say that no row has a mean without end, and that counts of 0 have one as small as may be."""
+        """Mark no row as eta goes to infinity, and rows with a count of 0 as it goes to minus infinity."""
         return np.zeros(len(outcome), dtype=bool), outcome == 0

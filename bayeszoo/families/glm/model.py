@@ -1,4 +1,4 @@
-"""What regressions with a link share: the prior, the one mode, the compiled likelihood, and where NUTS begins."""
+"""Steps shared by regressions with a link: prior, mode, compiled likelihood, and coordinates for NUTS."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ ops = lazy_loader.load("bayeszoo.likelihoods.ops.glm", suppress_warning=True)
 
 @dataclass(frozen=True)
 class LinkedTerms(LinearTerms, family=True):
-    """A linear predictor with Gaussian weights, and an outcome that depends on its features by it alone.
+    """A linear predictor with Gaussian weights, and an outcome that depends on the features through it alone.
 
-    A model has its ``inputs``, `declare` and `likelihood`; where rows have trials or an exposure it says so by
-    `sizes_of`. The rows as a function of the weights, for a link, and good coordinates for NUTS are here.
+    A model has its ``inputs``, `declare` and `likelihood`, and `sizes_of` if rows have trials or exposures. This class
+    gives the likelihood of the weights for a link, and good coordinates for NUTS.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class LinkedTerms(LinearTerms, family=True):
     s0: float = positive(10.0, "prior sd of the intercept s0", kw_only=True)
 
     def sizes_of(self, data: Arrays) -> np.ndarray:
-        """Return the trials of each row, or its exposure: 1 where the data do not say."""
+        """Return the number of trials of each row, or its exposure; 1 if the data have neither."""
         return np.ones(self.inputs.size(data))
 
     @abstractmethod
@@ -52,14 +52,14 @@ class LinkedTerms(LinearTerms, family=True):
 
     @classmethod
     def weak(cls, data: Arrays) -> Any:
-        """Standardize; a standard deviation of a feature moves the linear predictor by about 2.5 (Gelman 2008)."""
+        """Standardize; one sd of a feature moves the linear predictor by about 2.5 (Gelman 2008)."""
         base = cls(**cls.standardized(data), tau=2.5)
         return replace(base, **base.weak_intercept(data)).labelled(data)
 
     def ratios(self, params: Params) -> np.ndarray:
-        """Return exp of the weights but for the intercept's, shape (..., K): what one more of a feature multiplies by.
+        """Return the factors exp(w), shape (..., K), by which one more unit of each feature multiplies odds or rates.
 
-        Raises `NumericalError` where one is larger than numbers go.
+        Raises `NumericalError` if one overflows.
         """
         with np.errstate(over="ignore"):
             ratios = np.exp(np.asarray(params["w"])[..., int(self.intercept) :])
@@ -68,7 +68,7 @@ class LinkedTerms(LinearTerms, family=True):
         return ratios
 
     def crossing(self, params: Params) -> np.ndarray | None:
-        """Return where the linear predictor is 0, shape (...,): of one feature alone; None of more or of powers."""
+        """Return the feature at which the linear predictor is 0, shape (...,); None unless there is one linear term."""
         w, center = np.asarray(params["w"]), np.ravel(self.center)
         if not (self.intercept and self.degree == 1 and w.shape[-1] == 2 and len(center) == 1):
             return None
@@ -103,7 +103,7 @@ class LinkedTerms(LinearTerms, family=True):
 
     @abstractmethod
     def laplace_solution(self, data: Arrays) -> Solution:
-        """Return a Gaussian about as the posterior of the weights, in the user's units."""
+        """Return a Gaussian that approximates the posterior of the weights, in the user's units."""
 
     def declared_weights(self, data: Arrays) -> Any:
         """Declare the weights in a ``pm.Model``, in coordinates in which their posterior is about standard normal."""
@@ -115,15 +115,15 @@ class LinkedTerms(LinearTerms, family=True):
 class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
     """An outcome whose log density is concave in a linear predictor with Gaussian weights, and depends on nothing else.
 
-    A model has a ``link``, which is the log density of a row given its linear predictor with two derivatives. The mode,
-    the maximum of the likelihood, the exact answers of one or two weights, and the compiled likelihood (the link's
-    ``code`` there) are here. ``declare`` begins with ``w = self.declared_weights(data)`` inside of a ``pm.Model``.
+    A model has a ``link``: the log density of a row given its linear predictor, with two derivatives. This class gives
+    the mode, the maximum of the likelihood, exact answers for one or two weights, and the compiled likelihood (by the
+    link's ``code``). ``declare`` begins with ``w = self.declared_weights(data)`` inside of a ``pm.Model``.
     """
 
     link: ClassVar[Link]
 
     def mean(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the mean of one trial, or of an exposure of 1, of each row; weights (..., T) give (..., rows)."""
+        """Return each row's mean for one trial, or an exposure of 1; weights (..., T) give (..., rows)."""
         return self.link.mean(self.predictor(params, data))
 
     def concave(self, data: Arrays, **given: float) -> LinkedRows:
@@ -131,12 +131,12 @@ class GeneralizedLinear(LinkedTerms, LogConcave, family=True):
         return self.linked(self.link, data)
 
     def laplace_solution(self, data: Arrays) -> Solution:
-        """Return the Gaussian at the mode with the curvature there, of weights in the user's units."""
+        """Return the Gaussian with the mode and its curvature, of weights in the user's units."""
         rows = self.concave(data)
         return rows.gaussian_about(rows.highest().x)
 
     def compiled(self, data: Arrays) -> DeclaredModel:
-        """Declare the same density on the compiled likelihood of all links, whose gradient is linear in the rows."""
+        """Declare the same density with the compiled likelihood of all links, whose gradient takes linear time."""
         mean, sd = self.prior(data)
         with pm.Model(coords=self.coords(data)) as model:
             whitened = ours.Whitened(self.laplace_solution(data))

@@ -1,4 +1,4 @@
-"""Counts that vary more than Poisson's: their log density in the linear predictor, given how much more."""
+"""Overdispersed counts: their log density in the linear predictor, given the overdispersion."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bayeszoo.families.glm.links import Link, Terms
 
 @dataclass(frozen=True)
 class NegativeBinomial(Link):
-    """Counts of mean mu = exposure exp(eta) and variance mu + mu^2 / phi; as phi goes to infinity they are Poisson's.
+    """Counts of mean mu = exposure exp(eta) and variance mu + mu^2 / phi; as phi goes to infinity they are Poisson.
 
     Given ``phi`` the log density is concave in eta.
     """
 
     phi: float
 
-    code = -1  # of none of the compiled ones: phi is a parameter
+    code = -1  # not a compiled link: phi is a parameter
     apart = "tells rows whose counts are all 0"
     alike = "all counts are 0, and the intercept runs to minus infinity"
 
@@ -39,9 +39,9 @@ class NegativeBinomial(Link):
         return log_negative_binomial_of_odds(outcome, self.phi, eta + np.log(size) - np.log(self.phi))
 
     def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return the log of the rate of half an event more."""
+        """Return the log rate after adding half an event."""
         return np.asarray(np.log((outcome + 0.5) / size))
 
     def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Say that rows of no events do not fall as their means go to 0; of large means all do."""
+        """Mark no row as eta goes to infinity, and rows without events as it goes to minus infinity."""
         return np.zeros(len(outcome), dtype=bool), outcome == 0

@@ -10,11 +10,11 @@ import scipy
 from bayeszoo.families.glm.links import Link, Terms
 
 FAR = -100.0
-"""Predictor below which the curvature is taken from its series: the difference would cancel."""
+"""Predictor below which the curvature is computed from its series, as the difference would cancel."""
 
 
 class Probit(Link):
-    """Successes of trials, of probability Phi(eta): a row succeeds where eta and standard normal noise are above 0."""
+    """Successes of trials, of probability Phi(eta): that eta plus standard normal noise is above 0."""
 
     code = 2
     apart = "separates the outcomes"
@@ -26,16 +26,16 @@ class Probit(Link):
 
     def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
         """Return y log Phi(eta) + (n - y) log Phi(-eta) and its derivatives, by Mills' ratio on either side."""
-        up, down, lost = hazard(eta), hazard(-eta), size - outcome
-        curvature = outcome * _curvature(eta, up) + lost * _curvature(-eta, down)
-        return Terms(self.log_density(eta, outcome, size), outcome * up - lost * down, curvature)
+        up, down, failures = hazard(eta), hazard(-eta), size - outcome
+        curvature = outcome * _curvature(eta, up) + failures * _curvature(-eta, down)
+        return Terms(self.log_density(eta, outcome, size), outcome * up - failures * down, curvature)
 
     def log_density(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return the sum of the logs of the probabilities of the successes and of the failures, in their order."""
         return np.asarray(outcome * scipy.special.log_ndtr(eta) + (size - outcome) * scipy.special.log_ndtr(-eta))
 
     def start(self, outcome: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return the quantile of half a success and half a failure more."""
+        """Return the normal quantile of the share after adding half a success and half a failure."""
         return np.asarray(scipy.special.ndtri((outcome + 0.5) / (size + 1.0)))
 
     def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -56,5 +56,5 @@ def _curvature(eta: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 
 def log_odds(eta: np.ndarray) -> np.ndarray:
-    """Return the log odds of a probability of success Phi(eta), as exact where it is nearly 0 or 1."""
+    """Return the log odds of a probability of success Phi(eta), accurate also if it is nearly 0 or 1."""
     return np.asarray(scipy.special.log_ndtr(eta) - scipy.special.log_ndtr(-np.asarray(eta)))

@@ -19,16 +19,16 @@ from bayeszoo.foundation.newton import Derivatives
 from bayeszoo.model.steps import ConcaveLikelihood
 
 DEPENDENT = 1e-12
-"""Least eigenvalue of the columns' products, their squares scaled to 1, at which the columns are independent."""
+"""Smallest eigenvalue of the cross products of independent columns, scaled to length 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkedRows(ConcaveLikelihood):
-    """Rows whose linear predictor is ``offset + design @ u``, the weights ``w = origin + sd u`` with u ~ N(0, I).
+    """Rows whose linear predictor is ``offset + design @ u``, with weights ``w = origin + sd u`` and u ~ N(0, I).
 
-    ``design`` (n, T) are the terms times the prior standard deviations of their weights, ``outcome`` and ``sizes`` (n,)
-    as of `Link`, ``terms`` the names of the columns, the first of which is the intercept's where there is one, and
-    ``name`` that of the parameter which holds the weights.
+    ``design`` (n, T) holds the terms times the prior standard deviations of their weights, ``outcome`` and ``sizes``
+    (n,) are those of `Link`, ``terms`` the names of the columns, the intercept first if there is one, and ``name`` is
+    the parameter of the weights.
     """
 
     link: Link
@@ -44,7 +44,7 @@ class LinkedRows(ConcaveLikelihood):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """How many weights there are."""
+        """The number of weights, T."""
         return self.design.shape[1]
 
     @cached_property
@@ -58,14 +58,14 @@ class LinkedRows(ConcaveLikelihood):
 
     def derivatives(self, u: np.ndarray) -> Derivatives:
         """Return the log likelihood at u, its gradient and its curvature, in time linear in the rows."""
-        with np.errstate(over="ignore", invalid="ignore"):  # so far out that the density is 0
+        with np.errstate(over="ignore", invalid="ignore"):  # the density may underflow to 0
             value, slope, curvature = self.link.terms(self.eta(u), self.outcome, self.sizes)
             root = self.design * np.sqrt(curvature)[:, None]
             return Derivatives(float(value.sum()), self.design.T @ slope, root.T @ root)
 
     def values(self, points: np.ndarray) -> np.ndarray:
-        """Return the log likelihood at points (P, T), some at a time."""
-        parts = [points[some] for some in blocks(len(points), len(self.outcome))]
+        """Return the log likelihood at points (P, T), in blocks of points."""
+        parts = [points[block] for block in blocks(len(points), len(self.outcome))]
         with np.errstate(over="ignore"):
             heights = [
                 self.link.log_density(self.offset + part @ self.design.T, self.outcome, self.sizes).sum(axis=-1)
@@ -74,7 +74,7 @@ class LinkedRows(ConcaveLikelihood):
         return np.concatenate([*heights, np.zeros(0)])
 
     def start(self) -> np.ndarray:
-        """Return the ridge estimate that the rows' own predictors lead to, where it is higher than u = 0."""
+        """Return the ridge estimate from predictors estimated row by row, or u = 0 if that is higher."""
         aim = self.link.start(self.outcome, self.sizes) - self.offset
         weight = self.link.terms(aim + self.offset, self.outcome, self.sizes).curvature
         root = self.design * np.sqrt(weight)[:, None]
@@ -92,17 +92,17 @@ class LinkedRows(ConcaveLikelihood):
         return np.asarray((np.asarray(params[self.name]) - self.origin) / self.sd)
 
     def gaussian_about(self, mode: np.ndarray) -> Solution:
-        """Return the Gaussian at a mode with the curvature there, of weights in the user's units."""
+        """Return the Gaussian with a mode and its curvature, of weights in the user's units."""
         return self.gaussian_of(mode, self.link.terms(self.eta(mode), self.outcome, self.sizes).curvature)
 
     def gaussian_of(self, mean: np.ndarray, precision: np.ndarray) -> Solution:
-        """Return the Gaussian about a mean given the precision of each row, of weights in the user's units."""
+        """Return the Gaussian with a mean and the precision of each row's predictor, in the user's units."""
         root = triangular(self.design * np.sqrt(precision)[:, None])
         gaussian = solve(root, np.zeros(len(root)), np.zeros(self.size), np.eye(self.size))
         return replace(gaussian, mean=mean).in_units(1 / self.sd, self.origin)
 
     def refuse_unbounded(self) -> None:
-        """Raise `NumericalError` where a combination of terms separates the outcomes, or the columns are dependent."""
+        """Raise `NumericalError` if a combination of terms separates the outcomes, or the columns are dependent."""
         if not len(self.outcome):
             raise NumericalError("no maximum-likelihood estimate: there are no rows", "no_data")
         if why := dependence(self.design):
@@ -112,20 +112,20 @@ class LinkedRows(ConcaveLikelihood):
         if direction is None:
             return
         along = direction.direction * self.sd
-        first = int(self.intercept)
-        moved = along[first:]
+        slopes = slice(int(self.intercept), None)
+        moved = along[slopes]
         if not np.max(np.abs(moved), initial=0.0) > 1e-9 * np.max(np.abs(along)):
             why = self.link.alike
         else:
             fully = (" completely" if direction.is_complete else " but for ties") if up.any() else ""
-            why = f"{combination(moved, self.terms[first:])} {self.link.apart}{fully}, and its weight runs to infinity"
+            why = f"{combination(moved, self.terms[slopes])} {self.link.apart}{fully}, and its weight runs to infinity"
         raise NumericalError(
             f"no maximum-likelihood estimate: {why}; map and nuts have a prior that keeps it finite", "no_maximum"
         )
 
 
 def dependence(design: np.ndarray) -> str:
-    """Say that the columns of a design (n, T) are dependent, so that no one estimate is the highest; else nothing."""
+    """Say that the columns of a design (n, T) are dependent, so that the maximum is not unique; empty if not."""
     size = np.sqrt(np.sum(np.square(design), axis=0))
     scaled = design / np.where(size > 0, size, 1.0)
     rank = int(np.sum(np.linalg.eigvalsh(scaled.T @ scaled) > DEPENDENT))
