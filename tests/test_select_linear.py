@@ -184,7 +184,7 @@ def test_subsets_are_few():
         (lambda: bz.polynomials(MODEL, []), "there are no degrees; give range(0, 10)"),
         (lambda: bz.polynomials(MODEL, [1, 2, 1]), "degree 1 is given twice"),
         (lambda: bz.polynomials(MODEL, [31]), "degree must be a whole number from 0 to 30, got 31"),
-        (lambda: bz.polynomials(LINEAR(w0=[1.0]), [1]), "an entry for each term, which says nothing of other terms"),
+        (lambda: bz.polynomials(LINEAR(w0=[1.0]), [1]), "an entry for each term, and none for other terms"),
         (lambda: bz.subsets(replace(MODEL, degree=0), DATA), "degree 0 has no features to choose from"),
         (lambda: bz.subsets(MODEL, DATA, at_most=-1), "at_most must be a whole number >= 0, got -1"),
         (lambda: bz.subsets(replace(MODEL, features=("z",)), DATA), "there is no feature 'z'; the data have 'x'"),

@@ -1,4 +1,4 @@
-"""Pieces of the PyMC declarations of linear models: whitened coordinates, priors in them, and short likelihoods."""
+"""Pieces of the PyMC declarations of linear models: whitened coordinates, priors in them, and squared errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bayeszoo.families.linear.least_squares import Solution
 
 
 class Whitened(Transform):
-    """Vectors in coordinates in which the Gaussian of a solution, its factor times ``scale``, is standard normal.
+    """Coordinates of vectors in which the Gaussian of a solution, its factor times ``scale``, is standard normal.
 
-    A sampler then sees neither the units of the columns nor how nearly collinear they are. The density is not changed,
-    so that an approximation is enough.
+    The sampler is then not affected by the units of the columns and by collinearity. The density does not change, so
+    that an approximate solution is enough.
     """
 
     name = "whitened"
@@ -31,10 +31,10 @@ class Whitened(Transform):
         self.numbers = solution.mean, self.matrix, solution.inverse / scale, np.float64(log_det)
 
     def from_inputs(self) -> Whitened:
-        """Return the same from the variable's last four inputs: compiled code then serves all data sets of one size."""
-        other = copy(self)
-        other._by_inputs = True
-        return other
+        """Return a copy that reads the variable's last four inputs: compiled code then serves all data of one size."""
+        transform = copy(self)
+        transform._by_inputs = True
+        return transform
 
     def _numbers(self, inputs: Any) -> Any:
         return inputs[-4:] if self._by_inputs else self.numbers
@@ -55,10 +55,10 @@ class Whitened(Transform):
 
 
 class NonCentred(Transform):
-    """Gaussian entries in units of their own standard deviation: ``w = mean + sd u`` with u ~ N(0, 1) a priori.
+    """Coordinates of Gaussian entries in units of their standard deviation: ``w = mean + sd u``, u ~ N(0, 1) a priori.
 
-    Where the standard deviations are parameters too, w shrinks with them, and a sampler of w itself would have to
-    follow it into a funnel (Papaspiliopoulos, Roberts and Skold 2007). The density is not changed.
+    If the standard deviations are parameters, w shrinks with them, and a sampler of w would have to follow it into a
+    funnel (Papaspiliopoulos, Roberts and Skold 2007). The density does not change.
     """
 
     name = "noncentred"
@@ -80,20 +80,20 @@ class NonCentred(Transform):
 
 
 def weighted_sums(rows: Any, weights: pt.TensorVariable) -> pt.TensorVariable:
-    """Return the sums of rows (R, T) under weights (..., T), (..., R), as numba compiles them with what surrounds them.
+    """Return the sums (..., R) of rows (R, T) under weights (..., T), in a form that numba compiles fast.
 
-    A product of matrices takes it minutes.
+    A matrix product takes numba minutes.
     """
     return pt.sum(rows * weights[..., None, :], axis=-1)
 
 
 def as_data(**values: object) -> list[Any]:
-    """Pass numbers in as data: code compiled for one prior and data set then serves all of the same size."""
+    """Declare numbers as data: code compiled for one prior and data set then serves all of the same size."""
     return [pm.Data(name, np.asarray(value, dtype=np.float64)) for name, value in values.items()]
 
 
 def noise_variance(a0: float, b0: float, shape: tuple[int, ...] = ()) -> pt.TensorVariable:
-    """Declare ``sigma2 ~ InvGamma(a0, scale b0)``, or several of them, its numbers passed in as data."""
+    """Declare ``sigma2 ~ InvGamma(a0, scale b0)`` of a shape, with a0 and b0 as data."""
     alpha, beta = as_data(a0=a0, b0=b0)
     return pm.InverseGamma("sigma2", alpha=alpha, beta=beta, shape=shape)
 
@@ -101,23 +101,23 @@ def noise_variance(a0: float, b0: float, shape: tuple[int, ...] = ()) -> pt.Tens
 def spike_and_slab(
     pi: object, sigma2: object, precision: np.ndarray, origin: np.ndarray, fixed: int, dims: tuple[str, ...]
 ) -> pt.TensorVariable:
-    """Declare which terms are ``included``, their weights ``slab`` about the origin, and ``w``, 0 where they are not.
+    """Declare indicators ``included``, weights ``slab`` about the origin, and ``w``, which is 0 for excluded terms.
 
-    ``precision`` (T, T) is that of all weights, times ``sigma2``; the first ``fixed`` are always in. ``dims`` are the
-    names of the axes of all terms, and of those that may be out. The data say nothing of these: their weights are
-    independent, of the same scale.
+    ``precision`` (T, T) is that of all weights, times ``sigma2``; the first ``fixed`` terms are always included.
+    ``dims`` are the names of the axes of all terms, and of the terms that may be excluded. The data do not depend on
+    the ``slab`` of excluded terms, whose entries are independent and of the same scale.
     """
     count = len(origin) - fixed
     term, slope = dims or (None, None)
     included = pm.Bernoulli("included", pi, shape=count, dims=slope)
     is_in = pt.concatenate([np.ones(fixed), included])
-    both = is_in[:, None] * is_in + np.eye(len(origin)) * (np.float64(1.0) - is_in)
-    weights = pm.MvNormal("slab", np.zeros(len(origin)), tau=precision * both / sigma2, dims=term)
+    mask = is_in[:, None] * is_in + np.eye(len(origin)) * (np.float64(1.0) - is_in)
+    weights = pm.MvNormal("slab", np.zeros(len(origin)), tau=precision * mask / sigma2, dims=term)
     return pm.Deterministic("w", origin + is_in * weights, dims=term)
 
 
 def squared_error(w: object, design: np.ndarray, outcome: np.ndarray) -> pt.TensorVariable:
-    """Return the squared error of ``design @ w``, from the few rows that statistics keep."""
+    """Return the sum of squared errors of ``design @ w``, from the rows of the sufficient statistics."""
     rows, values = as_data(design=design, outcome=outcome)
     return pt.sum(pt.sqr(values - weighted_sums(rows, w)))
 
@@ -135,10 +135,10 @@ def LaplaceVector(name: str, mean: pt.TensorVariable, b: pt.TensorVariable, whit
 
 
 def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, whitened: Whitened) -> pt.TensorVariable:
-    """Declare w ~ N(mean, sigma2 root root') in whitened coordinates, compiled in a tenth of ``pm.MvNormal``'s time.
+    """Declare w ~ N(mean, sigma2 root root') in whitened coordinates; compiles ten times faster than ``pm.MvNormal``.
 
-    ``mean`` (T,) and ``root`` (T, T) are arrays, ``sigma2`` is a variable or a number; of a variable (K,) there are K
-    vectors (K, T).
+    ``mean`` (T,) and ``root`` (T, T) are arrays, ``sigma2`` is a variable or a number; a variable (K,) gives K vectors
+    (K, T).
     """
     constant = np.float64(-len(mean) * math.log(2 * math.pi) / 2 - np.linalg.slogdet(root)[1])
 
@@ -153,10 +153,12 @@ def GaussianVector(name: str, mean: np.ndarray, root: np.ndarray, sigma2: Any, w
         squares = pt.sum(pt.sqr(weighted_sums(inverse, value - mean)), axis=-1)
         return constant - (value.shape[-1] * pt.log(sigma2) + squares / sigma2) / 2
 
-    def draw(rng: np.random.Generator, size: Any, mean: Any, root: Any, *rest: Any) -> np.ndarray:
-        noise = rng.standard_normal((*(size or np.shape(rest[-1])), np.shape(mean)[-1]))
-        spread = np.matmul(root, noise[..., None])[..., 0]  # of several vectors each array has an axis in front
-        return np.asarray(mean + np.sqrt(rest[-1])[..., None] * spread)
+    def draw(
+        rng: np.random.Generator, size: Any, mean: Any, root: Any, inverse: Any, constant: Any, sigma2: Any
+    ) -> np.ndarray:
+        noise = rng.standard_normal((*(size or np.shape(sigma2)), np.shape(mean)[-1]))
+        spread = np.matmul(root, noise[..., None])[..., 0]  # for several vectors, arrays have a leading axis
+        return np.asarray(mean + np.sqrt(sigma2)[..., None] * spread)
 
     inverse = np.linalg.inv(root)
     values = {"mean": mean, "root": root, "inverse": inverse, "constant": constant, "sigma2": sigma2}
@@ -171,23 +173,24 @@ def _vector(
     draw: Callable[..., np.ndarray],
     **values: object,
 ) -> pt.TensorVariable:
-    """Declare a vector, or one for each entry of the last input.
+    """Declare a vector, or if the last input is an array one vector for each of its entries.
 
-    The arrays in ``values`` and those of the whitening are inputs of its density.
+    The arrays in ``values`` and those of the whitening are inputs of the density.
     """
     data = {f"{name}_{key}": value for key, value in values.items()}
     inputs = [v if isinstance(v, pt.TensorVariable) else as_data(**{key: v})[0] for key, v in data.items()]
     keys = (f"{name}_whitened_{key}" for key in ("centre", "matrix", "inverse", "log_det"))
     coordinates = as_data(**dict(zip(keys, whitened.numbers, strict=True)))
-    few, each = len(inputs), pt.zeros_like(inputs[-1])[..., None] if signature.endswith(",()") else np.float64(0.0)
+    count = len(inputs)
+    zeros = pt.zeros_like(inputs[-1])[..., None] if signature.endswith(",()") else np.float64(0.0)
     return pm.CustomDist(
         name,
         *inputs,
         *coordinates,
-        logp=lambda value, *inputs: log_density(value, *inputs[:few]),
-        random=lambda *inputs, rng, size=None: draw(rng, size or (), *inputs[:few]),
+        logp=lambda value, *inputs: log_density(value, *inputs[:count]),
+        random=lambda *inputs, rng, size=None: draw(rng, size or (), *inputs[:count]),
         signature=f"{signature},(t),(t,t),(t,t),()->(t)",
         transform=whitened.from_inputs(),
-        # where chains begin; an initval would begin all particles of SMC there too, instead of in the prior
-        support_point=lambda rv, size, *inputs: inputs[few] + each,
+        # the start of chains; with an initval all particles of SMC would start there too, not at draws of the prior
+        support_point=lambda rv, size, *inputs: inputs[count] + zeros,
     )

@@ -1,4 +1,4 @@
-"""Which terms a linear predictor has, and where those are measured from: what all regressions share."""
+"""The terms of a linear predictor, their centres and units, shared by all regressions."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class LinearTerms(LinearPredictor, family=True):
     """A weighted sum of terms, the linear predictor: an intercept, and powers of each feature about its centre.
 
     Priors are on standardized terms, ``((x - center) / scale) ** k``; the parameter ``w`` is in the user's units, the
-    weights of ``(x - center) ** k``. A feature called ``a:b``, of features ``a`` and ``b``, is the product of both
-    about their centres, ``(a - center) (b - center)``, whatever its own.
+    weights of ``(x - center) ** k``. A feature called ``a:b``, of features ``a`` and ``b``, is the product of their
+    deviations from their centres, ``(a - center) (b - center)``; the centre of ``a:b`` itself is not used.
 
     Parameters
     ----------
     intercept : bool
-        Whether there is one: the linear predictor at ``center``.
+        Whether there is an intercept: the linear predictor at ``center``.
     features : tuple of str, optional
-        The columns that are used, all by default; ``colour`` stands for all of ``colour[red]``, ``colour[blue]``, ...
+        The columns to use, by default all; ``colour`` means all of ``colour[red]``, ``colour[blue]``, ...
     degree : int
         The highest power of each feature, >= 0; 1 is a plane, 0 has an intercept only.
     center, scale : float, or one for each feature of the data
-        Where each feature is measured from, and its unit in the prior, > 0.
+        The zero point of each feature, and its unit in the prior, > 0.
     m0 : float
         Prior mean of the intercept.
     """
@@ -80,10 +80,10 @@ class LinearTerms(LinearPredictor, family=True):
 
     @classmethod
     def standardized(cls, data: Arrays) -> dict[str, Any]:
-        """Return the fields that measure features from their means in standard deviations.
+        """Return the fields that centre features at their means and scale them by their standard deviations.
 
-        The column of a level has the unit 1/2, the standard deviation of an even split: the prior of a level's
-        effect is then the same however rare the level is.
+        The column of a level has the unit 1/2, the standard deviation of an even split: the prior of a level's effect
+        then does not depend on how rare the level is.
         """
         if not len(data["feature"]):
             return {}
@@ -95,10 +95,10 @@ class LinearTerms(LinearPredictor, family=True):
 
     @classmethod
     def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
-        """Return a model with some fields given, and the others weakly informative.
+        """Return a model with the fields ``given``, and the others weakly informative.
 
-        Without an intercept, what is measured is measured from 0: as of data that hold every row with the other sign
-        too, whose means are 0.
+        Without an intercept, features and outcome are centred at 0: the fields are those of data that hold each row
+        with both signs, whose means are 0.
         """
         if given.get("intercept", True) is not False:
             return super().weak_given(data, given)
@@ -106,24 +106,22 @@ class LinearTerms(LinearPredictor, family=True):
 
     @classmethod
     def mirrored(cls, data: Arrays) -> Arrays:
-        """Return every row of the data, and again with the other sign of its features."""
+        """Return the rows of the data, followed by the rows with the sign of the features changed."""
         twice = cls.inputs.reordered(data, np.tile(np.arange(cls.inputs.size(data)), 2))
         return {**twice, "X": np.vstack([data["X"], -data["X"]])}
 
     def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the names of the terms, and of those but for the intercept."""
+        """Return the names of all terms, and of the slopes, which exclude the intercept."""
         used = data["feature"][self.used(data)]
         powers = [f"{name}^{k}" if k > 1 else str(name) for k in range(1, self.degree + 1) for name in used]
         terms = [INTERCEPT] * self.intercept + powers
         if len(set(terms)) < len(terms):
             twice = next(term for term in terms if terms.count(term) > 1)
-            raise InputError(
-                f"a feature is called {shown(twice)}, as a term of the model is", "duplicate_name", hint="rename it"
-            )
+            raise InputError(f"a feature has the name of a term, {shown(twice)}", "duplicate_name", hint="rename it")
         return {"term": np.array(terms, dtype=str), "slope": np.array(terms[int(self.intercept) :], dtype=str)}
 
     def sizes(self, data: Arrays) -> dict[str, int]:
-        """Return the lengths of the axes that fields may have entries along."""
+        """Return the lengths of the axes of fields."""
         terms = len(self.coords(data)["term"])
         return {"feature": len(data["feature"]), "term": terms, "slope": terms - self.intercept}
 
@@ -142,28 +140,28 @@ class LinearTerms(LinearPredictor, family=True):
         place = by_any_name(data["feature"])
         lacking = next((name for name in self.features if name not in place), None)
         if lacking is not None:
-            known = ", ".join(map(shown, data["feature"].tolist()[:20]))
-            raise InputError(f"there is no feature {shown(lacking)}", "missing_column", hint=f"the data have {known}")
+            present = ", ".join(map(shown, data["feature"].tolist()[:20]))
+            raise InputError(f"there is no feature {shown(lacking)}", "missing_column", hint=f"the data have {present}")
         return np.array([i for name in self.features for i in place[name]], dtype=int)
 
     def separate_features(self, data: Arrays) -> dict[str, Feature]:
         """Return the features that the model uses, alone or in an interaction, and that can vary alone.
 
-        Of a formula those are left out that cannot, as ``x`` next to ``log(x)``.
+        A formula may have features that cannot vary alone, such as ``x`` next to ``log(x)``; they are left out.
         """
         return separate(self.used(data), data)
 
     def _powers(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features used, about their centres, shape (n, F), and their units, shape (F,)."""
+        """Return the used features minus their centres, shape (n, F), and their units, shape (F,)."""
         size, used = len(data["feature"]), self.used(data)
         centred = data["X"] - self.entries("center", size)
         for j, factors in products(data["feature"]).items():
             centred[:, j] = np.prod(centred[:, factors], axis=1)
-        is_all = np.array_equal(used, np.arange(size))  # then nothing is copied
+        is_all = np.array_equal(used, np.arange(size))  # avoids a copy
         return centred if is_all else centred[:, used], self.entries("scale", size)[used]
 
     def slopes(self, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Return the standardized terms but for the intercept, shape (n, K), and their units, shape (K,)."""
+        """Return the standardized terms without the intercept, shape (n, K), and their units, shape (K,)."""
         (features, scale), powers = self._powers(data), range(1, self.degree + 1)
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             columns = [np.zeros((len(features), 0)), *((features / scale) ** k for k in powers)]
@@ -187,7 +185,7 @@ class LinearTerms(LinearPredictor, family=True):
         return np.asarray(params["w"]) @ self.design(data).T
 
     def moments(self, data: Arrays) -> FactoredMoments:
-        """Return count, means and factored scatter of the standardized terms, and of an outcome: here of 0."""
+        """Return count, means and factored scatter of the standardized terms and of an outcome, here 0."""
         columns, units = self.slopes(data)
         return FactoredMoments.of(columns, np.zeros(len(columns)), units)
 
@@ -196,38 +194,38 @@ class LinearTerms(LinearPredictor, family=True):
         return np.concatenate([np.ones(int(self.intercept)), stats.units])
 
     def equations(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
-        """Return a few rows of standardized terms, and outcomes less ``m0``, with the squared errors of the data."""
+        """Return the fewest rows of standardized terms, and outcomes minus ``m0``, with the data's squared errors."""
         return stats.equations(self.intercept, self.m0 if self.intercept else 0.0)
 
     def origin(self, terms: int) -> np.ndarray:
-        """Return what weights are measured from: ``m0`` for the intercept, else 0; shape (T,)."""
+        """Return the prior means of the weights: ``m0`` for the intercept, else 0; shape (T,)."""
         return np.array([self.m0] * self.intercept + [0.0] * (terms - self.intercept))
 
     def term_scales(self, terms: int, of_intercept: float, of_slopes: str) -> np.ndarray:
         """Return the scales of the priors of standardized terms, (..., T).
 
-        ``of_intercept`` is a number, and ``of_slopes`` a field: a number for all other terms, or one for each.
+        ``of_intercept`` is a number, and ``of_slopes`` names a field: a number for all other terms, or one for each.
         """
-        count, own = terms - self.intercept, getattr(self, of_slopes)
-        if isinstance(own, tuple) and len(own) != count:
-            self.entries(of_slopes, count)  # refuses them
-        scales = [*[of_intercept] * self.intercept, *(own if isinstance(own, tuple) else [own] * count)]
+        count, slopes = terms - self.intercept, getattr(self, of_slopes)
+        if isinstance(slopes, tuple) and len(slopes) != count:
+            self.entries(of_slopes, count)  # raises an error
+        scales = [*[of_intercept] * self.intercept, *(slopes if isinstance(slopes, tuple) else [slopes] * count)]
         return np.stack(np.broadcast_arrays(*scales), axis=-1) if scales else np.empty(0)
 
     def in_units(self, stats: FactoredMoments, solution: Solution) -> Solution:
-        """Return a solution for standardized weights about the origin as one for the weights in the user's units."""
+        """Convert a solution for standardized weights about the origin to weights in the user's units."""
         units = self.units(stats)
         return solution.in_units(units, self.origin(len(units)))
 
     def remarks(self, stats: FactoredMoments | None, data: Arrays) -> tuple[str, ...]:
-        """Say which sums of weights the data identify, if not each weight, and at which features weights apply."""
+        """Explain which sums of weights the data identify, if not all weights, and at which features weights apply."""
         notes = [self._identified(stats, data), self._intercept_at(data)]
         if products(data["feature"][self.used(data)]):
             notes.append("with interactions, each main effect holds at the center of the others, by default their mean")
         return tuple(filter(None, notes))
 
     def _intercept_at(self, data: Arrays) -> str:
-        """Say in one line what the intercept is of, where that is not a row whose features are 0."""
+        """Explain the intercept in one line, unless features are centred at 0."""
         if not (self.degree and np.any(self.entries("center", len(data["feature"]))[self.used(data)])):
             return ""
         if self.intercept:
@@ -236,8 +234,8 @@ class LinearTerms(LinearPredictor, family=True):
         return f"without an intercept, the {self.predicted_quantity} is 0 at center; set center=0 for a line through 0"
 
     def _identified(self, stats: FactoredMoments | None, data: Arrays) -> str:
-        """Say in one line which sums of weights are identified; nothing where every weight is."""
-        if stats is None:  # of a model that is sampled on its rows
+        """Say in one line which sums of weights are identified; empty if every weight is."""
+        if stats is None:  # the model is sampled on its rows
             if clearly_independent(self._with_intercept(self.slopes(data)[0])):
                 return ""
             stats = self.moments(data)
@@ -246,27 +244,27 @@ class LinearTerms(LinearPredictor, family=True):
     def prior_in_units(
         self, stats: FactoredMoments, mean: np.ndarray, root: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and root of the covariance of weights in the user's units, from those of standardized ones."""
+        """Convert mean and root of the covariance of standardized weights to the user's units."""
         units = self.units(stats)
         return self.origin(len(units)) + mean / units, root / units[:, None]
 
     def nothing(self, design: Arrays) -> FactoredMoments:
-        """Return the statistics of no rows of a design, arrays without the outcome."""
+        """Return the statistics of a design without rows; the arrays need no outcome."""
         columns, units = self.slopes(design)
         return FactoredMoments.of(columns[:0], np.zeros(0), units)
 
     def simulate_design(
         self, rng: np.random.Generator, size: int, slopes: Shape = (), terms: Shape = (), orthogonal: bool = False
     ) -> dict[str, np.ndarray]:
-        """Draw ``size`` rows of features of which nothing is modelled: standard normal, in the model's units.
+        """Draw ``size`` rows of features, which have no model: standard normal, in the model's units.
 
-        ``slopes`` and ``terms`` are the shapes of the prior of each term, without and with the intercept;
-        where it says nothing three features are drawn. Columns that are ``orthogonal`` are so to a constant, too.
+        ``slopes`` and ``terms`` are the shapes of the prior of each term, without and with the intercept; if the prior
+        does not tell the number of features, it is three. ``orthogonal`` columns are also orthogonal to a constant.
         """
         named = self.labels.get("feature", self.features or ())
         sizes = [slopes[0] if slopes else 0, terms[0] - self.intercept if terms else 0]
-        known = [max(sizes) // max(self.degree, 1), len(named), *np.shape(self.center), *np.shape(self.scale)]
-        count = max(known) or 3
+        counts = [max(sizes) // max(self.degree, 1), len(named), *np.shape(self.center), *np.shape(self.scale)]
+        count = max(counts) or 3
         labels = [*named, *(f"x{j + 1}" for j in range(len(named), count))]
         draws = rng.standard_normal((size, count))
         if orthogonal:
@@ -278,7 +276,7 @@ class LinearTerms(LinearPredictor, family=True):
 
 
 def _unit(name: str, column: np.ndarray) -> float:
-    """Return the standard deviation of a column; of one of 0 and 1 for a level that of an even split."""
+    """Return the standard deviation of a column; for the 0/1 column of a level that of an even split."""
     is_level = name.endswith("]") and bool(np.isin(np.abs(column), (0, 1)).all())
     return 0.5 if is_level else float(Moments.of(column).sd)
 
@@ -296,7 +294,7 @@ def identified(model: LinearTerms, data: object = None) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row a sum, named as ``w[x1] + 2 w[x3]``, and one column a term with its coefficients: with draws of ``w``
+        One row per sum, named as ``w[x1] + 2 w[x3]``, and one column per term with its coefficients: for draws of ``w``
         of shape (..., T), ``draws @ frame.T`` are draws of the sums.
 
     Raises

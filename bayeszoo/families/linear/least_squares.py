@@ -1,10 +1,10 @@
-"""Gaussian regression with a Gaussian prior, by the singular values of the design seen through the prior.
+"""Gaussian regression with a Gaussian prior, by singular values; and the weights, or sums of weights, identified.
 
 With theta = mean + root z and z ~ N(0, I) a priori, the design times the root has the singular value decomposition
-U diag(s) V'. Along the k-th right vector the data then know s_k**2 times what the prior does: shrinkage, evidence and
-the effective number of parameters are sums over k. The normal equations X'X are never formed, so that nearly collinear
-columns keep their digits. Bishop, PRML, sections 3.3 and 3.5; MacKay 1992; Golub and Van Loan 2013, section 5.5. And
-which weights a design identifies, and of the others which sums.
+U diag(s) V'. Along the k-th right vector the precision of the data is s_k**2 times that of the prior: shrinkage,
+evidence and the effective number of parameters are sums over k. The normal equations X'X are never formed, so that
+nearly collinear columns keep their digits. Bishop, PRML, sections 3.3 and 3.5; MacKay 1992; Golub and Van Loan 2013,
+section 5.5.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError, NumericalError
 
 MAX_ROUNDING = 1e-6
-"""Nats that rounding may take from a log evidence before it is withheld."""
+"""Largest rounding error of a log evidence, in nats, before it is withheld."""
 MOST_SUMS = 5
-"""Sums that a note lists, and weights in each."""
+"""Most sums in a note, and most weights in each."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The posterior of theta given unit noise, and what the evidence is made of.
+    """The posterior of theta given unit noise, and the terms of the evidence.
 
-    ``mean`` (T,) is also the mode; ``factor @ factor.T``, with the inverse ``inverse`` of the factor, is the posterior
-    covariance, ``precision_root.T @ precision_root`` its inverse (T + R rows), and ``prior_root @ prior_root.T`` the
-    prior's covariance. ``gains`` (min(R, T),) are s**2 / (1 + s**2), the share of each direction that the data
-    determine. ``squared_error`` is that of the mean, and ``misfit`` adds its distance from the prior mean: the least of
-    their sum. ``log_det`` is the log determinant of the prior covariance over the posterior's, and ``rounding`` what
-    rounding may have changed it by, and variances by as a share. Leading axes of all are of priors and noises.
+    ``mean`` (T,) is also the mode. ``factor @ factor.T`` is the posterior covariance, ``inverse`` the inverse of
+    ``factor``, ``precision_root.T @ precision_root`` the posterior precision (T + R rows), and
+    ``prior_root @ prior_root.T`` the prior covariance. ``gains`` (min(R, T),) are s**2 / (1 + s**2), the share of each
+    direction that the data determine. ``squared_error`` is that of the mean, and ``misfit`` adds the squared distance
+    from the prior mean, which the mean minimizes. ``log_det`` is the log ratio of the determinants of prior and
+    posterior covariance; ``rounding`` is its possible rounding error, and the relative one of variances. Leading axes
+    of all arrays are priors and noises.
     """
 
     mean: np.ndarray
@@ -53,7 +54,7 @@ class Solution:
 
     @property
     def trust(self) -> Any:
-        """1, but NaN where rounding could change a variance or an evidence by a share of `MAX_ROUNDING`."""
+        """1, or NaN if rounding could exceed `MAX_ROUNDING`, as a share of a variance or in nats of evidence."""
         return np.where(self.rounding <= MAX_ROUNDING, 1.0, math.nan)[()]
 
     @property
@@ -72,13 +73,13 @@ class Solution:
 
     @property
     def safe_log_det(self) -> Any:
-        """``log_det``, but NaN where rounding could change an evidence by `MAX_ROUNDING`."""
+        """``log_det``, or NaN if rounding could change an evidence by more than `MAX_ROUNDING`."""
         return self.log_det * self.trust
 
     def distance(self, theta: np.ndarray) -> np.ndarray:
         """Return the squared distance of theta (..., T) from the mean in standard deviations.
 
-        It is summed over prior and data, which is more exact far from the mean than the inverse of their sum.
+        It is the sum over prior and data, which is more accurate far from the mean than the inverse covariance.
         """
         steps = (theta - self.mean)[..., None, :] @ np.swapaxes(self.precision_root, -1, -2)
         return np.sum(np.square(steps[..., 0, :]), axis=-1)
@@ -89,16 +90,16 @@ class Solution:
 
     @property
     def effective_parameters(self) -> float:
-        """How many directions the data determine better than the prior: the trace of the hat matrix."""
+        """The effective number of parameters: the trace of the hat matrix."""
         return float(math.fsum(self.gains) * self.trust)
 
     @property
     def shares(self) -> np.ndarray:
-        """For each entry of theta the share of its prior variance that the data have removed, shape (T,)."""
+        """The share of each entry's prior variance that the data remove, shape (T,)."""
         return 1 - np.square(self.sd) / np.sum(np.square(self.prior_root), axis=1)
 
     def determined(self, first: int) -> float:
-        """Return the part of the effective parameters that entries from ``first`` on stand for."""
+        """Return the effective number of parameters of the entries from ``first`` on."""
         return math.fsum(self.shares[first:]) * self.trust
 
     def in_units(self, units: np.ndarray, origin: np.ndarray) -> Solution:
@@ -119,7 +120,7 @@ class Solution:
         return -(powers + squares / variance) / 2 - self.log_det_factor
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draw from N(0, factor factor'), an array of shape (*size, T), with the leading axes after the size."""
+        """Draw from N(0, factor factor'), shape (*size, *leading axes, T)."""
         noise = rng.standard_normal((*size, *self.mean.shape)) * np.asarray(self.trust)[..., None]
         return np.asarray((noise[..., None, :] @ np.swapaxes(self.factor, -1, -2))[..., 0, :])
 
@@ -127,33 +128,33 @@ class Solution:
 def solve(design: np.ndarray, outcome: np.ndarray, mean: np.ndarray, root: np.ndarray, noise: object = 1.0) -> Solution:
     """Combine the prior theta ~ N(mean, root root'), root lower triangular, with rows (R, T) of Gaussian noise.
 
-    Leading axes of ``mean``, ``root`` and of ``noise``, the standard deviation of the rows, are of priors and noises.
-    The solution is of rows in units of the noise.
+    ``noise`` is the standard deviation of the rows. Leading axes of ``mean``, ``root`` and ``noise`` are priors and
+    noises. The solution is that of rows in units of the noise.
     """
     noise = np.asarray(noise, dtype=np.float64)
     u, s, full = np.linalg.svd(design @ root, full_matrices=True)
     kept, s = s.shape[-1], s / noise[..., None]
     u, v = u[..., :kept], full[..., :kept, :]
-    rest = (outcome - _times(design, mean)) / noise[..., None]
-    known = _times(_transposed(u), rest)
-    outside = rest - _times(u, known)
-    outside = outside - _times(u, _times(_transposed(u), outside))  # twice is enough (Parlett 1998, 6.9)
+    target = (outcome - _times(design, mean)) / noise[..., None]
+    projected = _times(_transposed(u), target)
+    outside = target - _times(u, projected)
+    outside = outside - _times(u, _times(_transposed(u), outside))  # orthogonal after two steps (Parlett 1998, 6.9)
     error = np.sum(np.square(outside), axis=-1)
     stretched = np.hypot(1.0, s)
-    shrunken = known / stretched**2
+    shrunken = projected / stretched**2
     size = mean.shape[-1]
-    every = np.concatenate([stretched, np.ones((*s.shape[:-1], size - kept))], axis=-1)[..., None, :]
+    lengths = np.concatenate([stretched, np.ones((*s.shape[:-1], size - kept))], axis=-1)[..., None, :]
     prior_inverse = np.linalg.solve(root, np.eye(size))
     rows = np.broadcast_to(design / noise[..., None, None], (*s.shape[:-1], *design.shape))
     return Solution(
         mean=mean + _times(root, _times(_transposed(v), s * shrunken)),
-        # the symmetric root: signs of singular vectors, which rounding decides, cancel
-        factor=root @ ((_transposed(full) / every) @ full),
-        inverse=((_transposed(full) * every) @ full) @ prior_inverse,
+        # in the symmetric root the signs of singular vectors, which are arbitrary, cancel
+        factor=root @ ((_transposed(full) / lengths) @ full),
+        inverse=((_transposed(full) * lengths) @ full) @ prior_inverse,
         precision_root=np.concatenate([np.broadcast_to(prior_inverse, (*s.shape[:-1], size, size)), rows], axis=-2),
         prior_root=root,
         gains=np.square(s / stretched),
-        misfit=error + np.sum(np.square(known / stretched), axis=-1),
+        misfit=error + np.sum(np.square(projected / stretched), axis=-1),
         squared_error=error + np.sum(np.square(shrunken), axis=-1),
         log_det=np.sum(np.log1p(np.square(s)), axis=-1),
         rounding=_rounding(s, root),
@@ -165,21 +166,21 @@ def _transposed(matrix: np.ndarray) -> np.ndarray:
 
 
 def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Return matrices times vectors, of leading axes that are alike."""
+    """Multiply matrices and vectors with the same leading axes."""
     return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
 def fitted(design: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, float, int]:
-    """Return a least-squares solution of smallest norm in standardized columns, its squared error, and the rank."""
+    """Return the least-squares solution of smallest norm in standardized columns, its squared error, and the rank."""
     size = np.sqrt(np.sum(np.square(design), axis=0))
     size = np.where(size > 0, size, 1.0)
     u, s, v = scipy.linalg.svd(design / size, full_matrices=False)
     kept = s > 8 * np.finfo(np.float64).eps * max(design.shape, default=1) * np.max(s, initial=0.0)
     u, s, v = u[:, kept], s[kept], v[kept]
-    known = u.T @ outcome
-    rest = outcome - u @ known
-    rest = rest - u @ (u.T @ rest)
-    return (v.T @ (known / s)) / size, float(np.sum(np.square(rest))), len(s)
+    projected = u.T @ outcome
+    residual = outcome - u @ projected
+    residual = residual - u @ (u.T @ residual)
+    return (v.T @ (projected / s)) / size, float(np.sum(np.square(residual))), len(s)
 
 
 def gaussian(name: str, solution: Solution) -> Posterior:
@@ -193,10 +194,10 @@ def gaussian(name: str, solution: Solution) -> Posterior:
 
 
 def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: Any, scale: Any) -> Posterior:
-    """Return a vector and a variance, jointly: variance ~ InvGamma(shape, scale), vector | variance ~ N.
+    """Return the joint law of a vector and a variance: variance ~ InvGamma(shape, scale), vector | variance ~ N.
 
-    The vector has the solution's mean, and given the variance the solution's covariance times it. Leading axes are of
-    shapes and scales.
+    The vector has the solution's mean, and given the variance, the solution's covariance times the variance. Leading
+    axes are those of shape and scale.
     """
     axes = np.broadcast_shapes(np.shape(shape), np.shape(scale))
     apart = axes if solution.mean.ndim == 1 else ()
@@ -211,8 +212,8 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: An
     def log_density(params: Mapping[str, object]) -> Any:
         value = np.asarray(params[variance], dtype=np.float64)
         safe = np.where(value > 0, value, 1.0)
-        together = inverse_gamma.logpdf(safe) + solution.log_normal(params[name], safe)
-        return np.where(value > 0, together, -np.inf)[()]
+        joint = inverse_gamma.logpdf(safe) + solution.log_normal(params[name], safe)
+        return np.where(value > 0, joint, -np.inf)[()]
 
     def covariance() -> np.ndarray:
         return solution.covariance() * (scale / (shape - 1) if shape > 1 else math.inf)
@@ -221,7 +222,7 @@ def normal_inverse_gamma(name: str, variance: str, solution: Solution, shape: An
 
 
 def above_zero(squared_error: float, variance: str) -> float:
-    """Return a squared error, or raise `NumericalError` where it is 0."""
+    """Return a squared error, or raise `NumericalError` if it is 0."""
     if not squared_error > 0:
         raise NumericalError(
             f"no maximum-likelihood estimate: the outcome is fitted exactly, so that {variance} -> 0", "exact_fit"
@@ -238,10 +239,10 @@ def covariance_root(label: str, value: object, size: int) -> np.ndarray:
 
 
 def _rounding(s: np.ndarray, root: np.ndarray) -> Any:
-    """Return how far rounding can move the log determinant, and by which share a variance.
+    """Return the possible rounding error of the log determinant, which is also the relative one of a variance.
 
-    The errors of singular values are all of the size of the largest's. Those of a prior covariance matrix, of which the
-    root is known, matter where its entries are not independent.
+    The errors of all singular values are of the size of the largest one's error. Errors of a prior covariance with the
+    given root matter if its entries are not independent.
     """
     eps = np.finfo(np.float64).eps
     largest = np.max(s, axis=-1, initial=0.0, keepdims=True)
@@ -254,9 +255,9 @@ def _rounding(s: np.ndarray, root: np.ndarray) -> Any:
 
 @dataclass(frozen=True)
 class Identified:
-    """Sums of weights ``coefficients[r] @ w``, (R, T), through which alone the likelihood depends on w.
+    """Sums of weights ``coefficients[r] @ w``, (R, T): the likelihood depends on w through them alone.
 
-    ``independent`` (R,) are columns; none is a linear combination of the columns before it.
+    ``independent`` (R,) are the columns that are no linear combination of the columns before them.
     """
 
     independent: np.ndarray
@@ -267,7 +268,7 @@ class Identified:
         return [_text(row, terms, first) for row, first in zip(self.coefficients, self.independent, strict=True)]
 
     def note(self, terms: list[str]) -> str:
-        """Say in one line which sums are identified; nothing when every weight is."""
+        """Say in one line which sums are identified; empty if every weight is."""
         if len(self.independent) == self.coefficients.shape[1]:
             return ""
         count = f"the data identify {len(self.independent)} of {len(terms)} combinations of weights"
@@ -282,7 +283,7 @@ class Identified:
 
 
 def clearly_independent(design: np.ndarray) -> bool:
-    """Say whether no column is nearly a sum of the others, by the sums of products alone: fast, and never too sure."""
+    """Say whether no column is nearly a sum of the others: a fast test by cross products; False if in doubt."""
     products = design.T @ design
     size = np.sqrt(np.diag(products))
     return bool(np.all(size > 0)) and bool(
@@ -291,21 +292,21 @@ def clearly_independent(design: np.ndarray) -> bool:
 
 
 def identify(design: np.ndarray, units: np.ndarray) -> Identified:
-    """Find the sums of weights that are identified, from rows (R, T) with the standardized design's sums of products.
+    """Find the identified sums of weights, from rows (R, T) with the cross products of the standardized design.
 
-    Columns, of units (T,), are taken in turn: one that is a sum of those before it, sum_i c_i x_i, adds c_i times its
-    weight to that of each x_i.
+    Columns, with units (T,), are taken in turn: a column that is a sum of columns before it, sum_i c_i x_i, adds c_i
+    times its weight to the weight of each x_i.
     """
     independent: list[int] = []
     basis = np.zeros((len(design), 0))
     coefficients = np.zeros((design.shape[1], design.shape[1]))
     for j, column in enumerate(design.T):
-        rest = column - basis @ (basis.T @ column)
-        rest = rest - basis @ (basis.T @ rest)
-        if np.linalg.norm(rest) > DEPENDENT * np.linalg.norm(column):
+        residual = column - basis @ (basis.T @ column)
+        residual = residual - basis @ (basis.T @ residual)
+        if np.linalg.norm(residual) > DEPENDENT * np.linalg.norm(column):
             coefficients[len(independent), j] = 1.0
             independent.append(j)
-            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
+            basis = np.column_stack([basis, residual / np.linalg.norm(residual)])
         elif independent:
             relation = scipy.linalg.lstsq(design[:, independent], column)[0] * (units[j] / units[independent])
             share = np.abs(relation) * np.linalg.norm(design[:, independent] * units[independent], axis=0)
@@ -314,10 +315,9 @@ def identify(design: np.ndarray, units: np.ndarray) -> Identified:
 
 
 def _text(row: np.ndarray, terms: list[str], first: int) -> str:
-    """Write one sum, its own column first."""
-    others = [j for j in np.flatnonzero(row) if j != first]
+    """Write one sum, with column ``first`` first."""
     parts = [f"w[{terms[first]}]"]
-    for j in others:
+    for j in [j for j in np.flatnonzero(row) if j != first]:
         size = "" if np.isclose(abs(row[j]), 1.0, rtol=1e-9) else f"{abs(row[j]):.6g} "
         parts.append(f"{'+' if row[j] > 0 else '-'} {size}w[{terms[j]}]")
     return " ".join(parts)

@@ -1,14 +1,14 @@
-"""MacKay's fixed point for the prior and the noise of ridge regression, in terms of effective numbers of parameters.
+"""MacKay's fixed point for the prior and the noise of ridge regression, from effective numbers of parameters.
 
-Where the evidence is stationary,
+At a stationary point of the evidence,
 
     tau**2    =  |m|**2 / gamma                      m: the weights other than the intercept
     sigma**2  =  |y - X m|**2 / (n - gamma_total)
 
-with gamma the number of parameters that the data determine: of the weights that tau governs, and of all. The intercept
-has a prior of its own, so that it counts in the second only. Both sides depend on tau and sigma; taking the right ones
-as the next values and starting again is MacKay's iteration. MacKay 1992, section 4; Bishop, PRML, equations 3.91 to
-3.95, where all weights are tau's.
+with gamma the effective number of weights with prior sd tau, and gamma_total that of all weights: the intercept has a
+different prior, and counts only in gamma_total. Both sides depend on tau and sigma; MacKay's iteration takes the right
+sides as the next values, repeatedly. MacKay 1992, section 4; Bishop, PRML, equations 3.91 to 3.95, where all weights
+have the prior sd tau.
 """
 
 from __future__ import annotations
@@ -41,28 +41,29 @@ if TYPE_CHECKING:
 
 
 FIELDS = ("tau", "sigma")
-"""The fields that the iteration is for."""
+"""The fields that the iteration can change."""
 CLOSE = 1e-10
-"""How near the fixed point has to be, in the logarithm of a field."""
+"""Largest distance from the fixed point at convergence, in the logarithm of a field."""
 MAX_ITERATIONS = 10_000
 NO_SIGNAL = 1e-6
-"""Effective parameters below which weights are not told from 0: the evidence is within as many nats of its limit."""
+"""Effective parameters below which weights do not differ from 0: the evidence is this many nats from its limit."""
 NO_NOISE = 1e-20
-"""Share of the outcome's squares below which errors are rounding."""
+"""Share of the outcome's sum of squares below which errors are rounding."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FixedPoint:
-    """Where MacKay's iteration ended.
+    """The end of MacKay's iteration.
 
     Attributes
     ----------
     model, over : Model, tuple of str
-        With the iterated fields where it ended; a fixed point only where ``converged``.
+        The model with the final values of the iterated fields, a fixed point only if ``converged``; and these fields.
     iterations : int
-        How many steps were taken.
+        Number of steps taken.
     gamma, effective_parameters : float
-        Effective number of the weights that tau governs, without the intercept; of all, the trace of the hat matrix.
+        Effective number of the weights with prior sd tau, without the intercept; and of all, the trace of the hat
+        matrix.
     converged, reason : bool, str
         Whether the fields are within `CLOSE` of a fixed point, judged by the rate of convergence; else why not.
     """
@@ -76,7 +77,7 @@ class FixedPoint:
     reason: str
 
     def __repr__(self) -> str:
-        """Say where it ended."""
+        """Describe the end of the iteration."""
         fields = ", ".join(f"{name} {text(getattr(self.model, name))}" for name in self.over)
         state = "converged" if self.converged else self.reason
         return f"{self.model.name}: {fields}; gamma {self.gamma:.6g}; {self.iterations} iterations, {state}"
@@ -85,13 +86,13 @@ class FixedPoint:
 def mackay(model: Model, data: object = None, over: str | Sequence[str] = FIELDS) -> FixedPoint:
     """Iterate tau and sigma of ridge regression, or one of them, to a stationary point of the evidence.
 
-    It converges linearly, the more slowly the less the data say, and does not look for the highest of several
+    It converges linearly, more slowly if the data are less informative, and does not search for the highest of several
     stationary points; `bayeszoo.empirical_bayes` does.
 
     Parameters
     ----------
     model : Ridge
-        Where the iteration begins.
+        Its fields are the start of the iteration.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     over : str or sequence of str
@@ -100,13 +101,13 @@ def mackay(model: Model, data: object = None, over: str | Sequence[str] = FIELDS
     Returns
     -------
     FixedPoint
-        With the reason where there is no fixed point: data without a signal let tau fall to 0, data that are fitted
-        exactly let sigma.
+        With the reason if there is no fixed point: tau falls to 0 without a signal, sigma if the data are fitted
+        exactly.
 
     Raises
     ------
     InputError
-        When the model is not ridge regression, the fields are others, or the data do not suit the model.
+        When the model is not ridge regression, a field is neither tau nor sigma, or the data do not suit the model.
 
     Examples
     --------
@@ -128,9 +129,10 @@ def mackay(model: Model, data: object = None, over: str | Sequence[str] = FIELDS
 
 
 def applies(model: Model) -> TypeGuard[_Ridge]:
-    """Say whether a model is one whose evidence the iteration climbs: ridge regression, or a kind of it."""
-    own = isinstance(model, LinearModel) and type(model).standardized_weights is not LinearModel.standardized_weights
-    return own and set(FIELDS) <= hyperparameters(model).keys() and all(not np.ndim(getattr(model, f)) for f in FIELDS)
+    """Say whether the iteration applies to a model: ridge regression, or a variant of it."""
+    if not isinstance(model, LinearModel) or type(model).standardized_weights is LinearModel.standardized_weights:
+        return False
+    return set(FIELDS) <= hyperparameters(model).keys() and all(not np.ndim(getattr(model, f)) for f in FIELDS)
 
 
 def _iterated(model: _Ridge, data: Data, over: tuple[str, ...]) -> FixedPoint:
@@ -151,7 +153,7 @@ def _iterated(model: _Ridge, data: Data, over: tuple[str, ...]) -> FixedPoint:
 
 
 def _next_squares(model: _Ridge, weights: Solution, n: float) -> dict[str, float]:
-    """Return the next squares of tau and sigma; NaN where neither data nor prior say anything."""
+    """Return the next squares of tau and sigma; NaN if the effective number of parameters leaves them undefined."""
     gamma, free = weights.determined(int(model.intercept)), n - weights.effective_parameters
     squares = float(np.sum(np.square(weights.mean[int(model.intercept) :])))
     return {
@@ -161,7 +163,7 @@ def _next_squares(model: _Ridge, weights: Solution, n: float) -> dict[str, float
 
 
 def _without_fixed_point(model: _Ridge, weights: Solution, stats: FactoredMoments, over: tuple[str, ...]) -> str:
-    """Say why the place where the iteration ended is no fixed point; nothing where it may be one."""
+    """Return the reason why the end of the iteration is no fixed point; empty if it may be one."""
     if not weights.rounding <= MAX_ROUNDING:
         return f"at tau = {model.tau:g}, sigma = {model.sigma:g} rounding hides the evidence"
     if "tau" in over and len(weights.mean) == int(model.intercept):
@@ -176,8 +178,8 @@ def _without_fixed_point(model: _Ridge, weights: Solution, stats: FactoredMoment
 
 
 def _is_close(trace: list[list[float]]) -> bool:
-    """Say whether the steps that are left, if each goes on shrinking as the last did, sum to less than `CLOSE`."""
+    """Say whether the remaining steps sum to less than `CLOSE`, if they shrink at the present rate."""
     if len(trace) < 3:
         return False
-    before, last = np.max(np.abs(np.diff(np.log(trace[-3:]), axis=0)), axis=1)
-    return bool(last == 0 or (last < before and last**2 / (before - last) < CLOSE))
+    before, latest = np.max(np.abs(np.diff(np.log(trace[-3:]), axis=0)), axis=1)
+    return bool(latest == 0 or (latest < before and latest**2 / (before - latest) < CLOSE))

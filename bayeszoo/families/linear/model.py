@@ -1,4 +1,4 @@
-"""What the linear models of a real outcome share: Gaussian noise, or nearly so, and least squares."""
+"""Steps shared by linear models of a real outcome: Gaussian or similar noise, and least squares."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ class LinearModel(LinearTerms, family=True):
 
     @property
     def has_origin(self) -> bool:
-        """Whether the outcome's zero does not matter: the intercept moves along with it."""
+        """Whether the model has the same fit when the outcome is shifted: the intercept moves with it."""
         return self.intercept
 
     @classmethod
     def standardized(cls, data: Arrays) -> dict[str, Any]:
-        """Return the fields that measure features from their means in standard deviations, and outcomes from theirs."""
+        """Return the fields that centre features and outcome at their means and scale features by their sd."""
         return {**super().standardized(data), "m0": Moments.of(data["y"]).mean}
 
     @classmethod
     def mirrored(cls, data: Arrays) -> Arrays:
-        """Return every row of the data, and again with the other sign of its features and its outcome."""
+        """Return the rows of the data, followed by the rows with the signs of features and outcome changed."""
         return {**super().mirrored(data), "y": np.concatenate([data["y"], -data["y"]])}
 
     @staticmethod
     def outcome_sd(data: Arrays) -> float:
-        """Return the standard deviation of the outcome; 1 where there is none to go by."""
+        """Return the standard deviation of the outcome; 1 if the outcome does not vary."""
         return float(Moments.of(data["y"]).sd)
 
     def mean(self, params: Params, data: Arrays) -> np.ndarray:
@@ -82,11 +82,11 @@ class LinearModel(LinearTerms, family=True):
         return -(stats.n * math.log(2 * math.pi * variance) + float(np.sum(np.square(error))) / variance) / 2
 
     def likelihood(self, params: Params, data: Arrays) -> RowLaw:
-        """Return each row's Gaussian distribution; parameters of shape (..., own shape) give (..., rows)."""
+        """Return each row's Gaussian distribution; parameters with leading axes (...) give (..., rows)."""
         return frozen.norm(self.mean(params, data), np.sqrt(self.variance(params))[..., None])
 
     def variance(self, params: Params) -> np.ndarray:
-        """Return the noise variance: where it is unknown the parameter ``sigma2``, one of each draw."""
+        """Return the noise variance, by default the parameter ``sigma2``, one per draw."""
         return np.asarray(params["sigma2"])
 
     def statistics(self, data: Arrays) -> FactoredMoments:
@@ -99,7 +99,7 @@ class LinearModel(LinearTerms, family=True):
         return self.statistics(data)
 
     def standardized_weights(self, stats: FactoredMoments) -> Solution | None:
-        """Return the posterior of standardized weights, of rows in units of a known noise; None where it is unknown."""
+        """Return the posterior of standardized weights for rows in units of the noise; None if the noise is unknown."""
         return None
 
     def predicted(self, solution: Solution, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -108,12 +108,12 @@ class LinearModel(LinearTerms, family=True):
         return self.m0 * self.intercept + (rows @ solution.mean[..., None])[..., 0], solution.spread(rows)
 
     def rows(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
-        """Return a few rows of terms in the user's units, and outcomes less ``m0``, with the data's squared errors."""
+        """Return the fewest rows of terms in the user's units, and outcomes minus ``m0``, with the squared errors."""
         design, outcome = self.equations(stats)
         return design * self.units(stats), outcome
 
     def least_squares(self, stats: FactoredMoments) -> tuple[np.ndarray, float]:
-        """Return the unique least-squares estimate in the user's units, and its squared error: 0 where but rounding."""
+        """Return the unique least-squares estimate in the user's units, and its squared error, 0 if only rounding."""
         theta, squared_error, rank = fitted(*self.equations(stats))
         if rank < len(theta):
             identified = f"the data identify {rank} of {len(theta)} combinations of weights"
@@ -122,7 +122,7 @@ class LinearModel(LinearTerms, family=True):
         return self.origin(len(theta)) + theta / self.units(stats), squared_error * (squared_error > noise)
 
     def noise_sd(self, stats: FactoredMoments) -> float:
-        """Return the standard deviation of the least-squares residuals, or of the outcome where they are 0."""
+        """Return the standard deviation of the least-squares residuals, or of the outcome if they are 0."""
         _, squared_error, rank = fitted(*self.equations(stats))
         total = float(np.sum(np.square(stats.root[:, -1])))
         if stats.n > rank and squared_error > 1e-20 * total:
@@ -133,7 +133,7 @@ class LinearModel(LinearTerms, family=True):
 class NormalInverseGamma(LinearModel, family=True):
     """Weights of standardized terms ~ N(mean, sigma2 V0), given a noise variance sigma2 ~ InvGamma(a0, scale b0).
 
-    The mean is ``w0``, of the intercept ``m0``; a number ``V0`` is that multiple of the identity.
+    The mean is ``m0`` for the intercept and ``w0`` for other terms; a number ``V0`` multiplies the identity.
     """
 
     w0: float
@@ -142,10 +142,10 @@ class NormalInverseGamma(LinearModel, family=True):
     b0: float
 
     def prior_of_standardized(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean (T,), about the origin, and lower triangular root of V0 (T, T); statistics tell the terms."""
+        """Return mean (T,), about the origin, and lower triangular root of V0 (T, T), for the terms of statistics."""
         mean = np.concatenate([np.zeros(int(self.intercept)), self.entries("w0", len(stats.units))])
         return mean, covariance_root("V0", self.V0, len(mean))
 
     def prior_of_weights(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and root of the covariance over sigma2 of the weights in the user's units."""
+        """Return mean and root of the covariance, divided by sigma2, of the weights in the user's units."""
         return self.prior_in_units(stats, *self.prior_of_standardized(stats))

@@ -20,7 +20,7 @@ from bayeszoo.model.base import Model
 from bayeszoo.model.fields import hyperparameters
 
 MAX_SUBSETS = 1024
-"""All subsets of ten features; each takes up to half a second, most of it leave-one-out."""
+"""Most subsets, all of ten features; each takes up to half a second, most of it leave-one-out."""
 
 
 def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearTerms]:
@@ -33,7 +33,7 @@ def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearTerms]:
     model : LinearTerms
         An instance; its own degree does not matter.
     degrees : iterable of int
-        From 0, an intercept only, to 30.
+        From 0, an intercept alone, to 30.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearTerms]:
     Raises
     ------
     InputError
-        When the model is not linear, has a prior with an entry for each term, or a degree is not one or given twice.
+        When the model is not linear or has a prior with an entry for each term, or a degree is invalid or repeated.
 
     Examples
     --------
@@ -62,18 +62,18 @@ def polynomials(model: Model, degrees: Iterable[Any]) -> dict[str, LinearTerms]:
 
 
 def orders(model: Model, data: Data, numbers: Iterable[int]) -> dict[str, LinearTerms]:
-    """Make candidates for `select` of one linear model of data with lags: with the first few of these alone.
+    """Make candidates for `select` of one linear model of data with lags: with different numbers of lags.
 
-    All are of the same rows, those that have all lags of the data before them, so that their evidences may be compared.
+    All candidates use the same rows, those with all lags of the data, so that their evidences may be compared.
 
     Parameters
     ----------
     model : LinearTerms
-        An instance; where it names ``features``, those that are no lags stay.
+        An instance; if it names ``features``, those that are no lags stay.
     data : Data
         What `read` returned with ``lags``, at least as many as the largest of the numbers.
     numbers : iterable of int
-        How many lags, from 0.
+        Numbers of lags, from 0.
 
     Returns
     -------
@@ -99,8 +99,8 @@ def orders(model: Model, data: Data, numbers: Iterable[int]) -> dict[str, Linear
         hint = f"give numbers from 0 to {lags.order}, each once"
         raise InputError(f"numbers of lags {listed} of data with {lags.order}", "out_of_range", hint=hint)
     names = data["feature"].tolist() if linear.features is None else list(linear.features)
-    others = [name for name in names if name not in lags.names]
-    return {f"{K} lag{'s' * (K != 1)}": replace(linear, features=tuple([*lags.names[:K], *others])) for K in listed}
+    not_lags = [name for name in names if name not in lags.names]
+    return {f"{K} lag{'s' * (K != 1)}": replace(linear, features=tuple([*lags.names[:K], *not_lags])) for K in listed}
 
 
 def subsets(model: Model, data: object = None, at_most: int | None = None) -> dict[str, LinearTerms]:
@@ -109,12 +109,12 @@ def subsets(model: Model, data: object = None, at_most: int | None = None) -> di
     Parameters
     ----------
     model : LinearTerms
-        An instance; where it names ``features``, the subsets are of these. The levels of a feature stay together, and
-        an interaction goes with its features.
+        An instance; if it names ``features``, these are the set. The levels of a feature stay together, and an
+        interaction needs its features.
     data : Data or anything that `read` takes, optional
-        The names of the features are taken from it; by default from the model's own first real data set.
+        Gives the names of the features; the model's first real data set by default.
     at_most : int, optional
-        Of how many features a subset may be; all by default.
+        Largest number of features in a subset; all by default.
 
     Returns
     -------
@@ -140,24 +140,24 @@ def subsets(model: Model, data: object = None, at_most: int | None = None) -> di
     if not sizes:
         raise InputError("a model without intercept needs a feature", "no_features", hint="let at_most be 1 or more")
     _require_few(names, sizes, at_most)
-    chosen = (some for size in sizes for some in combinations(names, size))
-    return {_name(some): replace(linear, features=some) for some in chosen if _is_hierarchical(some, names)}
+    chosen = (subset for size in sizes for subset in combinations(names, size))
+    return {_name(subset): replace(linear, features=subset) for subset in chosen if _is_hierarchical(subset, names)}
 
 
 def _choices(table: Data) -> list[str]:
-    """Name the features, not their levels."""
+    """Return the names of the features, not of their levels."""
     names, coding = table["feature"].tolist(), coding_of(table)
     return names if coding is None else list(by_feature(names, coding.names))
 
 
-def _is_hierarchical(some: Sequence[str], names: Sequence[str]) -> bool:
+def _is_hierarchical(subset: Sequence[str], names: Sequence[str]) -> bool:
     """Say whether all features of each interaction are chosen with it."""
     factors = {names[i]: [names[j] for j in js] for i, js in products(names).items()}
-    return all({*factors.get(name, ())} <= {*some} for name in some)
+    return all({*factors.get(name, ())} <= {*subset} for name in subset)
 
 
 def _with_other_terms(model: Model) -> LinearTerms:
-    """Return the model, which must be a linear one whose prior does not depend on which terms it has."""
+    """Return the model; raise `InputError` unless it is linear with a prior that suits any set of terms."""
     if not isinstance(model, LinearTerms):
         kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise InputError(
@@ -165,7 +165,7 @@ def _with_other_terms(model: Model) -> LinearTerms:
         )
     for name, field in hyperparameters(model).items():
         if {"term", "slope"} & set(field.axes) and np.ndim(getattr(model, name)):
-            problem = f"{field.label} has an entry for each term, which says nothing of other terms"
+            problem = f"{field.label} has an entry for each term, and none for other terms"
             raise InputError(problem, "too_many_subsets", hint="give one number")
     return model
 
@@ -182,6 +182,6 @@ def _require_few(names: Sequence[str], sizes: range, at_most: int | None) -> Non
 
 
 def _name(subset: Sequence[str]) -> str:
-    """Join the names; one that has a comma or is an intercept's is quoted, so that no two subsets are called alike."""
+    """Join the names; names with a comma, and the intercept's, are quoted, so that subsets have different names."""
     quoted = [repr(name) if "," in name or name == INTERCEPT else name for name in subset]
     return ", ".join(quoted) or INTERCEPT

@@ -16,7 +16,7 @@ from bayeszoo.model.fields import hyperparameters
 
 
 def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) -> M:
-    """Return a regression in which some weights have priors of their own, and the others keep theirs.
+    """Return a regression with the priors of some weights changed.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) 
     data : Data
         The rows, which name the terms.
     priors : mapping of str to Prior or str
-        ``{"w[age]": "Normal(0, 2)"}``: mean and standard deviation of the weight as it is printed, in units of its
-        feature. The mean of a term but the intercept is 0.
+        ``{"w[age]": "Normal(0, 2)"}``: mean and standard deviation of the weight as printed, in units of its feature.
+        Only the intercept may have a mean other than 0.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) 
     Raises
     ------
     InputError
-        When the model has no normal priors of weights, there is no such term, or a prior is not normal, or not about 0.
+        When the model has no normal priors of weights, a term does not exist, or a prior is not normal or not about 0.
 
     Examples
     --------
@@ -47,10 +47,10 @@ def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) 
     >>> model.tau
     (np.float64(2.0),)
     """
-    known = {name: declared.axes for name, declared in hyperparameters(model).items()}
+    axes = {name: declared.axes for name, declared in hyperparameters(model).items()}
     names = {field.name for field in fields(model)}
     has_weights = isinstance(model, LinearTerms) and model.dims.get("w") == ("term",)
-    if not (has_weights and known.get("tau") == ("slope",) and {"m0", "s0"} <= names):
+    if not (has_weights and axes.get("tau") == ("slope",) and {"m0", "s0"} <= names):
         hint = "use --set, or take ridge, robust_regression or a regression with a link"
         raise InputError(
             f"weights of {model.name} have no normal priors of their own", "no_outer_parameters", hint=hint
@@ -59,7 +59,7 @@ def weight_priors[M: Model](model: M, data: Data, priors: Mapping[str, object]) 
 
 
 def _changed(model: Any, data: Data, priors: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields that change: those of the intercept, and the sd of each standardized term."""
+    """Return the changed fields: those of the intercept, and the sd of each standardized term."""
     terms = [str(term) for term in model.coords(data)["term"]]
     units = model.units(model.nothing(data))
     scales = model.term_scales(len(terms), model.s0, "tau").tolist()

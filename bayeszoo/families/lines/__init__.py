@@ -1,1 +1,1 @@
-"""Lines of groups, whose intercepts and slopes are drawn from one Gaussian."""
+"""Lines of groups, with intercepts and slopes from one bivariate Gaussian."""

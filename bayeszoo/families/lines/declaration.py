@@ -1,4 +1,4 @@
-"""The density of rows of groups in PyMC, their lines integrated out."""
+"""The PyMC density of rows in groups, with the groups' lines integrated out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ ZERO = np.float64(0)
 
 
 def marginal(lines: Lines, m_a: Any, m_b: Any, a: Any, b: Any, rho: Any, sigma: Any) -> Any:
-    """Return the log density of the rows given the outer parameters: means, sds, and correlation of lines, and sigma.
+    """Return the log density of the rows given the means, sds and correlation of the lines, and sigma.
 
-    It is that of the mean of each group, of its slope given the mean, and of the residuals; the statistics are data.
+    It is the sum of the log densities of each group's mean, of its slope given the mean, and of its residuals. The
+    statistics are declared as data.
     """
-    n, u, y, scatter, slope, rest = (pm.Data(f"group_{name}", value) for name, value in lines._asdict().items())
+    n, u, y, scatter, slope, residual_squares = (
+        pm.Data(f"group_{name}", value) for name, value in lines._asdict().items()
+    )
     slant, free = rho * a + u * b, a**2 * (1 - rho) * (1 + rho)
     of_mean = sigma**2 + n * (slant**2 + free)
-    both = pm.math.sqrt(n * scatter) * b * slant / of_mean
+    coupling = pm.math.sqrt(n * scatter) * b * slant / of_mean
     of_slope = sigma**2 + scatter * b**2 * (sigma**2 + n * free) / of_mean
     e_mean, e_slope = pm.math.sqrt(n) * (y - m_a - m_b * u), pm.math.sqrt(scatter) * (slope - m_b)
     terms = pm.logp(pm.Normal.dist(ZERO, pm.math.sqrt(of_mean)), e_mean)
-    terms += pm.logp(pm.Normal.dist(both * e_mean, pm.math.sqrt(of_slope)), e_slope)
-    terms += (n - 2) * pm.logp(pm.Normal.dist(ZERO, sigma), ZERO) - rest / (2 * sigma**2)
+    terms += pm.logp(pm.Normal.dist(coupling * e_mean, pm.math.sqrt(of_slope)), e_slope)
+    terms += (n - 2) * pm.logp(pm.Normal.dist(ZERO, sigma), ZERO) - residual_squares / (2 * sigma**2)
     return pm.math.sum(terms)

@@ -1,9 +1,9 @@
-"""Lines through the rows of groups, whose intercepts and slopes are Gaussian: statistics and densities.
+"""Lines of groups with Gaussian intercepts and slopes: statistics and densities.
 
-With u the feature of the rows of a group, and r their outcomes less those on the mean line, the rows are N(0, s^2 I +
-Z S Z'), Z = (1, u). Only two coordinates of r know Z: e = (sqrt(n) times its mean, sqrt(scatter of u) times its slope),
-which is N(0, s^2 I + R S R') with R'R = Z'Z. All others are N(0, s^2), and their squares add up to those about the
-group's own line. No subtraction cancels, and no group is too small.
+With u the feature of a group's rows, and r their outcomes minus the mean line, r ~ N(0, s^2 I + Z S Z'), Z = (1, u).
+Only two coordinates of r depend on Z: e = (sqrt(n) times its mean, sqrt(scatter of u) times its slope), which is
+N(0, s^2 I + R S R') with R'R = Z'Z. All other coordinates are N(0, s^2), and their squares add up to the squares about
+the group's least-squares line. No subtraction cancels, and groups of any size are valid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Lines(NamedTuple):
     """The least-squares line of each group, each of shape (groups,).
 
     ``n`` rows have the means ``u`` and ``y``, and ``scatter`` is the sum of squared deviations of their feature; their
-    line has the ``slope``, 0 where it is not known, and the sum of squares ``rest`` about it.
+    line has the ``slope``, 0 if undefined, and ``rest`` is the sum of squared residuals about it.
     """
 
     n: Any
@@ -51,7 +51,7 @@ class Lines(NamedTuple):
 
 
 def _centred(values: np.ndarray, codes: np.ndarray, total: Any, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of each group, and deviations from it; taken twice, as the first mean is rounded."""
+    """Return the mean of each group, and the deviations from it; computed twice to correct rounding."""
     mean = np.zeros(len(n))
     for _ in range(2):
         mean = mean + total(values - mean[codes]) / np.maximum(n, 1.0)
@@ -59,7 +59,7 @@ def _centred(values: np.ndarray, codes: np.ndarray, total: Any, n: np.ndarray) -
 
 
 class _Outer(NamedTuple):
-    """The outer parameters, with an axis for the groups, and what follows from them for each."""
+    """The outer parameters, with an axis for the groups, and derived quantities of each group."""
 
     a: np.ndarray
     b: np.ndarray
@@ -68,15 +68,15 @@ class _Outer(NamedTuple):
     line: tuple[np.ndarray, np.ndarray]
     """Mean intercept and mean slope."""
     off: tuple[np.ndarray, np.ndarray]
-    """How far mean and slope of each group are from those of the mean line."""
+    """Mean and slope of each group minus those of the mean line."""
     alone: np.ndarray
-    """The share of the variance of intercepts that slopes do not tell."""
+    """The share of the variance of intercepts that slopes do not explain, 1 - rho^2."""
     determinant: np.ndarray
-    """Determinant of the covariance of e, over s^4."""
+    """Determinant of the covariance of e, divided by s^4."""
 
     @classmethod
     def of(cls, outer: Params, lines: Lines) -> Self:
-        """Compute them; every term of the determinant is positive."""
+        """Compute the derived quantities; every term of the determinant is positive."""
         names = ("sd_intercept", "sd_slope", "rho", "sigma", "mean_intercept", "mean_slope")
         a, b, rho, sigma, *line = (np.asarray(outer[name], dtype=np.float64)[..., None] for name in names)
         alone, slant = (1 - rho) * (1 + rho), rho * a + lines.u * b
@@ -87,17 +87,19 @@ class _Outer(NamedTuple):
 
 
 def said_of_lines(data: Arrays, center: float) -> tuple[str, ...]:
-    """Say where intercepts are counted from, unless from 0, which groups have no rows, and that rows are few."""
+    """Explain the centre of intercepts, unless it is 0; name groups without rows, and say if rows are few."""
     rows, groups = len(data["x"]), len(data["group"])
     without = data["group"][np.bincount(data["group_code"], minlength=groups) == 0].tolist()
     where = f"intercepts are where {getattr(data, 'columns', {}).get('feature', 'x')} is {center:g}"
     none = f"groups without rows, estimated from the other groups: {joined(without)}"
-    few = f"{rows} rows are not more than {2 * groups} intercepts and slopes: sigma is hardly told from their spread"
-    return (*[where] * bool(center), *[none] * bool(without), *[few] * (rows <= 2 * groups))
+    too_few = (
+        f"{rows} rows are not more than {2 * groups} intercepts and slopes: sigma is hardly told from their spread"
+    )
+    return (*[where] * bool(center), *[none] * bool(without), *[too_few] * (rows <= 2 * groups))
 
 
 def guess(u: np.ndarray, y: np.ndarray) -> dict[str, tuple[float, float]]:
-    """Guess each outer parameter, and its width: of positive ones in their logs."""
+    """Guess each outer parameter, and its width, that of positive ones in their logs."""
     sd = float(Moments.of(y).sd)
     line, per_u = Lines.of(u, y, np.zeros(len(u), dtype=np.int64), 1), sd / float(Moments.of(u).sd)
     slope = float(line.slope[0])
@@ -108,21 +110,25 @@ def guess(u: np.ndarray, y: np.ndarray) -> dict[str, tuple[float, float]]:
 def drawn_lines(outer: Params, groups: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Draw ``intercept`` and ``slope`` of groups given the outer parameters."""
     a, b = outer["sd_intercept"], outer["sd_slope"]
-    between = outer["rho"] * a * b
-    means, covariance = (outer["mean_intercept"], outer["mean_slope"]), [[a * a, between], [between, b * b]]
+    ab = outer["rho"] * a * b
+    means, covariance = (outer["mean_intercept"], outer["mean_slope"]), [[a * a, ab], [ab, b * b]]
     lines = rng.multivariate_normal(means, covariance, groups)
     return {"intercept": lines[:, 0], "slope": lines[:, 1]}
 
 
 def log_marginal(outer: Params, lines: Lines) -> Any:
     """Return the log density of the rows given the outer parameters alone; leading axes are points."""
-    of = _Outer.of(outer, lines)
-    e_mean, e_slope = (np.sqrt(w) * off / of.sigma for w, off in zip((lines.n, lines.scatter), of.off, strict=True))
-    variance = 1 + lines.scatter * np.square(of.b / of.sigma)  # of e_slope, over s^2
-    both = np.sqrt(lines.n * lines.scatter) * of.b * (of.rho * of.a + lines.u * of.b) / of.sigma**2
-    squares = np.square(e_mean - both / variance * e_slope) * variance / of.determinant
-    squares = squares + np.square(e_slope) / variance + lines.rest / of.sigma**2
-    logs = lines.n * (math.log(2 * math.pi) + 2 * np.log(of.sigma)) + np.log(of.determinant)
+    groups = _Outer.of(outer, lines)
+    e_mean, e_slope = (
+        np.sqrt(w) * off / groups.sigma for w, off in zip((lines.n, lines.scatter), groups.off, strict=True)
+    )
+    variance = 1 + lines.scatter * np.square(groups.b / groups.sigma)  # of e_slope, over s^2
+    coupling = (
+        np.sqrt(lines.n * lines.scatter) * groups.b * (groups.rho * groups.a + lines.u * groups.b) / groups.sigma**2
+    )
+    squares = np.square(e_mean - coupling / variance * e_slope) * variance / groups.determinant
+    squares = squares + np.square(e_slope) / variance + lines.rest / groups.sigma**2
+    logs = lines.n * (math.log(2 * math.pi) + 2 * np.log(groups.sigma)) + np.log(groups.determinant)
     return -np.sum(logs + squares, axis=-1) / 2
 
 
@@ -134,24 +140,24 @@ class _Given(NamedTuple):
     aa: np.ndarray
     ab: np.ndarray
     bb: np.ndarray
-    rest: np.ndarray
+    slope_sd: np.ndarray
 
     @classmethod
-    def of(cls, outer: Params, lines: Lines) -> Self:
-        """Compute (S^-1 + Z'Z / s^2)^-1, written so that S may be singular."""
-        of = _Outer.of(outer, lines)
-        (off_mean, off_slope), n, scatter = of.off, lines.n / of.sigma**2, lines.scatter / of.sigma**2
-        of_slope = 1 + of.b**2 * of.alone * (n * lines.u**2 + scatter)
-        aa = of.a**2 * of_slope / of.determinant
-        ab = of.a * of.b * (of.rho - of.a * of.b * of.alone * n * lines.u) / of.determinant
-        bb = of.b**2 * (1 + of.a**2 * of.alone * n) / of.determinant
+    def groups(cls, outer: Params, lines: Lines) -> Self:
+        """Compute (S^-1 + Z'Z / s^2)^-1, in a form in which S may be singular."""
+        groups = _Outer.of(outer, lines)
+        (off_mean, off_slope), n, scatter = groups.off, lines.n / groups.sigma**2, lines.scatter / groups.sigma**2
+        of_slope = 1 + groups.b**2 * groups.alone * (n * lines.u**2 + scatter)
+        aa = groups.a**2 * of_slope / groups.determinant
+        ab = groups.a * groups.b * (groups.rho - groups.a * groups.b * groups.alone * n * lines.u) / groups.determinant
+        bb = groups.b**2 * (1 + groups.a**2 * groups.alone * n) / groups.determinant
         to_a, to_b = n * off_mean, n * lines.u * off_mean + scatter * off_slope
-        means = of.line[0] + aa * to_a + ab * to_b, of.line[1] + ab * to_a + bb * to_b
-        return cls(*means, aa, ab, bb, of.b * np.sqrt(of.alone / of_slope))
+        means = groups.line[0] + aa * to_a + ab * to_b, groups.line[1] + ab * to_a + bb * to_b
+        return cls(*means, aa, ab, bb, groups.b * np.sqrt(groups.alone / of_slope))
 
     def slope_at(self, intercept: object) -> frozen.Frozen:
-        """Return the slopes given intercepts."""
-        return _normal(self.slope + self.ab / self.aa * (intercept - self.intercept), self.rest)
+        """Return the distribution of slopes given intercepts."""
+        return _normal(self.slope + self.ab / self.aa * (intercept - self.intercept), self.slope_sd)
 
 
 def lines_given(outer: Params, lines: Lines) -> Posterior:
@@ -161,7 +167,7 @@ def lines_given(outer: Params, lines: Lines) -> Posterior:
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
         intercept = rng.normal(marginal.intercept, np.sqrt(marginal.aa), (*size, *marginal.intercept.shape))
-        return {"intercept": intercept, "slope": rng.normal(marginal.slope_at(intercept).mean(), marginal.rest)}
+        return {"intercept": intercept, "slope": rng.normal(marginal.slope_at(intercept).mean(), marginal.slope_sd)}
 
     def log_density(params: Params) -> np.ndarray:
         of_slope = marginal.slope_at(params["intercept"]).logpdf(params["slope"])
@@ -173,5 +179,5 @@ def lines_given(outer: Params, lines: Lines) -> Posterior:
 
 
 def _normal(mean: np.ndarray, sd: np.ndarray) -> frozen.Frozen:
-    """Return a normal distribution; of no spread, SciPy does not know the mean."""
+    """Return a normal distribution with sd of at least `TINY`: SciPy returns NaN at sd 0."""
     return frozen.norm(mean, np.maximum(sd, TINY))

@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 from bayeszoo.errors import InputError, NumericalError
 
-_ROW_SUM = 1e-8  # how far from one a row of probabilities may sum
-_SMALLEST = 1e-290  # below it, products of probabilities come near where float64 loses digits, and then everything
+_ROW_SUM = 1e-8  # largest distance from one of the sum of a row of probabilities
+_SMALLEST = 1e-290  # smallest product of probabilities, safely above the underflow of float64
 
 
 def stationary(transition: npt.ArrayLike) -> np.ndarray:
     r"""Stationary distributions of Markov chains, by the elimination of Grassmann, Taksar and Heyman.
 
-    It never subtracts, so that every entry is accurate relative to its own size, also where the chain hardly ever
-    leaves a group of states. For the same reason it reads only the probabilities off the diagonal; those on it are
-    what the rows lack to one. Periodic chains have a stationary distribution too.
+    It never subtracts, so that every entry is accurate relative to its size, also if the chain hardly ever leaves a
+    group of states. It uses only the probabilities off the diagonal; the diagonal follows, as rows sum to one. Periodic
+    chains have a stationary distribution too.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def stationary(transition: npt.ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., K)
-        Of each draw; exactly 0 at transient states.
+        The distribution of each draw; exactly 0 at transient states.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def stationary(transition: npt.ArrayLike) -> np.ndarray:
 
 
 def _recurrent(matrices: np.ndarray) -> np.ndarray:
-    """Say which states (..., K) are reached from all others: those of the one class that is never left."""
+    """Mark the states (..., K) that can be reached from all others: those of the only closed class."""
     reach = (matrices > 0) | np.eye(matrices.shape[-1], dtype=bool)
     for _ in range(matrices.shape[-1].bit_length()):  # paths of up to 1, 2, 4, ... steps
         reach = reach.astype(np.float32) @ reach.astype(np.float32) > 0

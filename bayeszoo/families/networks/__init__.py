@@ -1,1 +1,1 @@
-"""Networks with a hidden layer: functions of which only the hidden weights are not integrated out."""
+"""Networks with a hidden layer; all parameters but the hidden weights are integrated out."""

@@ -1,7 +1,7 @@
 """A layer of hidden units; given it the output is a linear regression, which is integrated out with its noise.
 
-The hidden weights have 2^H H! modes that are alike, one for each order and sign of the units: the function is judged
-and shown, and the weights of units only where draws agree which unit is which. Neal 1996; MacKay 1992.
+The hidden weights have 2^H H! equal modes, one for each order and sign of the units: convergence is judged by the
+function, and weights of units are not shown. Neal 1996; MacKay 1992.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ pm, pt = lazy_loader.load("pymc"), lazy_loader.load("pytensor.tensor", suppress_
 ops = lazy_loader.load("bayeszoo.likelihoods.ops.network", suppress_warning=True)
 
 MOST_UNITS, MOST_CELLS = 50, 1e6
-"""Units of a layer, and rows times units, of which a gradient takes milliseconds."""
+"""Most units of a layer, and most rows times units, for which a gradient takes milliseconds."""
 LOOKED_AT = 20
-"""Rows at which the function is judged."""
+"""Most rows at which the function is diagnosed."""
 
 
 @dataclass(frozen=True)
 class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
-    """Rows about a weighted sum of H units tanh(weights' x + bias); outer are the hidden weights alone.
+    """Rows about a weighted sum of H units tanh(weights' x + bias); the outer parameters are weights and biases.
 
     Parameters
     ----------
     H : int
-        How many hidden units, at most 50.
+        Number of hidden units, at most 50.
     tau, s0 : float
         Prior standard deviations of the hidden weights of standardized features, and of the biases, > 0. The larger
         tau, the steeper the steps.
     V0 : float
-        Prior variance over sigma2 of the intercept, and of the sum of the units, > 0.
+        Prior variance of the intercept, and of the sum of the units, divided by sigma2, > 0.
     a0, b0 : float
         Shape and scale of the inverse-gamma prior of the noise variance, > 0.
     m0 : float
@@ -84,15 +84,15 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
             )
 
     def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the names of the features, and the numbers of the units."""
+        """Return the labels of the features, and the numbers of the units."""
         return {**super().coords(data), "unit": np.arange(1, self.H + 1)}
 
     def outer_shapes(self, data: Arrays | None = None) -> Mapping[str, tuple[int, ...]]:
-        """Return a weight for each feature and unit, and a bias for each unit."""
+        """Return the shapes: a weight for each feature and unit, and a bias for each unit."""
         return {"weights": (1 if data is None else len(data["feature"]), self.H), "bias": (self.H,)}
 
     def few_outer(self) -> Self:
-        """Return a network of one unit and no steep or high step, whose weight and bias a quadrature takes."""
+        """Return a network of one unit with a smooth step, whose weight and bias can be integrated by quadrature."""
         return self.replaced(H=1, tau=self.tau / 4, s0=self.s0 / 4, V0=self.V0 / 100)
 
     @property
@@ -101,7 +101,7 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
         return {"weights": Normal(0.0, self.tau), "bias": Normal(0.0, self.s0)}
 
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
-        """Guess the prior: signs of units are as likely as the others."""
+        """Guess the prior means and sds: both signs of a unit are equally likely."""
         return {"weights": (0.0, float(self.tau)), "bias": (0.0, float(self.s0))}
 
     # Given the hidden weights
@@ -128,10 +128,10 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
         y = np.broadcast_to(np.asarray(data["y"], dtype=np.float64), units.shape[:-1])
         joined = np.concatenate([units, y[..., None]], axis=-1)
         mean = joined.mean(axis=-2) if n else joined.sum(axis=-2)
-        away = joined - mean[..., None, :]
-        rest = away.mean(axis=-2) if n else 0 * mean
-        away = away - rest[..., None, :]
-        return Moments(float(n), mean, np.swapaxes(away, -1, -2) @ away, rest)
+        deviations = joined - mean[..., None, :]
+        rounding = deviations.mean(axis=-2) if n else 0 * mean
+        deviations = deviations - rounding[..., None, :]
+        return Moments(float(n), mean, np.swapaxes(deviations, -1, -2) @ deviations, rounding)
 
     def output_given(self, outer: Params, data: Arrays) -> Regressions:
         """Return the posterior of intercept, output weights and noise; leading axes are points."""
@@ -142,11 +142,11 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
         """Return the log density of the rows, a multivariate Student t; leading axes are points."""
         shape, block = np.shape(outer["bias"])[:-1], self.prior_of_output
         flat = {name: np.reshape(v, (-1, *np.shape(v)[len(shape) :])) for name, v in outer.items()}
-        each = [
-            block.log_evidence(self._moments({name: v[some] for name, v in flat.items()}, data))
-            for some in blocks(len(flat["bias"]), len(data["y"]) * (self.H + 2))
+        values = [
+            block.log_evidence(self._moments({name: v[points] for name, v in flat.items()}, data))
+            for points in blocks(len(flat["bias"]), len(data["y"]) * (self.H + 2))
         ]
-        return np.reshape(np.concatenate([*each, np.zeros(0)]), shape)[()]
+        return np.reshape(np.concatenate([*values, np.zeros(0)]), shape)[()]
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the distribution of intercept, output weights and noise variance; leading axes are points."""
@@ -163,19 +163,19 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
 
         def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
             drawn = block.rvs(size, rng)
-            both = drawn["output"]
-            return {"intercept": both[..., 0], "output": both[..., 1:], "sigma2": drawn["sigma2"]}
+            w = drawn["output"]
+            return {"intercept": w[..., 0], "output": w[..., 1:], "sigma2": drawn["sigma2"]}
 
         def log_density(params: Mapping[str, Any]) -> Any:
-            both = np.concatenate([np.asarray(params["intercept"])[..., None], params["output"]], axis=-1)
-            return block.log_each({"output": both, "sigma2": params["sigma2"]})
+            w = np.concatenate([np.asarray(params["intercept"])[..., None], params["output"]], axis=-1)
+            return block.log_each({"output": w, "sigma2": params["sigma2"]})
 
         return Posterior(marginals, draw, log_density)
 
     # The function, and rows about it
 
-    def _about(self, outer: Params, seen: Arrays, new: Arrays, noise: float) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Return degrees of freedom, means and scales of the function at new rows, with ``noise`` 1 of the rows."""
+    def _student(self, outer: Params, seen: Arrays, new: Arrays, noise: float) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return degrees of freedom, means and scales of the function at new rows; with ``noise`` 1, of the rows."""
         block, units = self.output_given(outer, seen), self.units(outer, new)
         spread = np.sum(np.square(units @ np.linalg.inv(block.root)), axis=-1)
         scale = np.sqrt((block.b / block.a)[..., None] * (noise + spread))
@@ -183,23 +183,24 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
 
     @classmethod
     def has_law_given_outer(cls) -> bool:
-        """Say that new rows have a closed form given the hidden weights."""
+        """Return True: new rows have a closed form given the hidden weights."""
         return True
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
         """Return the Student t distribution of each new row given the hidden weights and the rows seen."""
-        law: RowLaw = frozen.t(*self._about(params, seen, new, 1.0))
+        law: RowLaw = frozen.t(*self._student(params, seen, new, 1.0))
         return law
 
     def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
         """Return the Student t distribution of the function at each new row given the hidden weights."""
-        law: RowLaw = frozen.t(*self._about(params, seen, new, 0.0))
+        law: RowLaw = frozen.t(*self._student(params, seen, new, 0.0))
         return law
 
     def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
         """Return the Student t distribution of each row given the hidden weights and all other rows.
 
-        The row is taken out of the posterior of all by its leverage h: its mean is y - e / (1 - h), e its residual.
+        The row is removed from the posterior of all rows by its leverage h: its mean is y - e / (1 - h), with e its
+        residual.
         """
         block, units = self.output_given(params, seen), self.units(params, seen)[..., places, :]
         left = 1 - np.sum(np.square(units @ np.linalg.inv(block.root)), axis=-1)
@@ -210,43 +211,43 @@ class NetworkModel(AtPlaces, Conditional, Symmetric, OfFunction, family=True):
         return law
 
     def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw functions at all new rows: output weights given the hidden ones."""
+        """Draw functions at all new rows, with output weights drawn given the hidden weights."""
         output = self.output_given(params, seen).rvs((), rng)["output"]
         return np.asarray((self.units(params, new) @ output[..., None])[..., 0])
 
     def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw new rows about functions drawn, each with its noise."""
+        """Draw new rows: functions with noise."""
         drawn = self.output_given(params, seen).rvs((), rng)
         function = (self.units(params, new) @ drawn["output"][..., None])[..., 0]
         return np.asarray(rng.normal(function, np.sqrt(drawn["sigma2"])[..., None]))
 
     def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
-        """Return the share of the function's prior variance at new rows that the rows seen leave, over the draws."""
+        """Return the posterior variance of the function at new rows, (rows,), as a share of its prior variance."""
         block, units = self.output_given(draws, seen), self.units(draws, new)
         spread = np.sum(np.square(units @ np.linalg.inv(block.root)), axis=-1)
         noise, means = (block.b / block.a)[..., None], (units @ block.m[..., None])[..., 0]
-        own = np.sum(np.square(units) / self.precision, axis=-1)
-        return np.asarray(((noise * spread).mean(axis=0) + means.var(axis=0)) / (noise * own).mean(axis=0))
+        prior_spread = np.sum(np.square(units) / self.precision, axis=-1)
+        return np.asarray(((noise * spread).mean(axis=0) + means.var(axis=0)) / (noise * prior_spread).mean(axis=0))
 
-    # Orders and signs of units mean nothing
+    # Orders and signs of units are arbitrary
 
     def exchangeable_axis(self) -> str:
-        """Return the axis of the units: their order means nothing, and of one unit its sign."""
+        """Return the axis of the units, whose order and signs are arbitrary."""
         return "unit"
 
     def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return the function at up to twenty rows, the log density, and parameters that no unit has."""
+        """Return the function at up to twenty rows, the log density, and the parameters without a unit axis."""
         n = len(data["y"])
-        some = self.inputs.reordered(data, np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int)))
+        rows = self.inputs.reordered(data, np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int)))
         outer = self._outer_of(params)
-        of_no_unit = {name: np.asarray(params[name]) for name in ("intercept", "sigma2") if name in params}
-        means = self._about(outer, data, some, 0.0)[1]
-        return {**of_no_unit, "function": means, "log_density": self.log_marginal(outer, data)}
+        without_units = {name: np.asarray(params[name]) for name in ("intercept", "sigma2") if name in params}
+        means = self._student(outer, data, rows, 0.0)[1]
+        return {**without_units, "function": means, "log_density": self.log_marginal(outer, data)}
 
     # Declarations
 
     def marginalized(self, data: Arrays) -> DeclaredModel:
-        """Declare the density of the rows, output weights and noise integrated out, which has its gradient."""
+        """Declare the density of the rows with its gradient, output weights and noise integrated out."""
         if (cells := len(data["y"]) * self.H) > MOST_CELLS:
             hint = "fit a sample of the rows, or take fewer units"
             raise InputError(

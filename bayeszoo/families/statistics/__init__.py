@@ -1,1 +1,1 @@
-"""Sufficient statistics that several families share."""
+"""Sufficient statistics shared by several families."""

@@ -1,4 +1,4 @@
-"""Declarations in PyMC of the density of rows from their sufficient statistics."""
+"""PyMC declarations of the density of rows from their sufficient statistics."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bayeszoo.distributions.statistics.moments import Moments
 def log_likelihood(stats: Counts | Failures | Events | Moments, *params: Any) -> Any:
     """Return the log density of ordered rows, given their statistics and the parameters of their law.
 
-    Of counts these are probabilities, of failures chances of success, of events rates, of moments means and variances;
-    shapes as those of the statistics.
+    The parameters are probabilities for counts, probabilities of success for failures, rates for events, and means and
+    variances for moments, of the same shape as the statistics.
     """
     if isinstance(stats, Counts):
         return _of_counts(stats, *params)
@@ -27,7 +27,7 @@ def log_likelihood(stats: Counts | Failures | Events | Moments, *params: Any) ->
 
 def _of_counts(stats: Counts, p: Any) -> Any:
     counts = pm.Data(f"{p.name}_counts", _array(stats.counts))
-    # 0 * log(0) would be NaN; a mask of floats is data, one of booleans a constant, compiled again for other rows
+    # 0 * log(0) would be NaN; a float mask is data, while a boolean mask is a constant, compiled again for other rows
     seen = pm.Data(f"{p.name}_seen", _array(stats.counts > 0))
     return pm.math.sum(counts * pm.math.log(p * seen + (1 - seen)))
 
@@ -46,8 +46,8 @@ def _of_events(stats: Events, rate: Any) -> Any:
 
 def _of_moments(stats: Moments, mean: Any, variance: Any) -> Any:
     names = ("n", "mean", "scatter", "rest")
-    n, centre, scatter, rest = (pm.Data(f"{mean.name}_{name}", _array(getattr(stats, name))) for name in names)
-    squares = scatter + n * pm.math.sqr((centre - mean) + rest)
+    n, centre, scatter, rounding = (pm.Data(f"{mean.name}_{name}", _array(getattr(stats, name))) for name in names)
+    squares = scatter + n * pm.math.sqr((centre - mean) + rounding)
     return -pm.math.sum(n * pm.math.log(2 * np.pi * variance) + squares / variance) / 2
 
 

@@ -2,7 +2,7 @@
 
 The factor comes from orthogonal transformations of the rows (a QR decomposition in chunks: Golub and Van Loan 2013,
 section 5.2), so that its singular values are those of the centred rows. The scatter itself, X'X, would square the
-condition number: of two columns that agree in eight digits it would know nothing.
+condition number, and could not tell apart two columns that agree in eight digits.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from bayeszoo.distributions.statistics.moments import two_sum
 from bayeszoo.errors import InputError
 
 CHUNK = 65_536
-"""Rows that are decomposed at a time."""
+"""Rows per QR decomposition."""
 
 
 @dataclass(frozen=True, eq=False)
 class FactoredMoments(Stats):
     """Count, mean and factored scatter of rows of numbers: the columns of a design, and the outcome last.
 
-    ``n`` rows have the mean ``mean`` + ``rest``, each (K + 1,), where ``rest`` is the rounding error of ``mean``; 0
-    where there are no rows. ``root`` (R, K + 1), R <= K + 1: ``root.T @ root`` is the sum over rows of the outer
-    product of the deviation from the mean with itself. ``units`` (K,) is what one unit of each column, which is
-    standardized, is in the units of the user's table.
+    ``n`` rows have the mean ``mean`` + ``rest``, each (K + 1,), where ``rest`` is the rounding error of ``mean``; both
+    are 0 without rows. ``root`` (R, K + 1), R <= K + 1, is a factor of the scatter: ``root.T @ root`` is the sum over
+    rows of the outer products of deviations from the mean. ``units`` (K,) is one unit of each standardized column, in
+    the units of the user's table.
     """
 
     n: float
@@ -47,8 +47,8 @@ class FactoredMoments(Stats):
         mean = rows.mean(axis=0)
         mean, rest = two_sum(mean, (rows - mean).mean(axis=0))
         root = np.zeros((0, size))
-        for at in range(0, len(rows), CHUNK):
-            root = triangular(np.vstack([root, (rows[at : at + CHUNK] - mean) - rest]))
+        for start in range(0, len(rows), CHUNK):
+            root = triangular(np.vstack([root, (rows[start : start + CHUNK] - mean) - rest]))
         return cls(float(len(rows)), mean, root, units, rest)
 
     def __add__(self, other: Self) -> Self:
@@ -58,9 +58,9 @@ class FactoredMoments(Stats):
         if not (self.n and other.n):
             return self if self.n else other
         shift = self._to(other)
-        between = np.sqrt(self.n / n * other.n) * shift
+        between_root = np.sqrt(self.n / n * other.n) * shift
         mean, rest = two_sum(self.mean, self.rest + shift * (other.n / n))
-        root = triangular(np.vstack([self.root, other.root, between]))
+        root = triangular(np.vstack([self.root, other.root, between_root]))
         coefficient = self.log_coefficient + other.log_coefficient
         return replace(self, n=n, mean=mean, rest=rest, root=root, log_coefficient=coefficient)
 
@@ -69,13 +69,13 @@ class FactoredMoments(Stats):
         if n == 0 or other.n == 0:
             return self if n else replace(self, n=0.0, mean=0 * self.mean, rest=0 * self.rest, root=self.root[:0])
         shift = self._to(other) * (self.n / n)  # of the rows removed, relative to the remaining rows
-        between = np.sqrt(n / self.n * other.n) * shift
-        root = downdated(self.root, np.vstack([other.root, between]))
+        between_root = np.sqrt(n / self.n * other.n) * shift
+        root = downdated(self.root, np.vstack([other.root, between_root]))
         mean, rest = two_sum(self.mean, self.rest - shift * (other.n / self.n))
         return replace(self, n=n, mean=mean, rest=rest, root=root)
 
     def _to(self, other: Self) -> np.ndarray:
-        """Return the mean of others less this one."""
+        """Return the mean of the other statistics minus this mean."""
         return (other.mean - self.mean) + (other.rest - self.rest)
 
     def discounted(self, factor: float) -> Self:
@@ -83,10 +83,9 @@ class FactoredMoments(Stats):
         return replace(self, n=factor * self.n, root=np.sqrt(factor) * self.root)
 
     def equations(self, intercept: bool, origin: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return as few rows as possible with the same squared error as the data, whatever the coefficients.
+        """Return the fewest rows with the same sum of squared errors as the data for all coefficients.
 
-        They are a design (R + 1, K), with a first column of ones for an intercept, and outcomes (R + 1,) less
-        ``origin``.
+        They are a design (R + 1, K), with a first column for an intercept, and outcomes (R + 1,) minus ``origin``.
         """
         means = (self.mean - np.append(np.zeros(len(self.units)), origin)) + self.rest
         rows = np.vstack([np.sqrt(self.n) * means, self.root])
@@ -103,9 +102,9 @@ def triangular(rows: np.ndarray) -> np.ndarray:
 def downdated(root: np.ndarray, removed: np.ndarray) -> np.ndarray:
     """Return a factor of ``root.T @ root - removed.T @ removed``, (R, K) and (M, K), without forming either product.
 
-    The rows of ``removed`` are among those that ``root`` was made from. With removed = Q root the difference is
-    root' (I - Q'Q) root, and I - Q'Q has a root that is known from the singular values of Q (Golub and Van Loan 2013,
-    section 6.5.4).
+    The rows of ``removed`` must be among the rows of ``root``'s scatter. With removed = Q root the difference is
+    root' (I - Q'Q) root, and I - Q'Q has a root given by the singular values of Q (Golub and Van Loan 2013, section
+    6.5.4).
     """
     size = np.sqrt(np.sum(np.square(root), axis=0))
     size = np.where(size > 0, size, 1.0)

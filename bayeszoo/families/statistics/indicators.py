@@ -1,4 +1,4 @@
-"""Rows of levels of several features as indicators: of each feature one is 1."""
+"""Rows of levels of several features as indicators: for each feature one indicator is 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayeszoo.distributions.bases import OfIndicators
 
 
 class Indicators(OfIndicators):
-    """A distribution of rows of levels whose moments are those of an indicator of each level, (..., rows, L)."""
+    """A distribution of rows of levels; its moments are those of the levels' indicators, (..., rows, L)."""
 
     @property
     @abstractmethod
@@ -20,10 +20,11 @@ class Indicators(OfIndicators):
 
     def codes(self, drawn: np.ndarray) -> np.ndarray:
         """Return the place of the level of each feature, (..., rows, features)."""
-        return np.stack([np.array(each)[np.argmax(drawn[..., list(each)], axis=-1)] for each in self.levels], axis=-1)
+        features = map(list, self.levels)
+        return np.stack([np.array(places)[np.argmax(drawn[..., places], axis=-1)] for places in features], axis=-1)
 
 
 def draw_levels(p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw a level of each of probabilities (..., V), as its code."""
+    """Draw the codes of levels, (...), with probabilities (..., V)."""
     below = np.cumsum(p, axis=-1)[..., :-1]
     return np.asarray(np.sum(rng.random(p.shape[:-1])[..., None] > below, axis=-1))

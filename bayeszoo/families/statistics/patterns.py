@@ -1,8 +1,8 @@
 """Sufficient statistics of Gaussian rows with missing numbers: moments by pattern of observed columns.
 
-Given which numbers were observed, the missing numbers are integrated out of a Gaussian row by leaving them out, so rows
-of one pattern are as good as their count, mean and scatter. Complete data are one pattern. Nothing is imputed: what is
-missing is taken to be missing at random (Little and Rubin 2002, section 11.2).
+The missing numbers of a Gaussian row are integrated out by leaving them out, so that count, mean and scatter are
+sufficient for the rows of one pattern. Complete data are one pattern. Nothing is imputed: numbers are assumed to be
+missing at random (Little and Rubin 2002, section 11.2).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bayeszoo.distributions.statistics.moments import Moments
 from bayeszoo.errors import InputError, NumericalError
 
 MOST_IN_SCATTERS = 10**8
-"""Entries of all scatter matrices together, at most: 0.8 GB."""
+"""Most entries of all scatter matrices together: 0.8 GB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +26,9 @@ class Patterns(Stats):
     """Count, mean and scatter of the rows of each pattern, the most complete patterns first.
 
     Statistics of several data sets pool exactly, pattern by pattern, without cancellation (`Moments`). ``observed``
-    (P, D) says which numbers the ``n`` (P,) rows of each pattern have. ``mean`` (P, D) is theirs, in the unit of the
-    data, and ``scatter`` (P, D, D) the sum over them of the outer product of the deviation from their own mean with
-    itself; both are 0 where nothing was observed.
+    (P, D) marks the numbers that the ``n`` (P,) rows of each pattern have. ``mean`` (P, D) is the mean of these rows in
+    the units of the data, and ``scatter`` (P, D, D) the sum of the outer products of their deviations from it; both are
+    0 for missing numbers.
     """
 
     observed: np.ndarray
@@ -38,30 +38,30 @@ class Patterns(Stats):
 
     @classmethod
     def of(cls, Y: np.ndarray) -> Self:
-        """Return the statistics of rows of shape (N, D), NaN where a number is missing."""
+        """Return the statistics of rows (N, D), with NaN for missing numbers."""
         Y = np.asarray(Y, dtype=np.float64)
-        observed, which = distinct(~np.isnan(Y))
+        observed, pattern = distinct(~np.isnan(Y))
         if (
             len(observed) > 1 and len(observed) * Y.shape[1] ** 2 > MOST_IN_SCATTERS
-        ):  # of a single one `Moments` says it
+        ):  # with a single pattern `Moments` raises the error
             patterns = f"{len(observed)} patterns of missing values in {Y.shape[1]} columns"
             raise InputError(f"{patterns} are too many to keep the scatter of each", "too_large")
-        order = np.argsort(which, kind="stable")
-        ends = np.searchsorted(which[order], np.arange(len(observed) + 1))
+        order = np.argsort(pattern, kind="stable")
+        ends = np.searchsorted(pattern[order], np.arange(len(observed) + 1))
         rows = (Y[order[ends[p] : ends[p + 1]]] if len(observed) > 1 else Y for p in range(len(observed)))
-        each = {seen.tobytes(): _spread_out(seen, part) for seen, part in zip(observed, rows, strict=True)}
-        return cls._of(each, Y.shape[1])
+        moments = {seen.tobytes(): _spread_out(seen, part) for seen, part in zip(observed, rows, strict=True)}
+        return cls._of(moments, Y.shape[1])
 
     @classmethod
     def _of(cls, moments: dict[bytes, Moments], size: int, log_coefficient: float = 0.0) -> Self:
-        """Put patterns of ``size`` columns in their order."""
+        """Return the statistics of moments by pattern of ``size`` columns, the patterns sorted."""
         keys = sorted(moments, reverse=True)
-        each = [moments[key] for key in keys]
+        parts = [moments[key] for key in keys]
         return cls(
             np.array([np.frombuffer(key, dtype=bool) for key in keys], dtype=bool).reshape(len(keys), size),
-            np.array([part.n for part in each], dtype=np.float64),
-            np.reshape([part.mean for part in each], (len(each), size)),
-            np.reshape([part.scatter for part in each], (len(each), size, size)),
+            np.array([part.n for part in parts], dtype=np.float64),
+            np.reshape([part.mean for part in parts], (len(parts), size)),
+            np.reshape([part.scatter for part in parts], (len(parts), size, size)),
             log_coefficient=log_coefficient,
         )
 
@@ -96,7 +96,7 @@ class Patterns(Stats):
 
     @property
     def rows(self) -> float:
-        """How many rows there are, of all patterns."""
+        """The number of rows of all patterns."""
         return float(self.n.sum())
 
     @property
@@ -120,9 +120,9 @@ class Patterns(Stats):
         return n, mean, np.diagonal(self.scatter, axis1=1, axis2=2).sum(axis=0) + self.n @ shift**2
 
     def column_variances(self) -> np.ndarray:
-        """Return the variance of each column about its mean, divisor n - 1, shape (D,); NaN where there is none to see.
+        """Return the variance of each column about its mean, divisor n - 1, (D,); NaN for constant or empty columns.
 
-        A spread that is all rounding, as of a constant column, is none.
+        A column whose spread is only rounding counts as constant.
         """
         n, mean, squares = self.each_column()
         seen = (n > 1) & (squares > n * np.square(1e-14 * mean))
@@ -130,17 +130,17 @@ class Patterns(Stats):
 
 
 def distinct(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct ones of masks (M, N), in decreasing order, and which of them each is, (M,)."""
+    """Return the distinct rows of masks (M, N), in decreasing order, and the index of each mask among them, (M,)."""
     if masks.all():  # an array of no rows or columns, too
         return masks[:1], np.zeros(len(masks), dtype=np.int64)
     packed = np.packbits(masks, axis=1)
     keys = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0]
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return masks[first[::-1]], len(first) - 1 - which
+    _, rows, index = np.unique(keys, return_index=True, return_inverse=True)
+    return masks[rows[::-1]], len(rows) - 1 - index
 
 
 def _spread_out(seen: np.ndarray, rows: np.ndarray) -> Moments:
-    """Return the moments of rows of one pattern, with zeros where nothing was observed."""
+    """Return the moments of rows of one pattern, with zeros for missing numbers."""
     moments = Moments.of(rows if seen.all() else rows[:, seen])
     mean, scatter = np.zeros(len(seen)), np.zeros((len(seen), len(seen)))
     mean[seen] = moments.mean
@@ -149,5 +149,5 @@ def _spread_out(seen: np.ndarray, rows: np.ndarray) -> Moments:
 
 
 def as_patterns(data: Any) -> Patterns:
-    """Return statistics unchanged, and compute the statistics of the rows ``Y`` of data."""
+    """Return statistics unchanged, or compute the statistics of the rows ``Y`` of data."""
     return data if isinstance(data, Patterns) else Patterns.of(data["Y"])

@@ -1,1 +1,1 @@
-"""Regression by an eps-insensitive loss as noise: its distribution, the modes at its corners, and their certificate."""
+"""Regression with eps-insensitive noise: its distribution, modes at its corners, and their certificate."""

@@ -14,7 +14,7 @@ from bayeszoo.families.support_vectors.noise import InsensitiveNoise
 def InsensitiveOutcome(
     name: str, location: pt.TensorVariable, eps: np.float64, rate: np.float64, observed: pt.TensorVariable
 ) -> pt.TensorVariable:
-    """Declare outcomes about their locations, one entry a row."""
+    """Declare outcomes with eps-insensitive noise about their locations, one entry per row."""
     log_height = -np.log(2 * (eps + 1 / rate))
 
     def log_density(value: pt.TensorVariable, location: pt.TensorVariable) -> pt.TensorVariable:

@@ -1,4 +1,4 @@
-"""Noise whose density is flat within eps of 0 and falls off exponentially beyond: of eps = 0 it is Laplace's.
+"""Noise whose density is flat within eps of 0 and falls off exponentially beyond; with eps = 0 it is Laplace noise.
 
     p(r) = c exp(-rate max(|r| - eps, 0))        c = 1 / (2 (eps + 1 / rate))
 
@@ -17,7 +17,7 @@ from bayeszoo.families.glm.links import Link, Terms
 
 
 class Insensitive(Link):
-    """Outcomes about eta with such noise. The log density has corners where they are eps from it."""
+    """Outcomes with this noise about eta. The log density has corners at a distance of eps from eta."""
 
     def __init__(self, eps: float, rate: float) -> None:
         self.eps, self.rate = eps, rate
@@ -32,7 +32,7 @@ class Insensitive(Link):
         return np.asarray(eta)
 
     def terms(self, eta: np.ndarray, outcome: np.ndarray, size: np.ndarray) -> Terms:
-        """Return the log densities and their slopes; between corners they are not curved."""
+        """Return the log densities and their slopes; the curvature between corners is 0."""
         excess = outcome - eta
         slope = self.rate * np.sign(excess) * (np.abs(excess) > self.eps)
         return Terms(self.log_density(eta, outcome, size), slope, np.zeros_like(slope))
@@ -50,7 +50,7 @@ class Insensitive(Link):
         return outcome
 
     def recedes(self, outcome: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Say that every row's density falls off to both sides."""
+        """Mark no row: every row's density falls to both sides."""
         return np.zeros(len(outcome), dtype=bool), np.zeros(len(outcome), dtype=bool)
 
 
@@ -74,7 +74,7 @@ class InsensitiveNoise:
         return np.exp(self.logsf(x))
 
     def logcdf(self, x: npt.ArrayLike) -> np.ndarray:
-        """Log probability below ``x``, however far out it is."""
+        """Log probability below ``x``, accurate in the tails."""
         return self._log_below(np.asarray(x, dtype=np.float64) - self._loc)
 
     def logsf(self, x: npt.ArrayLike) -> np.ndarray:
@@ -82,7 +82,7 @@ class InsensitiveNoise:
         return self._log_below(self._loc - np.asarray(x, dtype=np.float64))
 
     def _log_below(self, r: np.ndarray) -> np.ndarray:
-        """Return the log probability below a residual, by the piece in which it is."""
+        """Return the log probability below a residual, from the lower tail, the flat piece or the upper tail."""
         inside = np.clip(r, -self._eps, self._eps)
         beyond = math.log(self._tail) + np.minimum(self._rate * (r + self._eps), 0.0)
         within = np.log(0.5 + self._tail * self._rate * inside)
@@ -90,7 +90,7 @@ class InsensitiveNoise:
         return np.where(r < -self._eps, beyond, np.where(r <= self._eps, within, above))
 
     def ppf(self, q: npt.ArrayLike) -> np.ndarray:
-        """Quantiles; NaN where ``q`` is outside of 0 to 1."""
+        """Quantiles; NaN if ``q`` is not between 0 and 1."""
         q = np.asarray(q, dtype=np.float64)
         lower = np.minimum(q, 1 - q)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -16,15 +16,15 @@ from bayeszoo.foundation.newton import Derivatives, Peak
 
 @dataclass(frozen=True, eq=False)
 class Corner(Peak):
-    """A maximum at a corner, where no gradient vanishes: it meets the conditions of Karush, Kuhn and Tucker.
+    """A maximum at a corner, where no gradient is 0 but the conditions of Karush, Kuhn and Tucker hold.
 
-    The gradient is the slope nearest to 0 of those that meet there, the curvature the expected one.
+    The gradient is the slope nearest to 0 among those at the corner, the curvature its expectation.
     """
 
     violation: float
 
     def certificate(self) -> list[Check]:
-        """Check the conditions of a maximum, which in a concave density are enough."""
+        """Check the conditions of a maximum, which are sufficient for a log-concave density."""
         return [at_most("kkt_violation_sd", self.violation, LIMIT)]
 
 
@@ -46,6 +46,6 @@ class InsensitiveRows(LinkedRows):
         tube = self.tube(flat)
         u = flat_mode(tube) if flat else mode(tube)
         value = (self.derivatives(u) if flat else self.joint(u)).value
-        there = Derivatives(value, tube.least_slope(u), tube.curvature)
+        derivatives = Derivatives(value, tube.least_slope(u), tube.curvature)
         method = "linear program" if flat else "active set of corners"
-        return Corner(u, there, np.array([value]), method=method, violation=tube.violation(u))
+        return Corner(u, derivatives, np.array([value]), method=method, violation=tube.violation(u))

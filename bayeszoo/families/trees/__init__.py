@@ -1,1 +1,1 @@
-"""Features whose dependences are a tree."""
+"""Features that depend on each other along a tree."""

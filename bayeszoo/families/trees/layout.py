@@ -1,4 +1,4 @@
-"""The tables of a tree of features: where their cells are, and their prior from that of all pairs of levels."""
+"""The probability tables of a tree of features: their cells, and their prior from concentrations of level pairs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ CELLS = "cells"
 
 @dataclass(frozen=True)
 class Layout:
-    """A tree of V features with a root, and one axis of cells: probabilities of levels given the parent's.
+    """A rooted tree of V features, and one axis of cells: probabilities of levels given the parent's level.
 
-    ``levels`` are the places of each feature's levels along their axis. A feature has a table for each level of its
-    parent, one after the other; the root has one.
+    ``levels`` are the places of each feature's levels on the axis of all levels. A feature has one table for each level
+    of its parent, one after the other; the root has a single table.
     """
 
     levels: tuple[tuple[int, ...], ...]
@@ -44,10 +44,10 @@ class Layout:
 
     @cached_property
     def _downward(self) -> list[tuple[int, int]]:
-        reached, rest, down = [self.root], list(self.edges), list[tuple[int, int]]()
-        for parent in reached:  # which grows
-            for edge in [edge for edge in rest if parent in edge]:
-                rest.remove(edge)
+        reached, left, down = [self.root], list(self.edges), list[tuple[int, int]]()
+        for parent in reached:  # grows during the loop
+            for edge in [edge for edge in left if parent in edge]:
+                left.remove(edge)
                 child = edge[0] + edge[1] - parent
                 reached.append(child)
                 down.append((parent, child))
@@ -55,37 +55,34 @@ class Layout:
 
     @cached_property
     def shapes(self) -> list[tuple[int, int]]:
-        """How many tables each feature has, and its levels."""
-        return [(len(self.levels[self.parents[v]]) if v in self.parents else 1, len(own)) for v, own in self._each]
-
-    @property
-    def _each(self) -> list[tuple[int, tuple[int, ...]]]:
-        return list(enumerate(self.levels))
+        """The number of tables of each feature, and of its levels."""
+        sizes = [len(levels) for levels in self.levels]
+        return [(sizes[self.parents[v]] if v in self.parents else 1, size) for v, size in enumerate(sizes)]
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """The first cell of each feature, and the number of all."""
+        """The first cell of each feature, and last the number of all cells, (V + 1,)."""
         return np.cumsum([0, *(tables * levels for tables, levels in self.shapes)])
 
     @cached_property
     def tables(self) -> tuple[tuple[int, ...], ...]:
         """The cells of each table, whose probabilities add up to 1."""
-        of_each = zip(self.starts, self.shapes, strict=False)
+        features = zip(self.starts, self.shapes, strict=False)
         return tuple(
             tuple(range(start + i * levels, start + (i + 1) * levels))
-            for start, (tables, levels) in of_each
+            for start, (tables, levels) in features
             for i in range(tables)
         )
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The places of the parent's level and of its own of each cell; of the root both are its own."""
-        each = list[tuple[int, int]]()
-        for v, own in self._each:
+        """The places of each cell's parent level and child level, (cells,); a cell of the root has its level twice."""
+        cells = list[tuple[int, int]]()
+        for v, levels in enumerate(self.levels):
             of_parent = self.levels[self.parents[v]] if v in self.parents else ()
-            each += [(a, b) for a in of_parent for b in own] or [(b, b) for b in own]
-        first, second = np.array(each).T
-        return first, second
+            cells += [(a, b) for a in of_parent for b in levels] or [(b, b) for b in levels]
+        parents, children = np.array(cells).T
+        return parents, children
 
     def labels(self, levels: Sequence[str]) -> np.ndarray:
         """Return the label of each cell, ``child=level | parent=level``."""
@@ -93,25 +90,25 @@ class Layout:
         return np.array([str(levels[b]) if a == b else f"{levels[b]} | {levels[a]}" for a, b in pairs], dtype=str)
 
     def codes(self, places: np.ndarray) -> np.ndarray:
-        """Return the code of each level within its feature (n, V), -1 where it is missing, by its place."""
-        own = np.full(sum(map(len, self.levels)) + 1, -1)  # the last entry is that of a missing level, -1
-        for table in self.levels:
-            own[list(table)] = np.arange(len(table))
-        return own[np.asarray(places)]
+        """Return the code of each level within its feature (n, V), -1 if missing, from its place."""
+        codes = np.full(sum(map(len, self.levels)) + 1, -1)  # the last entry, index -1, is for a missing level
+        for levels in self.levels:
+            codes[list(levels)] = np.arange(len(levels))
+        return codes[np.asarray(places)]
 
     def cells(self, places: np.ndarray) -> np.ndarray:
-        """Return the cell of each level of rows (n, V) without missing levels."""
+        """Return the cell of each level (n, V) of rows without missing levels."""
         codes = self.codes(places)
         above = np.zeros_like(codes)
         for v, parent in self.parents.items():
             above[:, v] = codes[:, parent]
-        return self.starts[:-1] + above * [len(own) for own in self.levels] + codes
+        return self.starts[:-1] + above * [len(levels) for levels in self.levels] + codes
 
 
 def as_edges(tree: Any, features: Sequence[str]) -> Edges | str:
-    """Return a tree, given by pairs of names, as pairs of places; where it is none, say why.
+    """Return a tree, given as pairs of names, as pairs of places; if it is no tree, return the reason.
 
-    Without a tree the features are a chain, in the order of their names: that of the columns means nothing.
+    Without a tree the features are a chain in the order of their names; the order of the columns is arbitrary.
     """
     places = {name: place for place, name in enumerate(features)}
     tree = [*pairwise(sorted(features))] if tree is None else tree
@@ -128,9 +125,10 @@ def as_edges(tree: Any, features: Sequence[str]) -> Edges | str:
 class TreePrior:
     """Independent Dirichlet priors of a tree's tables, from concentrations (L, L) of all pairs of levels.
 
-    A cell has that of its level with its parent's; those of the root are on the diagonal. The posterior adds the
-    counts of the pairs, whatever the tree. Where concentrations of pairs add up to those of single levels, the prior is
-    hyper-Dirichlet (Dawid and Lauritzen 1993), and the evidence does not depend on the root.
+    A cell has the concentration of its level paired with its parent's level; cells of the root have those on the
+    diagonal. The posterior adds the counts of the pairs, for any tree. If the concentrations of pairs add up to those
+    of single levels, the prior is hyper-Dirichlet (Dawid and Lauritzen 1993), and the evidence does not depend on the
+    root.
     """
 
     pairs: np.ndarray
@@ -143,7 +141,7 @@ class TreePrior:
 
     @property
     def free_parameters(self) -> int:
-        """How many numbers the likelihood is maximized over."""
+        """The number of free parameters of the likelihood."""
         return self.block.free_parameters
 
     @property
@@ -152,7 +150,7 @@ class TreePrior:
         return self.block.moments_below
 
     def counts(self, stats: Any) -> Counts:
-        """Return the counts of the cells from those of all pairs."""
+        """Return the counts of the cells from the counts of all pairs."""
         return Counts(stats.parts[0].counts[self.layout.pairs])
 
     def updated(self, stats: Any) -> Self:
@@ -160,7 +158,7 @@ class TreePrior:
         return type(self)(self.pairs + stats.parts[0].counts, self.layout)
 
     def log_evidence(self, stats: Any) -> np.ndarray:
-        """Log density of the ordered rows, parameters integrated out."""
+        """Return the log density of the ordered rows, parameters integrated out."""
         return self.block.log_evidence(self.counts(stats))
 
     def posterior(self) -> Posterior:
@@ -168,33 +166,33 @@ class TreePrior:
         return self.block.posterior()
 
     def mode(self) -> dict[str, np.ndarray]:
-        """Return where the density is highest."""
+        """Return the mode of the parameters."""
         return self.block.mode()
 
     def mle(self, stats: Any) -> dict[str, np.ndarray]:
-        """Return the maximum of the likelihood."""
+        """Return the parameters of maximum likelihood."""
         return self.block.mle(self.counts(stats))
 
 
 def even_pairs(total: float, levels: Sequence[Sequence[int]]) -> np.ndarray:
     """Return concentrations (L, L) of pairs of levels that share an equivalent sample size evenly (BDeu)."""
     size = np.empty(sum(map(len, levels)))
-    for own in levels:
-        size[list(own)] = len(own)
+    for places in levels:
+        size[list(places)] = len(places)
     pairs = total / (size[:, None] * size)
     np.fill_diagonal(pairs, total / size)
     return pairs
 
 
 def require_complete(data: Arrays) -> None:
-    """Refuse rows in which a level is missing."""
+    """Refuse rows with missing levels."""
     if (data["levels"] < 0).any():
         problem = "some cells are missing, and a tree is learnt from complete rows"
         raise InputError(problem, "missing_values", hint="leave such rows out with --missing drop")
 
 
 def pair_counts(places: np.ndarray, size: int) -> np.ndarray:
-    """Return how often each two of L levels occur in one row, (L, L), on the diagonal each level."""
+    """Return the number of rows with each pair of L levels, (L, L), with single levels on the diagonal."""
     import scipy
 
     n, features = places.shape

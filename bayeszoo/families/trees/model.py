@@ -19,7 +19,7 @@ from bayeszoo.model.observable import Completes
 
 
 class TreeModel(BlockModel[LabelledStats], Completes, family=True):
-    """Levels of features, each given that of the feature above it in a tree; a subclass declares it.
+    """Levels of features, each depending on its parent feature in a tree; a subclass declares it.
 
     Parameters are ``theta`` (cells,), the probabilities of the levels of each feature given each level of its parent.
     """
@@ -37,7 +37,7 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
         object.__setattr__(self, "tree", tuple(sorted(tuple(sorted(map(str, pair))) for pair in tree)))
 
     def prior(self, labels: Arrays) -> TreePrior:
-        """Return the prior of the tables, by the labels of the data's axes."""
+        """Return the prior of the tables, from the labels of the data's axes."""
         levels, features = tables_of(labels), list(map(str, labels["feature"]))
         edges, size = as_edges(self.tree, features), sum(map(len, levels))
         if isinstance(edges, str):
@@ -55,13 +55,13 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
         return {**super().sizes(data), "cell": int(self.prior(data).layout.starts[-1])}
 
     def statistics(self, data: Arrays) -> LabelledStats:
-        """Count each pair of levels; `InputError` where one is missing."""
+        """Count each pair of levels; raise `InputError` if a level is missing."""
         require_complete(data)
         counts = pair_counts(data["levels"], len(data["level"]))
         return LabelledStats((Counts(counts),), labels={name: data[name] for name in self.inputs.coords})
 
     def block(self, stats: LabelledStats) -> TreePrior:
-        """Return the prior of data with these statistics."""
+        """Return the prior for data with these statistics."""
         return self.prior(stats.labels)
 
     def from_block(self, block: TreePrior) -> Self:
@@ -73,6 +73,6 @@ class TreeModel(BlockModel[LabelledStats], Completes, family=True):
         return TreeRows(params["theta"], self.prior(data).layout, self.inputs.size(data))
 
     def predictive(self, stats: LabelledStats, data: Arrays) -> TreeRows:
-        """Return the law of each row, parameters integrated out: each enters a row once, so their means give it."""
+        """Return the law of each row, parameters integrated out: a row is linear in each, so posterior means do."""
         posterior = self.block(stats).updated(stats)
         return TreeRows(posterior.block.typical()["theta"], posterior.layout, self.inputs.size(data))

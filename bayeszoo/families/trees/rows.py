@@ -1,4 +1,4 @@
-"""The law of rows of levels whose features are a tree: sum-product messages where levels are missing."""
+"""The law of rows of levels whose features are a tree; missing levels are summed out by sum-product messages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bayeszoo.families.trees.layout import Layout
 
 
 class TreeRows(Indicators):
-    """Levels of rows, each given that of the feature above it; moments are of an indicator of each level.
+    """Levels of rows, each depending on its parent feature; moments are those of the levels' indicators.
 
-    Probabilities (..., cells) have draws as leading axes; rows are places (rows, features).
+    Probabilities (..., cells) may have leading axes of draws; rows are places (rows, features).
     """
 
     def __init__(self, theta: npt.ArrayLike, layout: Layout, rows: int) -> None:
@@ -41,7 +41,7 @@ class TreeRows(Indicators):
         return np.repeat(p[..., None, :], self._rows, axis=-2)
 
     def logpmf(self, levels: npt.ArrayLike) -> np.ndarray:
-        """Log probability of the levels of each row, (..., rows); missing ones, -1, are summed over."""
+        """Log probability of the levels of each row, (..., rows); missing levels, -1, are summed out."""
         places = np.asarray(levels)
         has_hole = (places < 0).any(axis=1)
         log_p = np.empty((*self._theta.shape[:-1], len(places)))
@@ -53,45 +53,45 @@ class TreeRows(Indicators):
         return log_p
 
     def _summed(self, codes: np.ndarray) -> np.ndarray:
-        """Return the log probability of codes (n, V), missing ones summed over."""
+        """Return the log probability of codes (n, V), missing levels summed out."""
         messages = self._upward(codes, np.logaddexp.reduce)[1]
         return np.asarray(messages[self._layout.root][..., 0])
 
     def _upward(
         self, codes: np.ndarray, over: Callable[..., Any]
     ) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
-        """Pass messages from the leaves to the root, of codes (n, V), -1 where missing.
+        """Pass messages from the leaves to the root, for codes (n, V), -1 if missing.
 
-        Returned are log terms (..., n, levels above, levels) of each feature and all below it, and their reduction
-        ``over`` its own levels, a sum or a maximum.
+        Returns for each feature the log terms (..., n, levels of the parent, levels) of itself and all features below
+        it, and their reduction ``over`` its levels, a sum or a maximum.
         """
         leading, terms, messages = self._theta.shape[:-1], dict[int, np.ndarray](), dict[int, np.ndarray]()
-        below = [np.zeros((*leading, len(codes), len(own))) for own in self._layout.levels]
+        below = [np.zeros((*leading, len(codes), len(levels))) for levels in self._layout.levels]
         for v in reversed(self._layout.order):
             seen = codes[:, v, None] >= 0
-            other = seen & (np.arange(len(self._layout.levels[v])) != codes[:, v, None])
+            excluded = seen & (np.arange(len(self._layout.levels[v])) != codes[:, v, None])
             with np.errstate(divide="ignore"):
                 tables = np.log(self._tables(v))
-            terms[v] = np.where(other, -np.inf, below[v])[..., None, :] + tables[..., None, :, :]
+            terms[v] = np.where(excluded, -np.inf, below[v])[..., None, :] + tables[..., None, :, :]
             messages[v] = over(terms[v], axis=-1)
             if v != self._layout.root:
                 below[self._layout.parents[v]] += messages[v]
         return terms, messages
 
     def level_probabilities(self, levels: npt.ArrayLike) -> np.ndarray:
-        """Return the probability of each level given the levels that a row has, (rows, L), by sum-product messages."""
+        """Return the probability of each level given a row's observed levels, (rows, L), by sum-product messages."""
         terms, messages = self._upward(self._layout.codes(np.asarray(levels)), np.logaddexp.reduce)
         p = np.empty((self._rows, sum(map(len, self._layout.levels))))
         for v in self._layout.order:
-            with np.errstate(invalid="ignore"):  # below a level that cannot be: not read, as its probability is 0
-                given = np.nan_to_num(np.exp(terms[v] - messages[v][..., None]))
+            with np.errstate(invalid="ignore"):  # NaN below impossible levels, whose probability of 0 cancels it
+                conditional = np.nan_to_num(np.exp(terms[v] - messages[v][..., None]))
             above = self._layout.parents.get(v)
             before = np.ones((self._rows, 1)) if above is None else p[:, list(self._layout.levels[above])]
-            p[:, list(self._layout.levels[v])] = np.einsum("na,nab->nb", before, given)
+            p[:, list(self._layout.levels[v])] = np.einsum("na,nab->nb", before, conditional)
         return p
 
     def completed(self, levels: npt.ArrayLike) -> np.ndarray:
-        """Return the most probable levels of whole rows given those that they have, by max-product messages."""
+        """Return the most probable complete rows given their observed levels, by max-product messages."""
         terms, _ = self._upward(self._layout.codes(np.asarray(levels)), np.max)
         codes, rows = np.zeros((self._rows, len(self._layout.levels)), dtype=np.int64), np.arange(self._rows)
         places = codes.copy()
@@ -102,7 +102,7 @@ class TreeRows(Indicators):
         return places
 
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
-        """Draw indicators of shape ``size``, which ends in (rows, L): of each feature 1 at its level."""
+        """Draw indicators of shape ``size``, which ends in (rows, L): 1 at the level of each feature."""
         rng, drawn, codes = np.random.default_rng(random_state), np.zeros(size), dict[int, np.ndarray]()
         for v in self._layout.order:
             tables = np.broadcast_to(self._tables(v)[..., None, :, :], (*size[:-1], *self._layout.shapes[v]))

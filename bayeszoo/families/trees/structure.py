@@ -1,4 +1,4 @@
-"""What data say of the tree itself: log weights of edges, and the most probable tree."""
+"""The posterior of the tree itself: log weights of edges, and the most probable tree."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from bayeszoo.foundation.named import Arrays
 
 @dataclass(frozen=True, eq=False)
 class AllTrees:
-    """The posterior over all trees of V features, each as probable a priori, tables integrated out.
+    """The posterior over all trees of V features, equally probable a priori, with tables integrated out.
 
-    ``counts`` (L, L) are of pairs of levels, those of single levels on the diagonal, and ``alpha`` is the equivalent
-    sample size, which the levels of each two features share evenly.
+    ``counts`` (L, L) are those of pairs of levels, with single levels on the diagonal; ``alpha`` is the equivalent
+    sample size, shared evenly by the levels of every two features.
     """
 
     levels: tuple[tuple[int, ...], ...]
@@ -39,9 +39,9 @@ class AllTrees:
         return even_pairs(self.alpha, self.levels)
 
     def _of_features(self, values: np.ndarray, *features: int) -> np.ndarray:
-        """Return the entries of one feature, or of two, flat."""
-        own = [list(self.levels[v]) for v in features]
-        return values[own[0], own[0]] if len(own) == 1 else values[np.ix_(*own)].ravel()
+        """Return the entries of one feature's levels, or of two features' pairs of levels, flat."""
+        places = [list(self.levels[v]) for v in features]
+        return values[places[0], places[0]] if len(places) == 1 else values[np.ix_(*places)].ravel()
 
     def _log_evidence(self, *features: int) -> float:
         return float(
@@ -50,12 +50,12 @@ class AllTrees:
 
     @cached_property
     def log_singles(self) -> np.ndarray:
-        """The log evidence of each feature by itself, (V,)."""
+        """The log evidence of each single feature, (V,)."""
         return np.array([self._log_evidence(v) for v in range(len(self.levels))])
 
     @cached_property
     def log_weights(self) -> np.ndarray:
-        """The log Bayes factor (V, V) of each two features together over each by itself."""
+        """The log Bayes factor (V, V) of a dependence between every two features."""
         weights = np.full(2 * (len(self.levels),), -np.inf)
         for u, v in combinations(range(len(self.levels)), 2):
             weights[u, v] = weights[v, u] = self._log_evidence(u, v) - self.log_singles[u] - self.log_singles[v]
@@ -73,16 +73,16 @@ class AllTrees:
 
     @cached_property
     def most_probable(self) -> Edges:
-        """The tree whose posterior probability is the highest."""
+        """The tree of highest posterior probability."""
         return heaviest_tree(self.log_weights)
 
     def log_predictive(self, places: np.ndarray) -> np.ndarray:
-        """Return the log probability of each of new rows (n, V), averaged over all trees and tables."""
-        later = (self._prior + self.counts) / (self.alpha + self.counts.diagonal()[list(self.levels[0])].sum())
-        log_p, before = np.log(later), log_sum_over_trees(self.log_weights)
+        """Return the log probability of each new row (n, V), averaged over all trees and tables."""
+        means = (self._prior + self.counts) / (self.alpha + self.counts.diagonal()[list(self.levels[0])].sum())
+        log_p, before = np.log(means), log_sum_over_trees(self.log_weights)
         single = log_p[places, places]
-        each = log_p[places[:, :, None], places[:, None, :]] - single[:, :, None] - single[:, None, :]
-        after = np.array([log_sum_over_trees(self.log_weights + own) for own in each])
+        row_weights = log_p[places[:, :, None], places[:, None, :]] - single[:, :, None] - single[:, None, :]
+        after = np.array([log_sum_over_trees(self.log_weights + weights) for weights in row_weights])
         return np.asarray(single.sum(axis=1) + after - before)
 
 
