@@ -213,7 +213,7 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
         """Return the posterior of the groups' intercepts, which are independent given the outer parameters."""
-        return Posterior.of_rows("u", self._given(outer, data))
+        return Posterior.of_rows("u", self._intercepts(outer, data))
 
     def marginalized(self, data: Arrays) -> DeclaredModel:
         """Declare the density of the rows with its gradient, intercepts integrated out."""
@@ -291,27 +291,27 @@ class RandomIntercepts(LinkedTerms, Conditional, LogConcave, family=True):
         return self.likelihood({**params, "u": np.concatenate([params["u"], new_u], axis=-1)}, new)
 
     def points_of_groups(self, params: Params, seen: Arrays, new: Arrays) -> PointsOfGroups:
-        """Return the intercepts of the groups of new rows at points, given one value of weights and sd.
+        """Return the intercepts of the groups of new rows on a grid of points, given one value of weights and sd.
 
-        That of a group of the fit has its distribution given its rows, and that of a new group N(0, sd^2).
+        A group of the fit has the distribution given its rows, a new group N(0, sd^2).
         """
         old, extra = len(seen[GROUP]), len(new[GROUP]) - len(seen[GROUP])
         outer = {name: np.asarray(params[name], dtype=np.float64) for name in ("w", "sd")}
-        given = self._given(outer, seen)
-        mean = np.concatenate([given.mean(), np.zeros(extra)])
-        scale = np.concatenate([given.std(), np.full(extra, outer["sd"])])
+        intercepts = self._intercepts(outer, seen)
+        mean = np.concatenate([intercepts.mean(), np.zeros(extra)])
+        scale = np.concatenate([intercepts.std(), np.full(extra, outer["sd"])])
         size = int(np.clip(np.ceil(REACH * np.max(scale, initial=0.0) / FINE), LEAST_POINTS, MOST_POINTS))
         z = np.linspace(-REACH, REACH, 2 * size + 1)[:, None]
         u = mean + scale * z
-        at = {name: np.broadcast_to(values, (len(z), *values.shape)) for name, values in outer.items()}
+        repeated = {name: np.broadcast_to(values, (len(z), *values.shape)) for name, values in outer.items()}
         heights = np.broadcast_to(-np.square(z) / 2, u.shape).copy()
         if outer["sd"] > 0:
-            heights[:, :old] = self._given(at, seen).logpdf(u[:, :old])
+            heights[:, :old] = self._intercepts(repeated, seen).logpdf(u[:, :old])
         weights = scipy.special.softmax(heights, axis=0)
         halved = scipy.special.softmax(np.where(np.arange(len(z))[:, None] % 2, -np.inf, heights), axis=0)
-        return PointsOfGroups({**at, "u": u}, weights, halved)
+        return PointsOfGroups({**repeated, "u": u}, weights, halved)
 
-    def _given(self, outer: Params, data: Arrays) -> GroupIntercepts:
+    def _intercepts(self, outer: Params, data: Arrays) -> GroupIntercepts:
         return GroupIntercepts(self.sorted_rows(data), self.sorted_design(data), outer["w"], outer["sd"])
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ def log_marginal(outer: Params, lines: Lines) -> Any:
     return -np.sum(logs + squares, axis=-1) / 2
 
 
-class _Given(NamedTuple):
+class _LineGivenOuter(NamedTuple):
     """Means of intercept and slope of each group, their covariance, and the sd of slopes given intercepts."""
 
     intercept: np.ndarray
@@ -143,7 +143,7 @@ class _Given(NamedTuple):
     slope_sd: np.ndarray
 
     @classmethod
-    def groups(cls, outer: Params, lines: Lines) -> Self:
+    def of(cls, outer: Params, lines: Lines) -> Self:
         """Compute (S^-1 + Z'Z / s^2)^-1, in a form in which S may be singular."""
         groups = _Outer.of(outer, lines)
         (off_mean, off_slope), n, scatter = groups.off, lines.n / groups.sigma**2, lines.scatter / groups.sigma**2
@@ -162,7 +162,7 @@ class _Given(NamedTuple):
 
 def lines_given(outer: Params, lines: Lines) -> Posterior:
     """Return the distribution of ``intercept`` and ``slope`` of each group given the outer parameters."""
-    marginal = _Given.of(outer, lines)
+    marginal = _LineGivenOuter.of(outer, lines)
     intercepts = _normal(marginal.intercept, np.sqrt(marginal.aa))
 
     def draw(size: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
