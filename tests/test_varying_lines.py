@@ -100,7 +100,9 @@ def test_lines_are_drawn_from_that_gaussian():
 
 
 def test_draws_of_uncorrelated_lines_are_seen(monkeypatch):
-    monkeypatch.setattr(statistics._Given, "slope_at", lambda self, at: scipy.stats.norm(self.slope, self.bb**0.5))
+    monkeypatch.setattr(
+        statistics._LineGivenOuter, "slope_at", lambda self, at: scipy.stats.norm(self.slope, self.bb**0.5)
+    )
     assert chi_squared(LINES) < 1e-10
 
 

@@ -1,4 +1,4 @@
-"""Hidden Markov models declared in PyMC: tables that are parameters or known, and the textbook's forward algorithm."""
+"""Hidden Markov models in PyMC: tables that are parameters or known, and the textbook's forward algorithm."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from bayeszoo.distributions.conjugate.law import Law
 
 
 def table(law: Law[Any], dims: Mapping[str, Any] | None = None) -> pt.TensorVariable:
-    """Declare a table by its Dirichlet prior, or return the known one."""
+    """Declare a table with its Dirichlet prior, or return a known table."""
     if not isinstance(law, Categorical):
-        (known,) = law.at({}).values()
-        return pt.as_tensor_variable(known)
+        (probabilities,) = law.at({}).values()
+        return pt.as_tensor_variable(probabilities)
     (name,) = law.names
     a = pm.Data(f"{name}_concentration", law.alpha, shape=law.alpha.shape)
     return pm.Dirichlet(name, a=a, dims=(dims or {}).get(name))
 
 
 def log_of(probabilities: object) -> pt.TensorVariable:
-    """Return logarithms; of a known 0, -inf."""
+    """Return logarithms; -inf for a known probability of 0."""
     if isinstance(probabilities, pt.TensorConstant):
         with np.errstate(divide="ignore"):
             return pt.as_tensor_variable(np.log(probabilities.data))
@@ -36,15 +36,15 @@ def forward(
 ) -> pt.TensorVariable:
     """Return the log density of T rows by the forward algorithm, in logarithms, as a product of matrices.
 
-    ``log_b`` (T, K) is the log density of each row in each state, 0 where its observation is missing; ``starts`` the
+    ``log_b`` (T, K) is the log density of each row in each state, 0 if its observation is missing; ``starts`` are the
     first rows of the sequences.
 
     L = pi B_1 A B_2 A B_3 ... A B_T 1, where B_t is the diagonal matrix of the densities of row t (Zucchini and
-    MacDonald 2009, section 2.3). In the first row of a sequence every row of A is pi, whatever the state before. The
-    factors are multiplied in pairs, and so on, which takes log2(T) steps where the recursion takes T.
+    MacDonald 2009, section 2.3). In the first row of a sequence every row of A is pi, for any state before. Factors are
+    multiplied in pairs, then pairs of products, which takes log2(T) steps instead of the T steps of the recursion.
     """
-    first = np.isin(np.arange(rows), starts)[:, None, None]
-    factors = pt.switch(first, log_of(initial), log_of(transition)) + log_b[:, None, :]
+    opens = np.isin(np.arange(rows), starts)[:, None, None]
+    factors = pt.switch(opens, log_of(initial), log_of(transition)) + log_b[:, None, :]
     while rows > 1:
         even = rows // 2 * 2
         pairs = factors[0:even:2, :, :, None] + factors[1:even:2, None, :, :]
@@ -53,7 +53,7 @@ def forward(
 
 
 def log_sum(terms: object, axis: int) -> pt.TensorVariable:
-    """Log of the sum of exponentials; of -inf alone it is -inf, and its gradient 0."""
+    """Return the log of the sum of exponentials; if all terms are -inf it is -inf, and its gradient 0."""
     largest = pt.max(terms, axis=axis, keepdims=True)
     shift = pt.switch(pt.isinf(largest), np.float64(0), largest)
     total = pt.sum(pt.exp(terms - shift), axis=axis)

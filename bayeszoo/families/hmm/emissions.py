@@ -1,6 +1,6 @@
-"""Emissions of hidden Markov models: passes, clusters and names, for the law of a row in each state.
+"""Emissions of hidden Markov models: E-steps, starts and checks, for the law of a row in each state.
 
-The law is a conjugate block, or known, with one axis, of K states; rows are in the column ``y``.
+The law is a conjugate block, or known, with a single axis of K states; rows are in the column ``y``.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from bayeszoo.families.mixtures.base import clusters
 from bayeszoo.foundation.named import Arrays, Params
 
 SMALLEST = 1e-12
-"""Variance of a state, in units of that of all rows, below which the likelihood is taken to have no maximum."""
+"""Ratio of a state's variance to that of all rows below which the likelihood counts as unbounded."""
 COLLAPSED = 1e-5
-"""The same, below which a maximum is taken to be degenerate."""
+"""The same ratio below which a maximum counts as degenerate."""
 
 OfRows = Callable[[Arrays], np.ndarray]
-"""Rows ``{"y": (n,)}`` to the log density of each in each state, (n, K)."""
+"""Maps rows ``{"y": (n,)}`` to the log density of each row in each state, (n, K)."""
 
 
 def kind_of(law: Law[Any]) -> Law[Any]:
-    """Return the block of a law, whether its parameters are known or not."""
+    """Return the block of a law with unknown or known parameters."""
     return law.law if isinstance(law, Known) else law
 
 
 def seen(y: np.ndarray) -> np.ndarray:
-    """Say which rows have an observation, (n,): codes and counts are -1 where it is missing, numbers NaN."""
+    """Mark rows with an observation, (n,): missing codes and counts are -1, missing numbers NaN."""
     return ~np.isnan(y) if y.dtype.kind == "f" else y >= 0
 
 
 def smoothed(law: Law[Any], tables: Pair, log_density: OfRows, y: np.ndarray, starts: np.ndarray) -> Sums:
     """Return expected statistics of rows in their states given the log density, and the log likelihood.
 
-    Where few different values occur, in one compiled pass over these.
+    If rows have few distinct values, the pass computes densities of these values alone.
     """
     if (grouped := distinct_values(kind_of(law), y)) is None:
         sums = passes.smooth(*tables, log_density({"y": y}), starts)
@@ -57,7 +57,7 @@ def smoothed(law: Law[Any], tables: Pair, log_density: OfRows, y: np.ndarray, st
 
 @singledispatch
 def distinct_values(block: Law[Any], y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the different values of rows, and the code of each row, -1 where it is missing; None where all differ."""
+    """Return the distinct values of rows, and the code of each row, -1 if missing; None for real numbers."""
     return None
 
 
@@ -72,15 +72,15 @@ def _(block: Poisson, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct counts of a series, and the code of each row, -1 where it is masked."""
+    """Return the distinct counts of a series, and the code of each row, -1 if it is masked."""
     values, codes = np.unique(y, return_inverse=True)
-    masked = int(np.searchsorted(values, 0))  # 1 where a row is, whose code -1 is the least
+    masked = int(np.searchsorted(values, 0))  # 1 if any row is masked, as -1 is then the smallest value
     return values[masked:], codes - masked
 
 
 @singledispatch
 def states_by_value(block: Law[Any], y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return a state for each observed row at random: of numbers the nearest of K rows, chosen by k-means++."""
+    """Return a random state for each observed row: for numbers, the nearest of K rows chosen by k-means++."""
     return clusters(y[:, None].astype(np.float64), block.axes[0], rng)
 
 
@@ -90,7 +90,7 @@ def _(block: Categorical, y: np.ndarray, rng: np.random.Generator) -> np.ndarray
 
 
 def next_mean(law: Law[Any], params: Params, states: np.ndarray) -> np.ndarray:
-    """Return the mean of a row, or the probabilities of its symbols, whose state has probabilities (..., K)."""
+    """Return the mean of a row, or the probabilities of its symbols, given probabilities (..., K) of its state."""
     mean = law.row_mean(law.at(params))
     if isinstance(kind_of(law), Categorical):
         return np.sum(states[..., :, None] * mean, axis=-2)
@@ -98,30 +98,30 @@ def next_mean(law: Law[Any], params: Params, states: np.ndarray) -> np.ndarray:
 
 
 def ordered(law: Law[Any], params: Params) -> dict[str, np.ndarray]:
-    """Return each parameter in order of size over the states, which labels of the states do not change."""
-    at = -2 if isinstance(law, Categorical) else -1
+    """Return each parameter sorted over the states, which does not depend on the labels of the states."""
+    state_axis = -2 if isinstance(law, Categorical) else -1
     names = () if isinstance(law, Known) else law.at(params)
-    return {f"sorted_{name}": np.sort(params[name], axis=at) for name in names}
+    return {f"sorted_{name}": np.sort(params[name], axis=state_axis) for name in names}
 
 
 def require_spread(law: Law[Any], stats: Any) -> None:
-    """Refuse states without rows, or whose rows are equal: the likelihood of numbers then has no maximum."""
+    """Refuse states without rows, or with equal rows: the likelihood of real numbers then has no maximum."""
     if not isinstance(law, Normal):
         return
     if law.variance is not None:
         if not np.all(stats.n > 0):
             raise NumericalError("a state has no rows, and its mean may be anything: use a smaller K", "no_data")
         return
-    about = stats.about(law.m) if law.mean_known else stats.scatter
+    scatter = stats.about(law.m) if law.mean_known else stats.scatter
     with np.errstate(divide="ignore", invalid="ignore"):
-        enough = about / stats.n > SMALLEST * spread(stats)
+        enough = scatter / stats.n > SMALLEST * spread(stats)
     if not np.all((stats.n > 0) & enough):
         line = "as its variance goes to 0 the likelihood grows without bound"
         raise NumericalError(f"a state has no rows, or only equal ones: {line}", "no_data")
 
 
 def collapsed(law: Law[Any], params: Params, stats: Moments) -> str:
-    """Say so where the variance of a state is below 1e-5 of that of all rows; nothing where none is."""
+    """Name a state whose variance is below 1e-5 of that of all rows; empty if there is none."""
     if not isinstance(law, Normal) or law.variance is not None:
         return ""
     share = law.means_and_variances(params)[1] / spread(stats)

@@ -1,9 +1,9 @@
 """The entropy rate of rows whose hidden states are a Markov chain: it has no closed form.
 
 Cover and Thomas 2006, theorem 4.5.1: H(Y_n | Y_1..Y_n-1, S_1) <= rate <= H(Y_n | Y_1..Y_n-1) for every n, at the
-stationary distribution of the states; both tend to the rate as n grows. Of symbols both are sums over words. Of counts
-and numbers they are simulated: H(Y_n | Y_1..Y_n-1) is the mean entropy of a row in its state, which is exact, plus what
-the row tells of its state given those before, KL(filtered || predicted) on average.
+stationary distribution of the states; both bounds tend to the rate as n grows. For symbols both are sums over words.
+For counts and numbers they are simulated: H(Y_n | Y_1..Y_n-1) is the mean entropy of a row in its state, which is
+exact, plus the mean information of the row about its state given the rows before, KL(filtered || predicted).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from bayeszoo.foundation.named import Params
 from bayeszoo.model.sequential import Estimates
 
 MOST_NUMBERS, LONGEST = 2**24, 12
-"""Probabilities of words that are held at once, and the longest words."""
+"""Most probabilities of words held at once, and the length of the longest words."""
 CHAINS, FEWEST_CHAINS = 4000, 4
-"""Sequences that are simulated at a time, and the fewest at each draw, whose scatter is the error."""
+"""Sequences simulated in total, and at least at each draw; their scatter gives the error."""
 FIRST_STEPS, MOST_STEPS = 250, 8000
-"""Rows of each sequence, which are doubled until the error is small."""
+"""Initial and largest length of a sequence, which doubles until the error is small."""
 SMALL_SHARE, SMALL_ERROR = 0.01, 1e-3
-"""Share of the variance over draws that the simulation may add; error of a single point in nats."""
+"""Largest share of the variance over draws from simulation; largest error at a single point, in nats."""
 
 
 def rate_bounds(often: np.ndarray, transition: np.ndarray, emission: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lower and the upper bound, in nats, by words as long as memory allows.
+    """Return the lower and the upper bound, in nats, from words as long as memory allows.
 
     Parameters
     ----------
@@ -46,16 +46,16 @@ def rate_bounds(often: np.ndarray, transition: np.ndarray, emission: np.ndarray)
     """
     leading, (K, V) = often.shape[:-1], emission.shape[-2:]
     emission = np.broadcast_to(emission, (*leading, K, V))
-    first = np.broadcast_to(np.eye(K), (*leading, K, K))
-    states = np.concatenate([often[..., None, :], first], axis=-2)[..., None, :]  # (..., starts, words, K)
+    known_state = np.broadcast_to(np.eye(K), (*leading, K, K))
+    states = np.concatenate([often[..., None, :], known_state], axis=-2)[..., None, :]  # (..., starts, words, K)
     size, length, lower, upper = states.size, 0, np.zeros(leading), np.zeros(leading)
     before = np.zeros((*leading, K + 1))
     while length < LONGEST and size * V <= MOST_NUMBERS:
         length, size = length + 1, size * V
         shown = states[..., None] * emission[..., None, None, :, :]  # the next symbol last
         words = np.swapaxes(shown, -1, -2).reshape(*leading, K + 1, -1, K)
-        own = entropy(words.sum(axis=-1))
-        step, before = own - before, own
+        total = entropy(words.sum(axis=-1))
+        step, before = total - before, total
         upper, lower = step[..., 0], np.sum(often * step[..., 1:], axis=-1)
         states = words @ transition[..., None, :, :]
     return lower, upper
@@ -65,15 +65,15 @@ def rate_bounds(often: np.ndarray, transition: np.ndarray, emission: np.ndarray)
 
 
 class Emissions(Protocol):
-    """The law of a row in each of K states, at each of n draws."""
+    """The law of a row in each of K states, at each of n draws of the parameters."""
 
     def entropies(self) -> np.ndarray:
         """Return the entropy of a row in each state, (n, K)."""
 
-    def drawn(self, at: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw a row in a state (C,) at each of some draws (C,)."""
+    def drawn(self, draws: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw a row in each of the states (C,) at the parameter draws with indices (C,)."""
 
-    def log_of_each(self, at: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def log_of_each(self, draws: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the log density of rows (C,) in each state, (C, K), up to a constant of each row."""
 
 
@@ -88,13 +88,13 @@ class Normals:
         """Return the differential entropy of a number in each state."""
         return entropy_of_normals(np.log(self.variances), 1)
 
-    def drawn(self, at: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def drawn(self, draws: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw numbers."""
-        return np.asarray(rng.normal(self.means[at, states], np.sqrt(self.variances[at, states])))
+        return np.asarray(rng.normal(self.means[draws, states], np.sqrt(self.variances[draws, states])))
 
-    def log_of_each(self, at: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def log_of_each(self, draws: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return log normal densities."""
-        return log_normal(y[:, None], self.means[at], self.variances[at])
+        return log_normal(y[:, None], self.means[draws], self.variances[draws])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,18 +107,18 @@ class Poissons:
         """Return the entropy of a count in each state."""
         return entropy_of_rates(self.rates)
 
-    def drawn(self, at: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def drawn(self, draws: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw counts."""
-        return np.asarray(rng.poisson(self.rates[at, states]))
+        return np.asarray(rng.poisson(self.rates[draws, states]))
 
-    def log_of_each(self, at: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return log Poisson masses without the factorials, which are of no state."""
-        rates = self.rates[at]
+    def log_of_each(self, draws: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return log Poisson masses without the factorials, which do not depend on the state."""
+        rates = self.rates[draws]
         return np.asarray(scipy.special.xlogy(y[:, None], rates) - rates)
 
 
 def emissions_at(block: Law[Any], params: Params, shape: tuple[int, int]) -> Emissions | None:
-    """Return the emissions at n draws of K states, ``shape``; None of symbols, whose words can be summed over."""
+    """Return the emissions at n draws of K states, ``shape`` (n, K); None for symbols, whose words are summed."""
     if isinstance(block, Normal):
         return Normals(*(np.broadcast_to(values, shape) for values in block.means_and_variances(params)))
     if isinstance(block, Poisson):
@@ -129,11 +129,11 @@ def emissions_at(block: Law[Any], params: Params, shape: tuple[int, int]) -> Emi
 def simulated_rate(
     often: np.ndarray, transition: np.ndarray, emissions: Emissions, rng: np.random.Generator
 ) -> Estimates:
-    """Return the entropy rate at each draw, in nats, and its error, from sequences that are drawn at these.
+    """Return the entropy rate at each draw, in nats, and its error, from sequences simulated at these draws.
 
     Two filters run along each sequence. One starts from the stationary distribution: its mean is an upper bound of the
-    rate. The other knows the first state: its mean is a lower bound. The estimate is halfway between both, and half
-    their distance is part of the error.
+    rate. The other knows the first state: its mean is a lower bound. The estimate is halfway between the bounds, and
+    half their distance is part of the error.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def simulated_rate(
     walk = _Walk(often, transition, emissions, np.repeat(np.arange(len(often)), copies), rng)
     in_state, steps = np.sum(often * emissions.entropies(), axis=-1), FIRST_STEPS
     while True:
-        upper, lower = (each.reshape(-1, copies) for each in walk.told(steps))
+        upper, lower = (mean.reshape(-1, copies) for mean in walk.mean_information(steps))
         middle, half_gap = (upper + lower) / 2, np.abs(np.mean(upper - lower, axis=1)) / 2
         error = middle.std(axis=1, ddof=1) / np.sqrt(copies) + half_gap
         values = in_state + middle.mean(axis=1)
@@ -164,23 +164,23 @@ def _is_small(error: np.ndarray, values: np.ndarray) -> bool:
 
 
 class _Walk:
-    """Sequences of hidden states and rows at some draws, and the information of each row on its state."""
+    """Simulated sequences of hidden states and rows at draws, and the information of each row about its state."""
 
     def __init__(
         self,
         often: np.ndarray,
         transition: np.ndarray,
         emissions: Emissions,
-        at: np.ndarray,
+        draws: np.ndarray,
         rng: np.random.Generator,
     ) -> None:
-        self._transition, self._emissions, self._at, self._rng = transition[at], emissions, at, rng
-        self._states = self._drawn(often[at])
-        self._predicted = np.stack([often[at], np.eye(often.shape[1])[self._states]])  # by both filters, (2, C, K)
-        self._steps, self._sums = 0, np.zeros((2, len(at)))
+        self._transition, self._emissions, self._at, self._rng = transition[draws], emissions, draws, rng
+        self._states = self._drawn(often[draws])
+        self._predicted = np.stack([often[draws], np.eye(often.shape[1])[self._states]])  # by both filters, (2, C, K)
+        self._steps, self._sums = 0, np.zeros((2, len(draws)))
 
-    def told(self, steps: int) -> np.ndarray:
-        """Return the mean information that a row has on its state, (2, C), once there are as many steps."""
+    def mean_information(self, steps: int) -> np.ndarray:
+        """Simulate up to N steps; return the mean information of a row about its state, (2, C)."""
         for _ in range(self._steps, steps):
             log_b = self._emissions.log_of_each(self._at, self._emissions.drawn(self._at, self._states, self._rng))
             joint = self._predicted * np.exp(log_b - log_b.max(axis=-1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Steps that all hidden Markov models share: Baum and Welch, variational Bayes, sums over paths, labels.
+"""Steps shared by all hidden Markov models: Baum and Welch, variational Bayes, sums over paths, labels.
 
 Baum, Petrie, Soules and Weiss 1970; Rabiner 1989; Beal 2003, chapter 3, for variational Bayes; Bishop, PRML, 13.2.
 """
@@ -44,18 +44,18 @@ from bayeszoo.model.fields import Hyperparameter, hyperparameters
 from bayeszoo.model.steps import Expectation
 
 MOST_AVERAGED = 4
-"""States up to which a density is averaged over the orders of their labels."""
+"""Most states for which a density is averaged over the orders of their labels."""
 MOST_ORDERS = 720
-"""Orders of the labels, 6!, up to which q(theta) is averaged over them."""
+"""Most orders of the labels, 6!, for which q(theta) is averaged over them."""
 
 
 class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, Symmetric, family=True):
     """A hidden Markov chain of K states, with Dirichlet(alpha) and Dirichlet(beta) priors on its tables, or known ones.
 
     A subclass gives the emissions, which must be conjugate given the states, and declares the model. ``sticky``, >= 0,
-    is added to the concentration beta of staying in the same state. ``initial`` and ``transition`` are nested tuples of
-    float where they are known: then they are no parameters, and the labels of the states have a meaning. So they have
-    where known parameters of the emissions, or a field declared with the axis ``state``, differ between states.
+    is added to the concentration beta of staying in the same state. Known tables ``initial`` and ``transition`` are
+    nested tuples of float: then they are no parameters, and the states are not exchangeable. Neither are they if known
+    parameters of the emissions, or a field with the axis ``state``, differ between states.
     """
 
     alpha: float
@@ -74,10 +74,10 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         if self.sticky < 0:
             raise InputError(f"sticky must be >= 0, got {self.sticky:g}", "out_of_range")
         for name, field in self._by_state.items():
-            if np.ndim(own := getattr(self, name)) and len(own) != self.K:
+            if np.ndim(value := getattr(self, name)) and len(value) != self.K:
                 hint = "give K, and one number for each state, or one for all"
                 raise InputError(
-                    f"{field.label} has {len(own)} entries, but there are K={self.K} states", "wrong_shape", hint=hint
+                    f"{field.label} has {len(value)} entries, but there are K={self.K} states", "wrong_shape", hint=hint
                 )
         for name in self.known:
             object.__setattr__(self, name, known_table(getattr(self, name), name, self.K))
@@ -86,29 +86,29 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     @classmethod
     def weak(cls, data: Arrays) -> Self:
-        """Return weakly informative priors, scaled to the data where they have a scale."""
+        """Return weakly informative priors, scaled to the data if these have a scale."""
         return cls.weak_given(data, {})
 
     @classmethod
     def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Self:
-        """Return a model with some fields given, and the others weakly informative for that K."""
+        """Return a model with the fields ``given``, and the others weakly informative for its K."""
         model = cls(**given)
         return model.replaced(**{**model.weak_fields(data), **given})
 
     def weak_fields(self, data: Arrays) -> dict[str, Any]:
-        """Return the weakly informative fields that are not those of the textbook."""
+        """Return the weakly informative fields that differ from the textbook's."""
         return {}
 
     @property
     def known_emitted(self) -> dict[str, np.ndarray]:
-        """Known parameters of the emissions, each of shape (K,); empty where all are unknown."""
+        """Known parameters of the emissions, each of shape (K,); empty if all are unknown."""
         values = {name: getattr(self, name) for name in self.emitted}
         return {name: np.array(value) for name, value in values.items() if value is not None}
 
     def or_known(self, block: Block[Any]) -> Law[Any]:
-        """Return the prior of the emissions, or where all their parameters are known, the law without a prior."""
-        known = self.known_emitted
-        return Known(block, known) if known and len(known) == len(self.emitted) else block
+        """Return the prior of the emissions, or if all their parameters are known, the law without a prior."""
+        values = self.known_emitted
+        return Known(block, values) if values and len(values) == len(self.emitted) else block
 
     @property
     def _by_state(self) -> dict[str, Hyperparameter]:
@@ -116,7 +116,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         return {name: field for name, field in hyperparameters(self).items() if "state" in field.axes}
 
     def sizes(self, data: Arrays) -> dict[str, int]:
-        """Return the lengths of the axes that fields may have entries along."""
+        """Return the lengths of the axes of fields."""
         return {**super().sizes(data), "state": self.K}
 
     @cached_property
@@ -135,9 +135,9 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         return {**super().coords(data), "state": states, "state_2": states}
 
     def one_component(self) -> Self:
-        """Return the model with one state, the first, whose tables nobody needs to know."""
-        first = {name: np.ravel(getattr(self, name))[0] for name in self._by_state}
-        return self.replaced(K=1, **dict.fromkeys((*self.known, *self.emitted)), **first)
+        """Return the model with the first state alone, whose tables need not be known."""
+        fields = {name: np.ravel(getattr(self, name))[0] for name in self._by_state}
+        return self.replaced(K=1, **dict.fromkeys((*self.known, *self.emitted)), **fields)
 
     def draw_path(self, rng: np.random.Generator, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Draw the tables from their priors, and a path of ``size`` states: ``(parameters, states)``."""
@@ -161,11 +161,11 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
             )
 
     def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return parameters to climb from, at random."""
+        """Return random parameters to climb from."""
         return self.vb_m_step(self.path_statistics(self.seeds(data, rng), data)).q.typical()
 
     def vb_start(self, data: Arrays, rng: np.random.Generator) -> Factors[HiddenChain]:
-        """Return q(theta) to climb from, at random; every other one leaves states empty, whose q is the prior."""
+        """Return a random q(theta) to climb from; in half of the cases states are left empty, whose q is the prior."""
         path = self.seeds(data, rng)
         for _ in range(rng.integers(0, self.K) if rng.random() < 0.5 else 0):
             emptied, filled = rng.choice(self.K, 2, replace=False)
@@ -173,7 +173,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         return self.vb_m_step(self.path_statistics(path, data))
 
     def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Return a path of states to start from: by the values of the rows, or runs of random lengths."""
+        """Return a path of states to start from, by the values of the rows or in runs of random lengths, (T,)."""
         self.require_rows(data)
         law, rows = emissions.kind_of(self.emission_law(data)), len(data["y"])
         seen, path = emissions.seen(data["y"]), rng.integers(0, self.K, rows)
@@ -185,9 +185,10 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         return path[np.maximum.accumulate(np.where(leaves, np.arange(rows), 0))]
 
     def path_statistics(self, path: np.ndarray, data: Arrays, count: float = 1.0) -> ExpectedStates:
-        """Return the statistics of one path of states, (T,); a state and a transition count ``count`` times."""
+        """Return the statistics of one path of states, (T,); each state and transition counts ``count`` times."""
         prior = self.prior(data)
-        initial, transition = (count * each[0] for each in path_counts(path[None], starts(data["sequence"]), self.K))
+        counts = path_counts(path[None], starts(data["sequence"]), self.K)
+        initial, transition = (count * table[0] for table in counts)
         emitted = prior.emission.statistics(data, count * np.eye(self.K)[path])
         return expected_states(prior, initial, transition, emitted)
 
@@ -207,31 +208,31 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     def m_step(self, stats: ExpectedStates, flat: bool = False) -> dict[str, np.ndarray]:
         """Return the mode of the posterior given expected statistics or, with ``flat``, of the likelihood."""
-        alone = not 1 + times_left(stats).min() > 1  # less is lost next to the concentration 1 of a flat prior
-        if self.K > 1 and alone and is_flat(stats.prior.transition, flat):
+        never = not 1 + times_left(stats).min() > 1  # smaller counts are lost next to the 1 of a flat prior
+        if self.K > 1 and never and is_flat(stats.prior.transition, flat):
             raise NumericalError(never_left(int(np.argmin(times_left(stats)))), "known_state_left")
         if flat:
             emissions.require_spread(stats.prior.emission, stats.stats.parts[2])
         return super().m_step(stats, flat)
 
     def unbounded(self, data: Arrays) -> str:
-        """Say why the posterior density has no maximum; nothing where it has one. Of one state nothing is hidden."""
+        """Return the reason why the posterior density has no maximum; empty if it has one."""
         alone = self.alone(data)
         return self.prior(data).unbounded if alone is None else alone.posterior().unbounded
 
     def alone(self, data: Arrays) -> ExpectedStates | None:
-        """Return the statistics of all rows where there is one state."""
+        """Return the statistics of all rows if K is 1, when no state is hidden; else None."""
         return self.path_statistics(np.zeros(len(data["y"]), dtype=np.int64), data) if self.K == 1 else None
 
     def degenerate(self, params: Params, stats: ExpectedStates) -> str:
-        """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
+        """Return the reason, by expected statistics, why a fitted point is a degenerate maximum; empty if it is not."""
         return emissions.collapsed(stats.prior.emission, params, stats.stats.parts[2])
 
     def undetermined(self, params: Params, data: Arrays, stats: ExpectedStates, flat: bool) -> str:
-        """Say why a fitted point is one of many that are as high; nothing where it is not.
+        """Return the reason why a fitted point is one of many equal maxima; empty if it is not.
 
-        Where the prior of a table is flat, or left out, its rows may be anything if no state can be told from another
-        by what it emits, or if it is never left.
+        If the prior of a table is flat, or left out, its rows are undetermined when all states have the same emissions,
+        or a state is never left.
         """
         if self.K == 1 or not any(is_flat(law, flat) for law in self.tables):
             return ""
@@ -239,7 +240,7 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
         with np.errstate(invalid="ignore"):
             apart = np.abs(log_b - log_b[:, :1])
         if np.nanmax(apart, initial=0.0) < ALIKE:
-            return "all states emit alike, and their probabilities may be anything: use a smaller K"
+            return "all states have the same emissions, and their probabilities may be anything: use a smaller K"
         if is_flat(stats.prior.transition, flat) and times_left(stats).min() < ALIKE:
             return never_left(int(np.argmin(times_left(stats))))
         return ""
@@ -254,33 +255,33 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     def vb_log_density(self, q: Factors[HiddenChain], params: Params) -> np.ndarray:
         """Log density of q(theta), averaged over the orders of the labels; leading axes are draws.
 
-        Of more than 6 states there are too many orders; then it is that of q itself, and importance weights, which
-        k-hat judges, are of one copy of the posterior among K!.
+        With more than 6 states there are too many orders: the density is then that of q alone, and the importance
+        weights judged by k-hat are those of one of the K! copies of the posterior.
         """
-        every = self.exchangeable_axis() is not None and math.factorial(self.K) <= MOST_ORDERS
-        orders = list(itertools.permutations(range(self.K))) if every else [tuple(range(self.K))]
+        is_averaged = self.exchangeable_axis() is not None and math.factorial(self.K) <= MOST_ORDERS
+        orders = list(itertools.permutations(range(self.K))) if is_averaged else [tuple(range(self.K))]
         return averaged_log_density(q.q, params, np.array(orders))
 
     def vb_row_terms(self, q: Factors[HiddenChain], data: Arrays) -> np.ndarray:
-        """Return the log normalizer of each row given those before, which tells optima of the ELBO apart."""
+        """Return the log normalizer of each row given the rows before, by which optima of the ELBO differ, (T,)."""
         log_b = q.q.emission.expected_log_density(data)
         return passes.log_rows(*q.q.typical_tables(), log_b, starts(data["sequence"]))
 
     def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the log density of each row given those before, (..., T); leading axes of the parameters are draws."""
+        """Return the log density of each row given the rows before, (..., T); leading axes of parameters are draws."""
         prior = self.prior(data)
         log_b = prior.emission.log_density(params, data)
         return passes.log_rows(*prior.tables_at(params), log_b, starts(data["sequence"]))
 
-    log_likelihoods = HiddenStates.log_likelihoods  # which the abstract step of `ConjugateSteps` would hide
+    log_likelihoods = HiddenStates.log_likelihoods  # otherwise hidden by the abstract step of `ConjugateSteps`
 
     @property
     def has_few_orders(self) -> bool:
-        """Whether the average is short: over all K! orders, as each pair of states has a parameter."""
+        """Whether the average over all K! orders of the labels is short enough to compute."""
         return self.K <= MOST_AVERAGED or self.exchangeable_axis() is None
 
     def resampled(self, params: Params, data: Arrays, count: float, rng: np.random.Generator) -> Factors[HiddenChain]:
-        """Draw a path at one point; return the posterior given it; its states and transitions count ``count`` times."""
+        """Draw a path at one point, and return the posterior given it, with its statistics times ``count``."""
         return self.vb_m_step(self.path_statistics(self.sampled_path(params, data, rng), data, count))
 
     # Sums over paths
@@ -293,14 +294,14 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
 
     def log_complete(self, params: Params, assignments: np.ndarray, data: Arrays) -> np.ndarray:
         """Return log p(y, z | theta) at one point, of shape (M,) for paths of states of shape (M, T)."""
-        prior, first = self.prior(data), starts(data["sequence"])
+        prior, begins = self.prior(data), starts(data["sequence"])
         log_b = prior.emission.log_density(params, data)
         with np.errstate(divide="ignore"):
             log_initial, log_transition = map(np.log, prior.tables_at(params))
         terms = log_b[np.arange(len(log_b)), assignments]
         steps = log_transition[assignments[:, :-1], assignments[:, 1:]]
-        inside = np.setdiff1d(np.arange(1, len(log_b)), first)
-        return terms.sum(axis=1) + log_initial[assignments[:, first]].sum(axis=1) + steps[:, inside - 1].sum(axis=1)
+        inside = np.setdiff1d(np.arange(1, len(log_b)), begins)
+        return terms.sum(axis=1) + log_initial[assignments[:, begins]].sum(axis=1) + steps[:, inside - 1].sum(axis=1)
 
     def posterior_given(self, assignment: np.ndarray, data: Arrays) -> Posterior:
         """Return the posterior of the parameters given the state of each row."""
@@ -309,38 +310,38 @@ class HiddenMarkovModel(ConjugateSteps[HiddenChain], Enumerable, HiddenStates, S
     # Labels
 
     def exchangeable_axis(self) -> str | None:
-        """Return the axis whose labels mean nothing.
+        """Return the exchangeable axis, or None.
 
-        They mean something by a known table, and by known parameters or priors that differ between states.
+        States are not exchangeable with a known table, or if known parameters or priors differ between states.
         """
         is_known = any(getattr(self, name) is not None for name in self.known)
         by_state = [*self.known_emitted.values(), *(getattr(self, name) for name in self._by_state)]
-        told_apart = is_known or any(np.any(np.ptp(values, axis=0) > 0) for values in map(np.atleast_1d, by_state))
-        return None if told_apart or self.K == 1 else "state"
+        is_distinct = is_known or any(np.any(np.ptp(values, axis=0) > 0) for values in map(np.atleast_1d, by_state))
+        return None if is_distinct or self.K == 1 else "state"
 
     def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return quantities that do not depend on the labels; leading axes are draws.
 
-        ``together`` says of up to 20 pairs of rows how alike the probabilities of their states are; ``next`` is the
-        mean of the row after the last.
+        ``together`` is the probability that the two rows of up to 20 pairs are in the same state, if independent;
+        ``next`` is the mean of the row after the last.
         """
         prior, rows = self.prior(data), len(data["y"])
         transition = prior.tables_at(params)[1]
-        first = spread_out(rows, 20)
-        pairs, begins = [*first, *(first + max(1, rows // 3)) % rows], starts(data["sequence"])
+        left = spread_out(rows, 20)
+        pairs, begins = [*left, *(left + max(1, rows // 3)) % rows], starts(data["sequence"])
 
         def of_draw(tables: Pair, log_b: np.ndarray) -> np.ndarray:
             smoothed = passes.smooth(*tables, log_b, begins)
-            each = smoothed.emitted.reshape(rows, self.K)  # of one draw alone, as all draws' would not fit in memory
-            return np.append(np.concatenate([each[pairs], each[-1:], each.mean(axis=0)[None]]), smoothed.value)
+            p = smoothed.emitted.reshape(rows, self.K)  # of one draw: those of all draws would not fit in memory
+            return np.append(np.concatenate([p[pairs], p[-1:], p.mean(axis=0)[None]]), smoothed.value)
 
         values = self._of_draws(of_draw, params, data)
-        some = values[..., :-1].reshape(*values.shape[:-1], -1, self.K)
-        ahead = np.sum(some[..., -2, :, None] * transition, axis=-2)
+        states = values[..., :-1].reshape(*values.shape[:-1], -1, self.K)
+        ahead = np.sum(states[..., -2, :, None] * transition, axis=-2)
         return {
             "log_likelihood": values[..., -1],
-            "together": np.sum(some[..., : len(first), :] * some[..., len(first) : -2, :], axis=-1),
-            "sorted_occupancy": np.sort(some[..., -1, :], axis=-1),
+            "together": np.sum(states[..., : len(left), :] * states[..., len(left) : -2, :], axis=-1),
+            "sorted_occupancy": np.sort(states[..., -1, :], axis=-1),
             "sorted_stay": np.sort(np.broadcast_to(np.diagonal(transition, axis1=-2, axis2=-1), ahead.shape), axis=-1),
             "next": emissions.next_mean(prior.emission, params, ahead),
             **emissions.ordered(prior.emission, params),

@@ -1,12 +1,12 @@
 """Hidden Markov chains with known tables: filter, smoother and E-steps; paths of states are in `paths`.
 
-Throughout, K states and T rows: ``initial`` (K,) are the probabilities of the states in the first row of a sequence,
+There are K states and T rows: ``initial`` (K,) are the probabilities of the states in the first row of a sequence,
 ``transition`` (K, K) those of the next state, a row for each state, and ``log_b`` (T, K) the log density of each row in
-each state, 0 where its observation is missing. ``starts`` are the indices of the first rows of the sequences, which
-share nothing but the tables; by default there is one.
+each state, 0 if its observation is missing. ``starts`` are the indices of the first rows of the sequences, which are
+independent given the tables; by default there is one sequence.
 
 Rows of the tables may sum to less than one, as in variational Bayes, where they are the exponentials of expected
-logarithms. Zeros may be anywhere. Where no path of states can give the rows all but `log_likelihood` raise
+logarithms. Any entry may be 0. If no path of states can give the rows, all functions but `log_likelihood` raise
 `NumericalError`. Sources: Rabiner (1989), A tutorial on hidden Markov models; Bishop (2006), 13.2.
 """
 
@@ -22,15 +22,15 @@ import numpy.typing as npt
 
 from bayeszoo.errors import InputError, NumericalError
 
-# numba takes its time, which `bayeszoo list` need not wait for
+# the import of numba is slow, and `bayeszoo list` does not need it
 hmm_loops = lazy_loader.load("bayeszoo.likelihoods.loops.hmm", suppress_warning=True)
 vectors = lazy_loader.load("bayeszoo.likelihoods.loops.vectors", suppress_warning=True)
 
 
 class Filtered(NamedTuple):
-    """Probabilities of the states (T, K) given the rows before, and up to, each row of its sequence; log likelihood.
+    """Probabilities of the states (T, K) given the rows before each row, and up to it; and the log likelihood.
 
-    Where the tables sum to less than one so does ``predicted``: the log likelihood is always the sum of the logs of
+    If the tables sum to less than one, so does ``predicted``: the log likelihood is always the sum of the logs of
     predicted times density.
     """
 
@@ -60,16 +60,16 @@ class CheckedChain:
 
     @classmethod
     def of_rows(cls, initial: Any, transition: Any, log_b: Any, starts: Any = None) -> CheckedChain:
-        """Take rows that each have densities of their own."""
+        """Return the chain of rows with different densities."""
         return cls.checked(initial, transition, np.transpose(log_b), np.arange(len(log_b)), starts)
 
     @classmethod
     def checked(cls, initial: Any, transition: Any, log_table: Any, codes: Any, starts: Any = None) -> CheckedChain:
-        """Raise `InputError` where shapes do not fit, a table has no probabilities, or a density is infinite or NaN."""
-        first = [0] * min(len(codes), 1) if starts is None else starts
+        """Raise `InputError` if shapes do not fit, a table has no probabilities, or a density is infinite or NaN."""
+        starts = [0] * min(len(codes), 1) if starts is None else starts
         tables = _checked(initial, transition, log_table)
-        # loops are compiled once more for arrays that may not be written to
-        return cls(*tables, *(np.require(numbers, np.int64, ("C", "W")) for numbers in (codes, first)))
+        # writable arrays, as loops would be compiled again for read-only ones
+        return cls(*tables, *(np.require(numbers, np.int64, ("C", "W")) for numbers in (codes, starts)))
 
     @cached_property
     def log_b(self) -> np.ndarray:
@@ -95,9 +95,9 @@ class CheckedChain:
         )
 
     def log_predicted(self) -> tuple[np.ndarray, float]:
-        """Return log p(z_t | rows before t of its sequence), shape (T, K), and the log likelihood.
+        """Return log p(z_t | rows before t in its sequence), shape (T, K), and the log likelihood.
 
-        Raises `NumericalError` with the first row that no state can give.
+        Raises `NumericalError` that names the first impossible row.
         """
         rows, logs = np.arange(len(self.log_b)), np.full_like(self.log_b, -np.inf)
         b = np.ascontiguousarray(self.log_b.T)
@@ -110,7 +110,7 @@ class CheckedChain:
 
 
 def _checked(initial: npt.ArrayLike, transition: npt.ArrayLike, log_table: object) -> list[np.ndarray]:
-    """Return tables (..., K) and (..., K, K) and log densities (..., K, V) as arrays of doubles, if they fit."""
+    """Return tables (..., K), (..., K, K) and log densities (..., K, V) as float64; raise `InputError` if invalid."""
     tables = [np.ascontiguousarray(table, dtype=np.float64) for table in (initial, transition, log_table)]
     states = tables[0].shape[-1]
     if tables[1].shape[-2:] != (states, states) or tables[2].shape[-2] != states:
@@ -123,31 +123,31 @@ def _checked(initial: npt.ArrayLike, transition: npt.ArrayLike, log_table: objec
 
 
 def log_rows(initial: Any, transition: np.ndarray, log_b: np.ndarray, starts: Any = None) -> np.ndarray:
-    """Return the log density of each row given those before it, (..., T); leading axes of the arguments are draws."""
+    """Return the log density of each row given the rows before, (..., T); leading axes of the arguments are draws."""
     tables = _checked(initial, transition, np.swapaxes(log_b, -1, -2))
     draws = np.broadcast_shapes(tables[0].shape[:-1], tables[1].shape[:-2], tables[2].shape[:-2])
     with np.errstate(divide="ignore"):
         logs = np.log(tables[0]), np.log(tables[1]), tables[2]
-    each = [
+    by_draw = [
         np.ascontiguousarray(np.broadcast_to(values, draws + values.shape[-n:])).reshape(-1, *values.shape[-n:])
         for values, n in zip(logs, (1, 2, 2), strict=True)
     ]
     length = tables[2].shape[-1]
-    first = np.asarray([0] * min(length, 1) if starts is None else starts, dtype=np.int64)
-    terms = np.empty((len(each[2]), length))
-    if (draw := hmm_loops.log_rows(*each, hmm_loops.opens(first, length), terms)) < len(terms):
-        own = np.exp(each[0][draw]), np.exp(each[1][draw]), each[2][draw]
-        CheckedChain(*own, np.arange(length), first).log_predicted()  # says which row it is
+    begins = np.asarray([0] * min(length, 1) if starts is None else starts, dtype=np.int64)
+    terms = np.empty((len(by_draw[2]), length))
+    if (draw := hmm_loops.log_rows(*by_draw, hmm_loops.opens(begins, length), terms)) < len(terms):
+        impossible = np.exp(by_draw[0][draw]), np.exp(by_draw[1][draw]), by_draw[2][draw]
+        CheckedChain(*impossible, np.arange(length), begins).log_predicted()  # raises an error that names the row
     return terms.reshape(*draws, length)
 
 
 def log_likelihood(initial: Any, transition: Any, log_b: Any, starts: Any = None) -> float:
-    """Return the log density of the rows, states summed out; -inf where no path of states can give them."""
+    """Return the log density of the rows, states summed out; -inf if the rows are impossible."""
     return float(CheckedChain.of_rows(initial, transition, log_b, starts).derivatives()[0])
 
 
 def forward(initial: npt.ArrayLike, transition: npt.ArrayLike, log_b: npt.ArrayLike, starts: object = None) -> Filtered:
-    """Return the probabilities of the states given the rows so far."""
+    """Return the probabilities of the states given the rows up to each row, the forward pass."""
     chain = CheckedChain.of_rows(initial, transition, log_b, starts)
     log_predicted, value = chain.log_predicted()
     logs = log_predicted + chain.log_b
@@ -158,9 +158,9 @@ def forward(initial: npt.ArrayLike, transition: npt.ArrayLike, log_b: npt.ArrayL
 def given_the_others(
     initial: npt.ArrayLike, transition: npt.ArrayLike, log_b: npt.ArrayLike, starts: object = None
 ) -> np.ndarray:
-    """Return the probabilities of the states given all rows of the sequence but the own, (T, K).
+    """Return the probabilities of each row's state given all other rows of its sequence, (T, K).
 
-    They are in proportion to what the rows before and the rows after say, each in logs; all NaN where the rows are
+    They are proportional to the product of the messages from the rows before and after; all NaN if the rows are
     impossible.
     """
     chain = CheckedChain.of_rows(initial, transition, log_b, starts)
@@ -184,10 +184,10 @@ def smooth(initial: npt.ArrayLike, transition: npt.ArrayLike, log_b: npt.ArrayLi
 def table_sums(
     initial: npt.ArrayLike, transition: npt.ArrayLike, log_table: object, codes: object, starts: object = None
 ) -> Sums:
-    """Return how often each state gave each of V distinct observations, (K, V): faster than `smooth` where V is small.
+    """Return expected counts, with ``emitted`` (K, V) of V distinct observations: faster than `smooth` if V is small.
 
-    ``log_table`` (K, V) are the log densities of the distinct observations, ``codes`` (T,) the column of each row, -1
-    where its observation is missing.
+    ``log_table`` (K, V) holds the log densities of the distinct observations, ``codes`` (T,) the column of each row, -1
+    if its observation is missing.
     """
     return _sums(CheckedChain.checked(initial, transition, log_table, codes, starts))
 
@@ -195,5 +195,5 @@ def table_sums(
 def _sums(chain: CheckedChain) -> Sums:
     value, of_initial, of_transition, of_table = chain.derivatives()
     if value == -np.inf:
-        chain.log_predicted()  # says which row is impossible
+        chain.log_predicted()  # raises an error that names the row
     return Sums(chain.initial * of_initial, chain.transition * of_transition, of_table, float(value))

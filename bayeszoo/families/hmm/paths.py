@@ -20,7 +20,7 @@ def viterbi(
 ) -> tuple[np.ndarray, float]:
     """Return the most probable path of states, shape (T,), and its log joint density with the rows.
 
-    Of equally probable last states the lowest is taken, and so on backwards.
+    Among equally probable states the lowest is taken, from the last row backwards.
     """
     chain = CheckedChain.of_rows(initial, transition, log_b, starts)
     (log_initial, log_transition), path = chain.logs, np.zeros(len(chain.log_b), dtype=np.int64)
@@ -28,7 +28,7 @@ def viterbi(
     steps = np.where(chain.opens, log_initial[path], log_transition[np.roll(path, 1), path])
     value = float(np.sum(steps + np.take_along_axis(chain.log_b, path[:, None], axis=1)[:, 0]))
     if value == -np.inf:
-        chain.log_predicted()  # says which row is impossible
+        chain.log_predicted()  # raises an error that names the row
     return path, value
 
 
@@ -52,7 +52,7 @@ def sample_paths(
 
 @_loops
 def _best_path(log_initial, log_transition, log_b, opens, path):  # type: ignore[no-untyped-def]
-    """Fill in the path; scores are kept relative to the best one, or a million rows would cost ten digits."""
+    """Fill in the path; scores are relative to the best one, so that a million rows do not cost ten digits."""
     size, states = log_b.shape
     before, score, now = np.zeros((size, states), np.int32), np.zeros(states), np.zeros(states)
     best = np.zeros(size, np.int32)
@@ -60,11 +60,11 @@ def _best_path(log_initial, log_transition, log_b, opens, path):  # type: ignore
         for j in range(states):
             now[j] = log_initial[j]
             if not opens[t]:
-                at = 0
+                previous = 0
                 for i in range(1, states):
-                    if score[i] + log_transition[i, j] > score[at] + log_transition[at, j]:
-                        at = i
-                before[t, j], now[j] = at, score[at] + log_transition[at, j]
+                    if score[i] + log_transition[i, j] > score[previous] + log_transition[previous, j]:
+                        previous = i
+                before[t, j], now[j] = previous, score[previous] + log_transition[previous, j]
             now[j] += log_b[t, j]
         for j in range(1, states):
             best[t] = j if now[j] > now[best[t]] else best[t]
@@ -93,7 +93,7 @@ def _draw(log_filtered, log_transition, ends, uniforms, path):  # type: ignore[n
             total += weights[i]
         left = uniforms[t] * total
         for i in range(states):
-            if weights[i] > 0:  # rounding may leave something after the last state that can be
+            if weights[i] > 0:  # rounding may leave a remainder after the last possible state
                 path[t] = i
                 if left < weights[i]:
                     break

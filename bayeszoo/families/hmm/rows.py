@@ -1,4 +1,4 @@
-"""The distribution of a row whose state is not known: the mixture of the emissions of all states."""
+"""The distribution of a row whose state is unknown: the mixture of the emissions of all states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayeszoo.foundation.named import Params
 
 
 def rows_of(block: Law[Any], params: Params, states: np.ndarray) -> RowLaw:
-    """Return the distribution of rows by probabilities of their states, (..., rows, K), at the block's parameters."""
+    """Return the law of rows given probabilities of their states, (..., rows, K), at the block's parameters."""
     if isinstance(block, Categorical):
         return discrete.Categorical(states @ block.row_mean(params))
     if isinstance(block, Poisson):

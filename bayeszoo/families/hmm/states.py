@@ -1,4 +1,4 @@
-"""What all models with hidden Markov states say of them: probabilities given rows, paths, and rows to come."""
+"""Answers about hidden Markov states: probabilities given rows, paths, and future rows."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class HiddenStates(StatesInTime, family=True):
         """Return the law of a row ``y`` in each of K states, with a conjugate prior or known."""
 
     def log_likelihoods(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the log likelihood at each draw."""
-        first = starts(data["sequence"])
-        return self._of_draws(lambda tables, log_b: passes.log_likelihood(*tables, log_b, first), params, data)
+        """Return the log likelihood at each draw, (...,)."""
+        begins = starts(data["sequence"])
+        return self._of_draws(lambda tables, log_b: passes.log_likelihood(*tables, log_b, begins), params, data)
 
     def component_probabilities(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state in each row given all rows, (..., T, K); leading axes are draws."""
@@ -50,37 +50,37 @@ class HiddenStates(StatesInTime, family=True):
 
     def filtered(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state given the rows so far, (..., T, K)."""
-        first = starts(data["sequence"])
-        return self._of_draws(lambda tables, log_b: passes.forward(*tables, log_b, first).filtered, params, data)
+        begins = starts(data["sequence"])
+        return self._of_draws(lambda tables, log_b: passes.forward(*tables, log_b, begins).filtered, params, data)
 
     def predicted(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state given the rows before, (..., T, K)."""
-        first = starts(data["sequence"])
+        begins = starts(data["sequence"])
 
         def of_draw(tables: Pair, log_b: np.ndarray) -> np.ndarray:
             initial, transition = tables
-            after = passes.forward(*tables, log_b, first).filtered @ transition
+            after = passes.forward(*tables, log_b, begins).filtered @ transition
             before = np.concatenate([after[:1], after[:-1]])
-            before[first] = initial
+            before[begins] = initial
             return before
 
         return self._of_draws(of_draw, params, data)
 
     def given_others(self, params: Params, data: Arrays) -> np.ndarray:
         """Return the probability of each state given all rows of its sequence but its own, (..., T, K)."""
-        first = starts(data["sequence"])
-        return self._of_draws(lambda tables, log_b: passes.given_the_others(*tables, log_b, first), params, data)
+        begins = starts(data["sequence"])
+        return self._of_draws(lambda tables, log_b: passes.given_the_others(*tables, log_b, begins), params, data)
 
     def entropies(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
-        """Return the entropy rate of the states, and where rows are symbols two bounds of that of the rows."""
+        """Return the entropy rate of the states, and if rows are symbols two bounds of the rows' entropy rate."""
         transition = self._transition(params, data)
         often = stationary(transition)
-        told = {"entropy rate of the states": np.sum(often * entropy(transition), axis=-1)}
+        of_states = {"entropy rate of the states": np.sum(often * entropy(transition), axis=-1)}
         law = self.emission_law(data)
         if not isinstance(emissions.kind_of(law), Categorical):
-            return told
+            return of_states
         bounds = rate_bounds(often, transition, np.asarray(law.at(params)["emission"]))
-        return told | dict(zip(("entropy rate, at least", "entropy rate, at most"), bounds, strict=True))
+        return of_states | dict(zip(("entropy rate, at least", "entropy rate, at most"), bounds, strict=True))
 
     def simulated_entropies(self, params: Params, data: Arrays, rng: np.random.Generator) -> dict[str, Estimates]:
         """Return the entropy rate of rows that are counts or numbers."""
@@ -94,7 +94,7 @@ class HiddenStates(StatesInTime, family=True):
         return np.asarray(self.prior(data).tables_at(params)[1])
 
     def rows_in(self, params: Params, data: Arrays, states: np.ndarray) -> RowLaw:
-        """Return the distribution of rows by probabilities of their states, (..., rows, K)."""
+        """Return the distribution of rows given probabilities of their states, (..., rows, K)."""
         law = self.emission_law(data)
         return rows_of(emissions.kind_of(law), law.at(params), states)
 
@@ -113,18 +113,18 @@ class HiddenStates(StatesInTime, family=True):
         return *prior.tables_at(params), prior.emission.log_density(params, data), starts(data["sequence"])
 
     def ahead(self, params: Params, data: Arrays, steps: int) -> np.ndarray:
-        """Return the probability of each state after each sequence, (..., sequences * steps, K), steps side by side."""
+        """Return probabilities of the states after each sequence, (..., sequences * steps, K), by sequence and step."""
         last = np.append(starts(data["sequence"])[1:], len(data["y"])) - 1
-        each, transition = (
+        states, transition = (
             [self.component_probabilities(params, data)[..., last, :]],
             self.prior(data).tables_at(params)[1],
         )
         for _ in range(steps):
-            each.append(each[-1] @ transition)
-        return np.stack(each[1:], axis=-2).reshape(*each[0].shape[:-2], -1, self.K)
+            states.append(states[-1] @ transition)
+        return np.stack(states[1:], axis=-2).reshape(*states[0].shape[:-2], -1, self.K)
 
     def known_parameters(self, data: Arrays) -> dict[str, np.ndarray]:
-        """Return both tables, where nothing is a parameter."""
+        """Return both tables; raise `InputError` unless all parameters are known."""
         prior = self.prior(data)
         if unknown := prior.names:
             clause = "is a parameter" if len(unknown) == 1 else "are parameters"
@@ -138,10 +138,10 @@ class HiddenStates(StatesInTime, family=True):
 
     def _smoothed(self, params: Params, data: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the log likelihood (...,), and probabilities of the states (..., T, K)."""
-        first = starts(data["sequence"])
+        begins = starts(data["sequence"])
 
         def packed(tables: Pair, log_b: np.ndarray) -> np.ndarray:
-            smoothed = passes.smooth(*tables, log_b, first)
+            smoothed = passes.smooth(*tables, log_b, begins)
             return np.append(smoothed.emitted, smoothed.value)
 
         smoothed = self._of_draws(packed, params, data)
@@ -150,10 +150,10 @@ class HiddenStates(StatesInTime, family=True):
     def _of_draws(self, function: Callable[[Pair, np.ndarray], Any], params: Params, data: Arrays) -> np.ndarray:
         """Call a function of tables and log densities (T, K) at each draw."""
         prior = self.prior(data)
-        own = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
-        leading = next((v.shape[: v.ndim - len(self.dims[name])] for name, v in own.items()), ())
+        arrays = {name: np.asarray(values, dtype=np.float64) for name, values in params.items() if name in self.dims}
+        leading = next((v.shape[: v.ndim - len(self.dims[name])] for name, v in arrays.items()), ())
         parts = []
         for i in np.ndindex(leading):
-            at = {name: values[i] for name, values in own.items()}
-            parts.append(function(prior.tables_at(at), prior.emission.log_density(at, data)))
+            draw = {name: values[i] for name, values in arrays.items()}
+            parts.append(function(prior.tables_at(draw), prior.emission.log_density(draw, data)))
         return np.reshape(parts, (*leading, *np.shape(parts[0])))

@@ -18,17 +18,17 @@ Pair = tuple[np.ndarray, np.ndarray]
 """Initial (K,) and transition (K, K)."""
 
 SUM_ERROR = 1e-8
-"""How far the sum of a row of a known table may be from 1."""
+"""Largest distance from 1 of the sum of a row of a known table."""
 ALIKE = 1e-9
-"""Nats between states that cannot be told apart, and expected rows below which there are none."""
+"""Largest difference in nats between equal states, and expected number of rows that counts as 0."""
 LEAST_LOG = -1e300
-"""Stands for the logarithm of 0 where it may be multiplied or added up."""
+"""Replaces the logarithm of 0, so that it may be multiplied and added."""
 
 
 def known_table(value: object, label: str, K: int) -> Any:
     """Check a table of probabilities of K states given by a user, and return it as nested tuples; None stays None.
 
-    The last of its axes sums to 1 within 1e-8, and is divided by its sum; ``label`` names the table in messages.
+    The last axis must sum to 1 within 1e-8, and is normalized; ``label`` names the table in messages.
     """
     if value is None:
         return None
@@ -61,7 +61,7 @@ def _tuples(table: np.ndarray) -> Any:
 
 
 def known_numbers(values: Params, K: int) -> dict[str, tuple[np.float64, ...]]:
-    """Check numbers that are known of each state; those of no name but ``means`` are > 0."""
+    """Check known numbers of the states, one for each state; all but ``means`` must be > 0."""
     checked = {}
     for name, value in values.items():
         if value is None:
@@ -82,7 +82,7 @@ def known_numbers(values: Params, K: int) -> dict[str, tuple[np.float64, ...]]:
 
 
 def table(name: str, alpha: np.ndarray, known: Any = None) -> Law[Any]:
-    """Return probabilities (..., V) with a Dirichlet prior of each row, or known ones; their rows are codes."""
+    """Return the law of codes with probabilities (..., V), with a Dirichlet prior of each row, or known."""
     block = Categorical((name,), name, alpha)
     return block if known is None else Known(block, {name: np.array(known)})
 
@@ -96,12 +96,12 @@ def table_statistics(law: Law[Any], counts: np.ndarray) -> Counts:
 
 
 def expected_log_table(law: Law[Any]) -> np.ndarray:
-    """Return the expected logarithms of the probabilities of a table, or those of known ones."""
+    """Return the expected logarithms of the probabilities of a table, or the logarithms of known ones."""
     if isinstance(law, Categorical):
         return law.expected_log
-    (known,) = law.at({}).values()
+    (probabilities,) = law.at({}).values()
     with np.errstate(divide="ignore"):
-        return np.log(known)
+        return np.log(probabilities)
 
 
 class HiddenChain(Product):
@@ -123,7 +123,7 @@ class HiddenChain(Product):
         return self.laws[2]
 
     def tables_at(self, params: Params) -> Pair:
-        """Return both tables at one point, or at draws; known ones have no leading axes."""
+        """Return both tables at one point, or at draws; known tables have no leading axes."""
         return self.initial.at(params)["initial"], self.transition.at(params)["transition"]
 
     def log_evidence_of_paths(self, paths: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -141,13 +141,13 @@ type ExpectedStates = Expected[HiddenChain]
 
 
 def expected_states(prior: HiddenChain, initial: np.ndarray, transition: np.ndarray, emitted: object) -> ExpectedStates:
-    """Put counts of first states (K,), of transitions (K, K) and the statistics of the rows together."""
+    """Combine counts of first states (K,), of transitions (K, K) and the statistics of the rows."""
     tables = table_statistics(prior.initial, initial), table_statistics(prior.transition, transition)
     return Expected(Several((*tables, emitted)), prior)
 
 
 def times_left(stats: ExpectedStates) -> np.ndarray:
-    """Return how often each state was left, (K,); 0 where the transitions are known."""
+    """Return the number of transitions from each state, (K,); 0 if the transitions are known."""
     counts = stats.stats.parts[1]
     return counts.counts.sum(axis=-1) if isinstance(counts, Counts) else np.zeros(stats.prior.transition.axes)
 
@@ -157,23 +157,23 @@ def averaged_log_density(q: HiddenChain, params: Params, orders: np.ndarray) -> 
     initial, transition, law = q.laws
     K, total = orders.shape[1], np.float64(-np.inf)
     pairs = np.maximum(law.log_pairs(params), LEAST_LOG) if isinstance(law, Block) else np.zeros((K, K))
-    for some in np.array_split(orders, math.ceil(len(orders) / 24)):  # all at once would take much memory
-        logs = np.stack([pairs[..., order, np.arange(K)].sum(axis=-1) for order in some], axis=-1)
+    for block in np.array_split(orders, math.ceil(len(orders) / 24)):  # to save memory
+        logs = np.stack([pairs[..., order, np.arange(K)].sum(axis=-1) for order in block], axis=-1)
         if isinstance(initial, Categorical):
-            logs = logs + initial.log_of_several(initial.alpha[some], params)
+            logs = logs + initial.log_of_several(initial.alpha[block], params)
         if isinstance(transition, Categorical):
-            logs = logs + transition.log_of_several(transition.alpha[some[:, :, None], some[:, None]], params)
+            logs = logs + transition.log_of_several(transition.alpha[block[:, :, None], block[:, None]], params)
         total = np.logaddexp(total, np.logaddexp.reduce(logs, axis=-1))
     return np.asarray(total - math.log(len(orders)))
 
 
 def is_flat(law: Law[Any], flat: bool) -> bool:
-    """Say whether a table is a parameter whose density is its likelihood, with ``flat`` or by its own prior."""
+    """Say whether a table is a parameter without an informative prior: with ``flat``, or if its prior is flat."""
     return isinstance(law, Categorical) and (flat or law.is_flat)
 
 
 def never_left(state: int) -> str:
-    """Say why nothing tells where a state, counted from 0, goes."""
+    """Say that the transitions from a state, counted from 0, are undetermined as it is never left."""
     return f"state {state + 1} is never left, and its row of transition may be anything: use a smaller K, or beta > 1"
 
 
@@ -181,6 +181,6 @@ def path_counts(paths: np.ndarray, starts: np.ndarray, K: int) -> tuple[np.ndarr
     """Count first states, (M, K), and transitions, (M, K, K), of paths of states 0..K - 1, (M, rows)."""
     inside = np.setdiff1d(np.arange(1, paths.shape[1]), starts)
     moves = paths[:, inside - 1] * K + paths[:, inside]
-    first = np.stack([np.sum(paths[:, starts] == k, axis=1, dtype=np.float64) for k in range(K)], axis=1)
+    initial = np.stack([np.sum(paths[:, starts] == k, axis=1, dtype=np.float64) for k in range(K)], axis=1)
     pairs = np.stack([np.sum(moves == pair, axis=1, dtype=np.float64) for pair in range(K * K)], axis=1)
-    return first, pairs.reshape(-1, K, K)
+    return initial, pairs.reshape(-1, K, K)

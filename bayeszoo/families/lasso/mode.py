@@ -1,4 +1,4 @@
-"""Posterior modes under Laplace priors: scikit-learn's lasso, judged by the conditions of a minimum.
+"""Posterior modes under Laplace priors: scikit-learn's lasso, checked by the conditions of a minimum.
 
 The weights theta, shape (T,), have independent priors Laplace(0, b_j), and the outcome has Gaussian noise of variance
 sigma2. Their negative log posterior is, up to a constant,
@@ -27,9 +27,9 @@ sklearn = lazy_loader.load("sklearn")
 LIMIT = 1e-6
 """Largest violation of the conditions at which a point counts as the mode."""
 PARALLEL = 1e-12
-"""Two columns whose correlation is this near to 1 or -1 are multiples of each other."""
+"""Largest distance of a correlation from 1 or -1 at which two columns count as parallel."""
 VARIANCES = 64
-"""Noise variances between which joint modes are bracketed."""
+"""Grid points of the noise variance that bracket joint modes."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class JointMode:
 def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) -> LassoMode:
     """Return the weights of highest density given terms (R, T), outcomes (R,), prior scales (T,) and noise variance.
 
-    Whoever prints it must look at its violation first: above `LIMIT` it is no mode.
+    Check its violation before showing it: above `LIMIT` it is no mode.
 
-    Of several parallel columns the one with the widest prior takes all of their weight: a mode has no use for the
-    others. Least angle regression then follows the modes from theta = 0 to this noise variance; where ties stop it,
-    coordinate descent goes on. The equations on the support are solved again, to the last digits.
+    Of several parallel columns, the one with the widest prior gets all of their weight in a mode. Least angle
+    regression then follows the modes from theta = 0 to this noise variance; if ties stop it, coordinate descent
+    continues. At the end the equations on the support are solved to full precision.
     """
     columns, target = design * (b / math.sqrt(sigma2)), outcome / math.sqrt(sigma2)  # all penalties are now 1
     kept, phi = _without_parallels(columns), np.zeros(len(b))
     if np.max(np.abs(columns.T @ target), initial=0.0) > 1:
         with one_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the violation says what they would
+            warnings.simplefilter("ignore")  # the violation is checked instead
             phi[kept] = _least_angle(columns[:, kept], target)
             if _violation(columns, target, phi) > LIMIT:
                 phi[kept] = _coordinate_descent(columns[:, kept], target, phi[kept])
@@ -70,10 +70,10 @@ def mode(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float) 
 
 
 def kkt_violation(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, sigma2: float, theta: np.ndarray) -> float:
-    """Return by how much ``theta`` (T,) misses the conditions of Karush, Kuhn and Tucker, relative to the penalties.
+    """Return the violation of the conditions of Karush, Kuhn and Tucker at ``theta`` (T,), relative to the penalties.
 
-    With s the derivative of the squared error in f, it is the largest of abs(s_j b_j + sign(theta_j)) where theta_j is
-    not 0, and of max(0, abs(s_j) b_j - 1) where it is. It does not depend on units. As f is convex, it is 0 at the
+    With s the derivative of the squared error in f, it is the largest of abs(s_j b_j + sign(theta_j)) for theta_j not
+    0, and of max(0, abs(s_j) b_j - 1) for theta_j = 0. It does not depend on units. As f is convex, it is 0 at the
     minimum and nowhere else.
     """
     root = math.sqrt(sigma2)
@@ -84,20 +84,19 @@ def joint_modes(design: np.ndarray, outcome: np.ndarray, b: np.ndarray, shape: f
     """Return the modes of weights and noise variance, the highest first.
 
     Given the weights, the noise variance ~ InvGamma(shape, scale + squared error / 2). The density may have several
-    modes: little noise around weights that are far out for their prior, and much noise around weights near 0 (Park and
-    Casella 2008, section 2 and appendix A). At each of them the noise variance is the mode of its own density given the
-    weights. Such variances are bracketed by a grid, evenly in their logarithm; of several between two neighbours one is
-    found.
+    modes: little noise with weights far out in their prior, or much noise with weights near 0 (Park and Casella 2008,
+    section 2 and appendix A). At each mode the noise variance is the mode of its density given the weights. Such
+    variances are bracketed by a grid, even in their logarithm; of several in one interval only one is found.
     """
 
     def excess(log_sigma2: float) -> float:
         theta = mode(design, outcome, b, math.exp(log_sigma2)).theta
         return math.log(noise_mode(design @ theta - outcome, shape, scale)) - log_sigma2
 
-    # the squared error is between 0 and that of no weights at all
+    # the squared error is between 0 and that of zero weights
     low, high = scale / (shape + 1), noise_mode(outcome, shape, scale)
     grid = np.linspace(math.log(low) - 1e-3, math.log(high) + 1e-3, VARIANCES)
-    above = np.array([excess(at) for at in grid]) > 0
+    above = np.array([excess(log_sigma2) for log_sigma2 in grid]) > 0
     brackets = np.flatnonzero(above[:-1] & ~above[1:])
     if not len(brackets):
         raise NumericalError("no joint mode of weights and noise found", "not_converged")
@@ -126,7 +125,7 @@ def _violation(columns: np.ndarray, target: np.ndarray, phi: np.ndarray) -> floa
 
 
 def _without_parallels(columns: np.ndarray) -> np.ndarray:
-    """Return the indices of columns that are not 0, and of parallel ones only the longest, or the first of these."""
+    """Return the indices of nonzero columns; of parallel columns only the longest, or the first of the longest."""
     size = np.sqrt(np.sum(np.square(columns), axis=0))
     order = np.argsort(-size, kind="stable")[: np.count_nonzero(size)]
     unit = columns[:, order] / size[order]
@@ -147,7 +146,7 @@ def _coordinate_descent(columns: np.ndarray, target: np.ndarray, start: np.ndarr
 
 
 def _polished(columns: np.ndarray, target: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """Return the best of a solution, that of the equations on its support, and that without rounding errors."""
+    """Return the best of a solution and of those of the equations on its support, with and without tiny entries."""
     share = np.abs(phi) * np.linalg.norm(columns, axis=0)
     supports = np.flatnonzero(phi), np.flatnonzero(share > 1e-14 * np.linalg.norm(target))
     candidates = [phi, *(_solved(columns, target, np.sign(phi), support) for support in supports)]
@@ -155,7 +154,7 @@ def _polished(columns: np.ndarray, target: np.ndarray, phi: np.ndarray) -> np.nd
 
 
 def _solved(columns: np.ndarray, target: np.ndarray, signs: np.ndarray, support: np.ndarray) -> np.ndarray:
-    """Solve the equations of the minimum on a support, where they are of full rank; else return 0."""
+    """Solve the equations of the minimum on a support; return 0 if they are not of full rank."""
     phi = np.zeros_like(signs)
     q, r = np.linalg.qr(columns[:, support])
     if q.shape[1] == len(support) and np.all(np.diag(r)):

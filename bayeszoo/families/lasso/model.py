@@ -1,4 +1,4 @@
-"""Inference in linear models with Laplace weights: the mode, and where the columns are orthogonal everything."""
+"""Inference in linear models with Laplace weights: the mode, and for orthogonal columns the exact posterior."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ours = lazy_loader.load("bayeszoo.families.linear.declaration", suppress_warning=True)
 
 MAX_CORRELATION = 1e-12
-"""Between columns that count as orthogonal."""
+"""Largest correlation between columns that count as orthogonal."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         scale_mixture: bool = False
 
     def views(self) -> frozenset[View]:
-        """Show the modes under tighter and wider priors."""
+        """Return the views of all models, and the modes under tighter and wider priors."""
         return super().views() | {View.PATH}
 
     @abstractmethod
@@ -56,7 +56,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         """Return the scales of the priors of standardized weights, shape (T,)."""
 
     def variance(self, params: Params) -> np.ndarray:
-        """Return the noise variance: known, or among the parameters."""
+        """Return the noise variance, known or from the parameters."""
         return np.asarray(params["sigma2"] if self.learn_sigma else self.sigma**2)
 
     def laplace_prior(self, stats: FactoredMoments) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +72,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         return cast("Whitened", ours.Whitened(self.in_units(stats, solution)))
 
     def remarks(self, stats: FactoredMoments | None, data: Arrays) -> tuple[str, ...]:
-        """Say which sums of weights the data identify, and that the mode is then not the only one."""
+        """Explain which sums of weights the data identify, and that the mode is then not unique."""
         notes = super().remarks(stats, data)
         alike = any("only the sum" in note for note in notes)
         return (*notes, *(["a mode of such weights is one of several: Laplace priors do not share a sum out"] * alike))
@@ -85,7 +85,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         return Posterior.product(weights, Posterior({"sigma2": frozen.invgamma(self.a0, scale=self.b0)}))
 
     def log_prior(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the log density of the prior, with every constant, at draws of shape (..., own shape): shape (...)."""
+        """Return the log density of the prior, with every constant, at parameters with leading axes (...): (...,)."""
         origin, b = self.laplace_prior(self.nothing(data))
         w = np.asarray(params["w"])
         terms = scipy.stats.laplace.logpdf(w, origin, b)
@@ -99,9 +99,9 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         return np.asarray(log_density)
 
     def _orthogonal(self, stats: FactoredMoments) -> tuple[LaplaceGaussian, float]:
-        """Return the weights given orthogonal columns and known noise, and the log evidence over the noise's constant.
+        """Return the posterior of weights and the log evidence minus the noise's constant; raise unless orthogonal.
 
-        Of other columns the posterior is a mixture of 2**T truncated Gaussians.
+        The noise must be known. For other columns the posterior is a mixture of 2**T truncated Gaussians.
         """
         if self.learn_sigma:
             raise NumericalError("no closed form: the noise is unknown", "no_closed_form")
@@ -116,13 +116,13 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         along = unit.T @ outcome
         origin, b = self.laplace_prior(stats)
         weights = LaplaceGaussian(np.square(size / sigma), along / np.where(size > 0, size, 1.0), b, origin)
-        rest = outcome - unit @ along
-        rest = (rest - unit @ (unit.T @ rest)) / sigma
-        # the completed square: precision c^2 / 2 is in neither factor of the normalizer
-        return weights, math.fsum(weights.log_normalizer - np.log(2 * b)) - float(np.sum(np.square(rest))) / 2
+        residual = outcome - unit @ along
+        residual = (residual - unit @ (unit.T @ residual)) / sigma
+        # the square is completed, so that precision c^2 / 2 is not in the normalizer
+        return weights, math.fsum(weights.log_normalizer - np.log(2 * b)) - float(np.sum(np.square(residual))) / 2
 
     def posterior(self, stats: FactoredMoments) -> Posterior:
-        """Return the posterior of orthogonal columns and known noise, or the prior of no rows."""
+        """Return the posterior for orthogonal columns and known noise, or the prior if there are no rows."""
         if stats.n == 0:
             return self._prior(stats)
         if self.scale_mixture:
@@ -133,13 +133,13 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         return Posterior({"w": self._orthogonal(stats)[0]})
 
     def log_evidence(self, stats: FactoredMoments) -> float:
-        """Return the log density of the outcomes, of orthogonal columns and known noise."""
+        """Return the log density of the outcomes, for orthogonal columns and known noise."""
         if stats.n == 0:
             return 0.0
         return self._orthogonal(stats)[1] - stats.n * math.log(math.sqrt(2 * math.pi) * self.sigma)
 
     def free_parameters(self, stats: FactoredMoments) -> int:
-        """Return the weights, their scales in a mixture, and the noise variance where it is unknown."""
+        """Return the number of weights, of their scales in a mixture, and of unknown noise variances."""
         return len(self.units(stats)) * (1 + self.scale_mixture) + self.learn_sigma
 
     def map(self, stats: FactoredMoments) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         return {"w": self._from(best.theta, units), "sigma2": best.sigma2}
 
     def hazards(self, stats: FactoredMoments) -> list[Check]:
-        """Count the modes of weights and unknown noise: chains in one of several say nothing about the others."""
+        """Check that weights and unknown noise have one joint mode: chains in one mode do not show another."""
         if not self.learn_sigma:
             return []
         scales = self.prior_scales(len(self.units(stats)))
@@ -178,7 +178,7 @@ class LaplaceWeights(LinearModel, PointEstimates[FactoredMoments], family=True):
         return [*checks, at_most("sigma2_distance", abs(sigma2 / expected - 1), LIMIT)]
 
     def mle(self, stats: FactoredMoments) -> dict[str, Any]:
-        """Return the least-squares estimate; there is none where the columns are linearly dependent."""
+        """Return the least-squares estimate; raise `NumericalError` if the columns are linearly dependent."""
         if self.scale_mixture:
             raise NumericalError("no maximum-likelihood estimate: the likelihood does not depend on tau2", "no_maximum")
         w, squared_error = self.least_squares(stats)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RATIO = 1e3
-"""The last prior scale of a path over the first."""
+"""Ratio of the largest prior scale of a path to the smallest."""
 
 
 def lasso_path(model: Model, data: object = None, b: object = None, points: int = 50) -> pd.DataFrame:
@@ -26,20 +26,20 @@ def lasso_path(model: Model, data: object = None, b: object = None, points: int 
     Parameters
     ----------
     model : BayesianLasso
-        An instance with known noise; its own ``b`` plays no part.
+        An instance with known noise; its ``b`` is ignored.
     data : Data or anything that `read` takes, optional
         The model's first example by default.
     b : array_like of float, optional
         Prior scales, > 0; by default ``points`` of them, geometrically from the smallest at which a weight leaves 0.
     points : int
-        How many, where ``b`` is not given.
+        Number of prior scales, if ``b`` is not given.
 
     Returns
     -------
     pandas.DataFrame
-        One row a prior scale, by rising ``b``, the index. ``alpha`` is the penalty in scikit-learn's terms,
-        sigma^2 / (n b) on standardized columns; ``violation`` by how much the conditions of a mode are missed, at most
-        `lasso.LIMIT`; then one column a term with its weight in the user's units, exactly 0 where it is.
+        One row per prior scale, indexed by rising ``b``. ``alpha`` is the penalty in scikit-learn's terms,
+        sigma^2 / (n b) on standardized columns; ``violation`` is that of the conditions of a mode, at most
+        `lasso.LIMIT`; then one column per term has its weight in the user's units, some exactly 0.
 
     Raises
     ------
@@ -86,11 +86,11 @@ def _grid(model: LaplaceWeights, stats: Any, points: int) -> np.ndarray:
         raise InputError(f"points must be a whole number >= 2, got {points!r}", "wrong_type")
     design, outcome = model.equations(stats)
     intercept, slopes = np.split(design, [int(model.intercept)], axis=1)
-    rest = outcome - intercept @ np.linalg.lstsq(intercept, outcome)[0]
-    pull = float(np.max(np.abs(slopes.T @ rest), initial=0.0))
+    residual = outcome - intercept @ np.linalg.lstsq(intercept, outcome)[0]
+    pull = float(np.max(np.abs(slopes.T @ residual), initial=0.0))
     if pull <= 1e-13 * np.linalg.norm(slopes) * np.linalg.norm(outcome):
         raise NumericalError(
             "all weights are 0 at any prior scale: the outcome does not vary with the features", "constant_outcome"
         )
-    smallest = model.sigma**2 / pull  # from here on a weight leaves 0
+    smallest = model.sigma**2 / pull  # the smallest scale with a nonzero weight
     return np.geomspace(smallest, RATIO * smallest, points)

@@ -1,1 +1,1 @@
-"""Yes/no outcomes about a function that is a Gaussian process: of features, or of the nodes of a graph."""
+"""Binary outcomes whose log odds are a Gaussian process: a function of features, or of the nodes of a graph."""

@@ -1,4 +1,4 @@
-"""What follows from the value of a function at rows: probabilities of outcomes there, and rows drawn about it."""
+"""Binary outcomes given the value of a function at rows: probabilities, and draws of rows."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from bayeszoo.model.observable import Classifies
 
 TINY = float(np.finfo(np.float64).tiny)
 MOST_ROWS = 2000
-"""Rows whose covariance is factored: 32 MB, and seconds."""
+"""Most rows whose covariance is factored: 32 MB, and seconds."""
 SEVERAL_TRIALS = "rows of several trials share one value of the function, which a point estimate does not draw"
 
 
 class AboutFunction(Classifies, OfFunction, family=True):
-    """Yes/no outcomes, or successes of trials, whose log odds are a function."""
+    """Binary outcomes, or successes in trials, whose log odds are a function."""
 
     function_is_estimated = True
 
     @abstractmethod
     def function_at(self, params: Params, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean (..., rows) and standard deviation of the function at new rows given that at the rows.
+        """Return mean (..., rows) and standard deviation of the function at new rows, given the function at the rows.
 
-        The standard deviation is (rows,) where it is the same whatever the parameters.
+        The standard deviation is (rows,) if it does not depend on the parameters.
         """
 
     @abstractmethod
     def prior_variance(self, params: Params, new: Arrays) -> np.ndarray:
-        """Return the prior variance of the function at new rows, (rows,), by draws of the parameters."""
+        """Return the prior variance of the function at new rows, (rows,), averaged over draws of the parameters."""
 
     def sizes_of(self, data: Arrays) -> np.ndarray:
-        """Return the trials of each row."""
+        """Return the number of trials of each row, (rows,)."""
         return np.asarray(data.get("trials", np.ones(self.inputs.size(data))), dtype=np.float64)
 
     def function(self, params: Params, seen: Arrays, new: Arrays) -> RowLaw:
@@ -52,22 +52,22 @@ class AboutFunction(Classifies, OfFunction, family=True):
         return law
 
     def mean_outcome(self, function: np.ndarray) -> np.ndarray:
-        """Return the probabilities of values of the function."""
+        """Return the probabilities of success at values of the function."""
         return np.asarray(scipy.special.expit(function))
 
     def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays) -> np.ndarray:
-        """Return the share of the function's variance at new rows that is left; by an estimate that given the rows'."""
+        """Return the posterior variance of the function at new rows, (rows,), as a share of its prior variance."""
         mean, sd = self.function_at(draws, seen, new)
         left = mean.var(axis=0) + np.broadcast_to(np.square(sd), mean.shape).mean(axis=0)
         return np.asarray(left / np.maximum(self.prior_variance(draws, new), TINY))
 
     def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw new rows about functions drawn."""
+        """Draw functions, and new rows given them."""
         eta = self.drawn_function(params, seen, new, rng)
         return LogitBinomial(self.sizes_of(new), eta).rvs(eta.shape, rng)
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
-        """Return the distribution of new rows, the function there integrated out; of several trials it is drawn."""
+        """Return the distribution of new rows, the function integrated out; with several trials per row it is drawn."""
         mean, sd = self.function_at(params, seen, new)
         sizes = self.sizes_of(new)
         if np.all((sizes <= 1) | (sd <= 0)):
@@ -79,7 +79,7 @@ class AboutFunction(Classifies, OfFunction, family=True):
 
 @dataclass(frozen=True)
 class WithCovariance(AboutFunction, family=True):
-    """Yes/no outcomes whose log odds are a function with a Gaussian process as prior.
+    """Binary outcomes whose log odds are a function with a Gaussian process prior.
 
     Parameters
     ----------
@@ -101,15 +101,15 @@ class WithCovariance(AboutFunction, family=True):
         """Return the prior variances (n,) of the function at rows, in units of amplitude^2."""
 
     def names_of_rows(self, data: Arrays) -> np.ndarray:
-        """Return the numbers of the rows."""
+        """Return the labels of the rows, by default their numbers."""
         return np.arange(1, self.inputs.size(data) + 1).astype(str)
 
     def sizes(self, data: Arrays) -> dict[str, int]:
-        """Return the lengths of the axes that fields may have entries along."""
+        """Return the lengths of the axes of fields."""
         return {"feature": len(data["feature"])} if "feature" in data else {}
 
     def log_coefficient(self, data: Arrays) -> float:
-        """Return the log of how many orders the trials of all rows may have been made in."""
+        """Return the log of the number of orders of successes and failures, over all rows."""
         return float(np.sum(log_binomial(self.sizes_of(data), self.inputs.outcome(data))))
 
     def prior_variance(self, params: Params, new: Arrays) -> np.ndarray:

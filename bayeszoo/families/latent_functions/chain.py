@@ -1,9 +1,9 @@
-"""Gibbs sampling of a function and of the numbers of its covariance: amplitude, lengths, spread.
+"""Gibbs sampling of a function and of the parameters of its covariance: amplitude, lengths, spread.
 
-Given the Polya-Gamma variables the rows are Gaussian in the function, which is integrated out where the numbers are
-drawn, by slice sampling: they mix as those of a Gaussian process regression. The function is then drawn given both.
-The covariance is never inverted, so that it may be singular (Rasmussen and Williams 2006, section 3.4.3; Polson, Scott
-and Windle 2013; Neal 2003; the function by the rule of Matheron, as in Wilson et al. 2020).
+Given the Polya-Gamma variables, the rows are Gaussian in the function. The covariance parameters are drawn by slice
+sampling with the function integrated out, so that they mix as in Gaussian process regression; the function is then
+drawn given both. The covariance is never inverted, so that it may be singular (Rasmussen and Williams 2006, section
+3.4.3; Polson, Scott and Windle 2013; Neal 2003; the function by the rule of Matheron, as in Wilson et al. 2020).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bayeszoo.foundation.slices import sliced
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.augmented", suppress_warning=True)
 
 MOST_TRIALS = 1_000_000
-"""Most trials, over all rows, with a latent variable each."""
+"""Most trials over all rows, each of which has a latent variable."""
 
 
 class Prior(Protocol):
-    """The prior of a function at the rows, by coordinates of the numbers that it has."""
+    """The prior of a function at the rows, as a function of coordinates of its parameters."""
 
     def at(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return mean and covariance (n, n) of the function; raise `InputError` where there is none."""
+        """Return mean and covariance (n, n) of the function; raise `InputError` at invalid parameters."""
 
     def log_density(self, x: np.ndarray) -> float:
         """Return the log prior density of the coordinates."""
@@ -39,9 +39,9 @@ class Prior(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Parabolas:
-    """Rows given their latent variables: log densities ``pull f - weight f^2 / 2`` in the function, but for a constant.
+    """Rows given their latent variables: log densities ``pull f - weight f^2 / 2`` plus a constant.
 
-    The function f is that at the rows.
+    f is the function at the rows; ``pull`` and ``weight`` are (n,).
     """
 
     pull: np.ndarray
@@ -54,7 +54,7 @@ class Parabolas:
         return root, np.linalg.cholesky(inner), self.pull - self.weight * mean
 
     def log_density(self, mean: float, covariance: np.ndarray) -> float:
-        """Return the log of the integral over the function, but for what depends on the latent variables alone."""
+        """Return the log of the integral over the function, up to a constant given the latent variables."""
         root, factor, pull = self._system(mean, covariance)
         moved = covariance @ pull
         explained = scipy.linalg.solve_triangular(factor, root * moved, lower=True, check_finite=False)
@@ -62,18 +62,18 @@ class Parabolas:
         return float(fixed + (pull @ moved - explained @ explained) / 2 - np.sum(np.log(np.diag(factor))))
 
     def drawn(self, mean: float, covariance: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw the function at the rows: one of its prior, moved by what the rows differ from rows about that one."""
+        """Draw the function at the rows: a prior draw, corrected by the residuals of the rows (Matheron's rule)."""
         root, factor, pull = self._system(mean, covariance)
-        own = Root.by_size(covariance).factor
-        free = own @ rng.standard_normal(own.shape[1])
+        prior_root = Root.by_size(covariance).factor
+        free = prior_root @ rng.standard_normal(prior_root.shape[1])
         seen = np.divide(pull, root, out=np.zeros_like(pull), where=root > 0)
-        apart = seen - root * free - rng.standard_normal(len(root))
-        solved = scipy.linalg.cho_solve((factor, True), apart, check_finite=False)
+        residual = seen - root * free - rng.standard_normal(len(root))
+        solved = scipy.linalg.cho_solve((factor, True), residual, check_finite=False)
         return np.asarray(mean + free + covariance @ (root * solved))
 
 
 class FunctionChain:
-    """Gibbs sampling: latent variables, the numbers of the covariance given these, the function given all."""
+    """Gibbs sampling of latent variables, covariance parameters given these, and the function given both."""
 
     def __init__(self, prior: Prior, start: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> None:
         """Begin about coordinates ``start``; ``counts`` (2, n) are successes and trials of the rows."""
@@ -83,7 +83,7 @@ class FunctionChain:
             raise InputError(refused, "too_large", hint="give the fields their values, and fit by nuts")
         self._prior, self._rng = prior, rng
         self.x = start + rng.normal(0.0, 0.5, len(start))
-        self._draw_function(self._size / 4)  # the latent variables that a function of 0 lets expect
+        self._draw_function(self._size / 4)  # the expected latent variables at a function of 0
 
     def _draw_function(self, weight: np.ndarray) -> None:
         self._parabolas = Parabolas(self._outcome - self._size / 2, weight)
@@ -91,7 +91,7 @@ class FunctionChain:
         self.function = self._parabolas.drawn(self._mean, self._covariance, self._rng)
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw everything in turn, in N sweeps."""
+        """Draw latent variables, parameters and function in turn, in N sweeps."""
         for _ in range(times):
             weight = np.empty(len(self.function))
             loops.polya_gamma(self._size, self.function, weight, self._rng)
@@ -113,10 +113,10 @@ class FunctionChain:
 
     @property
     def log_joint(self) -> float:
-        """Log density of rows, numbers and the function, this in coordinates that are N(0, 1) a priori."""
+        """Log density of rows, parameters and the function in coordinates that are N(0, 1) a priori."""
         root, n = Root.by_size(self._covariance), len(self.function)
-        away = self.function[root.taken] - self._mean
-        z = scipy.linalg.solve_triangular(root.factor[root.taken], away, lower=True)
-        free = n - len(z)  # coordinates that no row hangs on, whose square is 1 on average
+        deviation = self.function[root.taken] - self._mean
+        z = scipy.linalg.solve_triangular(root.factor[root.taken], deviation, lower=True)
+        free = n - len(z)  # coordinates on which no row depends, whose square is 1 on average
         rows = self._outcome * self.function - self._size * np.logaddexp(0.0, self.function)
         return float(rows.sum() - (z @ z + free + n * math.log(2 * math.pi)) / 2 + self._prior.log_density(self.x))

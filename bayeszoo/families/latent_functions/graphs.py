@@ -1,4 +1,4 @@
-"""Graphs as matrices: the Laplacian, kernels of it by eigenvectors, and the parts that hang together."""
+"""Graphs as matrices: the Laplacian, its kernels by eigenvectors, and connected components."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.foundation.named import Arrays
 
 MOST_NODES = 3000
-"""Nodes of a graph whose Laplacian is decomposed: 72 MB, and some seconds."""
+"""Most nodes of a graph whose Laplacian is decomposed: 72 MB, and some seconds."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Graph:
 
     @classmethod
     def of(cls, data: Arrays) -> Graph:
-        """Take the graph of data; refuse one that is too large to be decomposed."""
+        """Return the graph of data; refuse a graph that is too large to decompose."""
         if (count := len(data["node"])) > MOST_NODES:
             problem = f"{count:,} nodes need a matrix of {8e-6 * count * count:,.0f} MB and {count:,}^3 operations"
             raise InputError(problem, "too_many_rows", hint="give the part of the graph about the labels")
@@ -38,7 +38,7 @@ class Graph:
         return scipy.sparse.csr_array((np.tile(self.weight, 2), ends), shape=(self.nodes, self.nodes))
 
     def laplacian(self) -> np.ndarray:
-        """Return degrees less weights."""
+        """Return the Laplacian, degrees minus weights, (nodes, nodes)."""
         weights = self.adjacency().toarray()
         return np.asarray(np.diag(weights.sum(axis=1)) - weights)
 
@@ -53,14 +53,14 @@ class Graph:
         """Return the kernel ``diffusion`` or ``laplacian`` of the graph, scaled to 1 on the diagonal."""
         values, vectors = self._spectrum()
         flows = spread * np.maximum(values, 0.0)
-        own = np.exp(-flows) if kernel == "diffusion" else 1 / (1 + flows)
-        whole = (vectors * own) @ vectors.T
-        root = np.sqrt(np.diag(whole))
-        scaled = whole / np.outer(root, root)
+        kernel_values = np.exp(-flows) if kernel == "diffusion" else 1 / (1 + flows)
+        covariance = (vectors * kernel_values) @ vectors.T
+        root = np.sqrt(np.diag(covariance))
+        scaled = covariance / np.outer(root, root)
         return np.asarray(np.where(self._together(), (scaled + scaled.T) / 2, 0.0))
 
     def _together(self) -> np.ndarray:
-        """Say which pairs of nodes are in one part of the graph: others are independent, but for rounding."""
+        """Mark pairs of nodes in one connected component, (nodes, nodes): other pairs are independent."""
         parts = self._parts()
         return np.asarray(parts[:, None] == parts)
 
@@ -68,13 +68,13 @@ class Graph:
         return np.asarray(scipy.sparse.csgraph.connected_components(self.adjacency(), directed=False)[1])
 
     def unreached(self, told: np.ndarray) -> np.ndarray:
-        """Return the nodes that no path leads to from those told."""
+        """Return the nodes without a path to any node in ``told``."""
         parts = self._parts()
         return np.flatnonzero(~np.isin(parts, parts[told]))
 
     @classmethod
     def drawn(cls, rng: np.random.Generator, nodes: int) -> dict[str, np.ndarray]:
-        """Draw the arrays of a ring with half as many chords, of weights at random."""
+        """Draw the arrays of a ring with random chords, half as many as nodes, and random weights."""
         ring = np.column_stack([np.arange(nodes), (np.arange(nodes) + 1) % nodes])
         ends = np.sort(np.vstack([ring, rng.integers(0, nodes, (nodes // 2, 2))]), axis=1)
         ends = np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)

@@ -1,4 +1,4 @@
-"""Outcomes of yes and no, whose log odds are a function with a Gaussian process as prior: a regression on its factor.
+"""Binary outcomes whose log odds are a function with a Gaussian process prior: a logistic regression on its factor.
 
 The covariance of the function at the rows is L L', so that the function is m0 + L z with z ~ N(0, I): a logistic
 regression whose design is L. Mode, certificate, variational Bayes and Gibbs sampling are those of such a regression.
@@ -34,7 +34,7 @@ ops = lazy_loader.load("bayeszoo.likelihoods.ops.glm", suppress_warning=True)
 
 
 class FunctionRows(LinkedRows):
-    """Rows about a function, which can go through every outcome."""
+    """Rows about a function that can fit every outcome."""
 
     def refuse_unbounded(self) -> None:
         """Raise `NumericalError`: the likelihood rises as the function goes to plus and minus infinity."""
@@ -47,10 +47,11 @@ class FunctionRows(LinkedRows):
 
 @dataclass(frozen=True)
 class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
-    """Yes/no outcomes, or successes of trials, whose log odds are a function with a Gaussian process as prior.
+    """Binary outcomes, or successes in trials, whose log odds are a function with a Gaussian process prior.
 
     A model has `covariance` and `variances` of the function at rows. The parameters ``z`` (places,) are independent and
-    N(0, 1) a priori: of each of the rows that all others follow from, the function given that at those taken before.
+    N(0, 1) a priori: they are the coordinates of the function on the pivoted Cholesky factor of its covariance, one for
+    each row that does not follow from rows taken before.
     """
 
     link, augmentation = Logit(), PolyaGamma()
@@ -63,7 +64,7 @@ class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
         object.__setattr__(self, "_kept", {})
 
     def root(self, data: Arrays) -> Root:
-        """Return the factor of the covariance at the rows, without the amplitude; refuse more rows than can be."""
+        """Return the factor of the covariance at the rows, without the amplitude; refuse too many rows."""
         if self._kept.get("data") is not data:
             if (n := self.inputs.size(data)) > MOST_ROWS:
                 problem = f"{n:,} rows need a matrix of {8e-6 * n * n:,.0f} MB and {n:,}^3 operations"
@@ -80,7 +81,7 @@ class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
         return kind_over(cls)
 
     def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the names of the rows that the others follow from."""
+        """Return the labels of the rows from which all other rows follow."""
         return {"place": self.names_of_rows(data)[self.root(data).taken]}
 
     def concave(self, data: Arrays, **given: float) -> FunctionRows:
@@ -101,7 +102,7 @@ class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
         )
 
     def laplace_solution(self, data: Arrays) -> Solution:
-        """Return the Gaussian at the mode with the curvature there."""
+        """Return the Gaussian with the mode and its curvature."""
         rows = self.concave(data)
         return rows.gaussian_about(rows.highest().x)
 
@@ -133,16 +134,16 @@ class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
     # The function and the rows about it
 
     def likelihood(self, params: Params, data: Arrays) -> RowLaw:
-        """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
+        """Return each row's binomial distribution; parameters with leading axes (...) give (..., rows)."""
         eta = self.m0 + self.amplitude * np.asarray(params["z"]) @ self.root(data).factor.T
         return LogitBinomial(self.sizes_of(data), eta)
 
     def function_at(self, params: Params, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean (..., rows) and standard deviation (rows,) of the function at new rows given that at the rows."""
-        design, left = self._elsewhere(seen, new)
+        """Return mean (..., rows) and sd (rows,) of the function at new rows, given the function at the rows."""
+        design, left = self._at_new_rows(seen, new)
         return self.m0 + self.amplitude * np.asarray(params["z"]) @ design.T, self.amplitude * np.sqrt(left)
 
-    def _elsewhere(self, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    def _at_new_rows(self, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
         root = self.root(seen)
         if new is seen:
             return root.factor, np.zeros(len(root.factor))
@@ -151,13 +152,13 @@ class LatentFunction(Augmented, WithCovariance, OverByDraws, family=True):
 
     def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw functions at all new rows."""
-        design, _ = self._elsewhere(seen, new)
+        design, _ = self._at_new_rows(seen, new)
         root = self.amplitude * root_of(self.covariance(new, new) - design @ design.T)
         mean = self.m0 + self.amplitude * np.asarray(params["z"]) @ design.T
         return np.asarray(mean + rng.standard_normal(mean.shape) @ root.T)
 
     def simulated(self, rng: np.random.Generator, places: Arrays) -> Simulated:
-        """Draw the function from its prior at places, and an outcome at each."""
+        """Draw the function from its prior, and an outcome at each place."""
         root = Root.of(self.covariance(places, places))
         z = rng.standard_normal(root.factor.shape[1])
         probability = self.link.mean(self.m0 + self.amplitude * root.factor @ z)

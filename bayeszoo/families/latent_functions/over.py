@@ -1,4 +1,4 @@
-"""Models of a function behind yes/no outcomes with amplitude, length or spread as parameters: full Bayes, by draws."""
+"""Latent functions of binary outcomes with amplitude, length or spread as parameters: full Bayes, by draws."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from bayeszoo.model.over_draws import OverDrawn, made_over
 
 @dataclass(frozen=True)
 class OverFunction(OverDrawn, AboutFunction, family=True):
-    """A model of a function behind yes/no outcomes with some fields as parameters; made by `bz.over`.
+    """A model of a latent function of binary outcomes with some fields as parameters; made by `bz.over`.
 
     Its parameters are these fields, and ``f`` (rows,), the log odds of the rows.
 
     Parameters
     ----------
     base : WithCovariance
-        The model; its other fields stay. Chains begin about its own values of the fields.
+        The model; its other fields stay. Chains begin about its values of the fields.
     priors : mapping of str to Prior
-        Of the fields.
+        The priors of the fields.
     """
 
     of: ClassVar[type[WithCovariance]]
@@ -47,11 +47,11 @@ class OverFunction(OverDrawn, AboutFunction, family=True):
         return {"f": ("place",)}
 
     def coords(self, data: Arrays) -> dict[str, Any]:
-        """Return the names of the rows, and of the features."""
+        """Return the labels of the rows, and of the features."""
         return {**{name: data[name] for name in self.base.sizes(data)}, "place": self.base.names_of_rows(data)}
 
     def log_coefficient(self, data: Arrays) -> float:
-        """Return the log of how many orders the trials of all rows may have been made in."""
+        """Return the log of the number of orders of successes and failures, over all rows."""
         return float(self.base.log_coefficient(data))
 
     # Sampling
@@ -69,38 +69,38 @@ class OverFunction(OverDrawn, AboutFunction, family=True):
     # The function and the rows about it
 
     def likelihood(self, params: Params, data: Arrays) -> RowLaw:
-        """Return each row's binomial distribution; parameters of shape (..., own shape) give (..., rows)."""
+        """Return each row's binomial distribution; parameters with leading axes (...) give (..., rows)."""
         return LogitBinomial(self.sizes_of(data), np.asarray(params["f"]))
 
     def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
-        """Return the distribution of rows of the fit, which are independent given the function there."""
+        """Return the distribution of rows of the fit, which are independent given the function."""
         return LogitBinomial(self.sizes_of(seen)[places], np.asarray(params["f"])[..., places])
 
     def prior_variance(self, params: Params, new: Arrays) -> np.ndarray:
         """Return the variance of the function at new rows over all draws of the fields."""
-        models = [model for model, _ in self._each(params)]
-        own = np.mean([model.prior_variance({}, new) for model in models], axis=0)
-        return np.asarray(own + np.var([model.m0 for model in models]))
+        models = [model for model, _ in self._by_draw(params)]
+        within = np.mean([model.prior_variance({}, new) for model in models], axis=0)
+        return np.asarray(within + np.var([model.m0 for model in models]))
 
     def function_at(self, params: Params, seen: Arrays, new: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation (..., rows) of the function at new rows given that at the rows."""
+        """Return mean and sd (..., rows) of the function at new rows, given the function at the rows."""
         f = np.asarray(params["f"])
         if new is seen:
             return f, np.zeros_like(f)
-        each = [Elsewhere.of(*pair, seen, new) for pair in self._each(params)]
+        laws = [Elsewhere.of(*pair, seen, new) for pair in self._by_draw(params)]
         shape = (*f.shape[:-1], self.inputs.size(new))
-        return np.reshape([at.mean for at in each], shape), np.reshape([at.sd for at in each], shape)
+        return np.reshape([law.mean for law in laws], shape), np.reshape([law.sd for law in laws], shape)
 
     def drawn_function(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw functions at all new rows, one for each draw."""
         drawn = []
-        for model, f in self._each(params):
-            at = Elsewhere.of(model, f, seen, new)
-            root = model.amplitude * root_of(model.covariance(new, new) - at.design @ at.design.T)
-            drawn.append(at.mean + root @ rng.standard_normal(len(root)))
+        for model, f in self._by_draw(params):
+            law = Elsewhere.of(model, f, seen, new)
+            root = model.amplitude * root_of(model.covariance(new, new) - law.design @ law.design.T)
+            drawn.append(law.mean + root @ rng.standard_normal(len(root)))
         return np.reshape(drawn, (*np.shape(params["f"])[:-1], self.inputs.size(new)))
 
-    def _each(self, params: Params) -> Iterator[tuple[WithCovariance, np.ndarray]]:
+    def _by_draw(self, params: Params) -> Iterator[tuple[WithCovariance, np.ndarray]]:
         """Yield the model with the fields of each draw, and the function at the rows."""
         shapes = {name: np.shape(getattr(self.base, name)) for name in self.priors}
         fields = {name: np.reshape(params[name], (-1, *shape)) for name, shape in shapes.items()}
@@ -110,7 +110,7 @@ class OverFunction(OverDrawn, AboutFunction, family=True):
 
 
 class Elsewhere(NamedTuple):
-    """The function at new rows given that at the rows seen: mean and sd (m,), and the rows (m, r) of the factor."""
+    """The function at new rows, given the function at the rows seen: mean and sd (m,), and rows (m, r) of the factor."""
 
     mean: np.ndarray
     sd: np.ndarray
@@ -123,14 +123,14 @@ class Elsewhere(NamedTuple):
         design, left = root.elsewhere(
             model.covariance(model.inputs.reordered(seen, root.taken), new), model.variances(new)
         )
-        away = f[root.taken] - model.m0
-        z = scipy.linalg.solve_triangular(root.factor[root.taken], away, lower=True, check_finite=False)
+        deviation = f[root.taken] - model.m0
+        z = scipy.linalg.solve_triangular(root.factor[root.taken], deviation, lower=True, check_finite=False)
         return cls(model.m0 + design @ z, model.amplitude * np.sqrt(left), design)
 
 
 @dataclass(frozen=True, eq=False)
 class FieldsPrior:
-    """The prior of the function at the rows, by coordinates of the fields; of one chain, whose last values it keeps."""
+    """The prior of the function at the rows, by coordinates of the fields; it caches the latest values of a chain."""
 
     model: OverFunction
     data: Arrays
@@ -139,16 +139,16 @@ class FieldsPrior:
 
     @classmethod
     def of(cls, model: OverFunction, data: Arrays) -> Self:
-        """Lay coordinates over the fields, on the scales of their priors."""
+        """Return the prior with coordinates on the scales of the fields' priors."""
         shapes = {name: np.shape(getattr(model.base, name)) for name in model.priors}
         pairs = [(name, model.priors[name].scale) for name, shape in shapes.items() for _ in range(math.prod(shape))]
         names, scales = zip(*pairs, strict=True)
         return cls(model, data, OuterCoordinates(shapes, names, scales, np.zeros(len(names)), np.ones(len(names))))
 
-    def _once(self, name: str, at: np.ndarray, compute: Callable[[], Any]) -> Any:
-        """Compute a thing, unless it was last computed at the same place."""
-        if name not in self._last or self._last[name][0] != at.tobytes():
-            self._last[name] = at.tobytes(), compute()
+    def _once(self, name: str, x: np.ndarray, compute: Callable[[], Any]) -> Any:
+        """Return the cached quantity ``name`` if it was last computed at the same x, else compute it."""
+        if name not in self._last or self._last[name][0] != x.tobytes():
+            self._last[name] = x.tobytes(), compute()
         return self._last[name][1]
 
     def _fields(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -162,10 +162,10 @@ class FieldsPrior:
 
     def log_density(self, x: np.ndarray) -> float:
         """Return the log prior density of the coordinates."""
-        fields, each = self._fields(x), []
+        fields, terms = self._fields(x), []
         for name, prior in self.model.priors.items():
-            each.append(self._once(f"density of {name}", fields[name], partial(_log_density, prior, fields[name])))
-        return float(math.fsum(each) + self.coordinates.log_slope(x))
+            terms.append(self._once(f"density of {name}", fields[name], partial(_log_density, prior, fields[name])))
+        return float(math.fsum(terms) + self.coordinates.log_slope(x))
 
 
 def _log_density(prior: Prior, values: np.ndarray) -> float:
