@@ -110,7 +110,7 @@ class OverFunction(OverDrawn, AboutFunction, family=True):
 
 
 class Elsewhere(NamedTuple):
-    """The function at new rows, given the function at the rows seen: mean and sd (m,), and rows (m, r) of the factor."""
+    """The function at new rows, given the function at the rows: mean and sd (m,), and rows (m, r) of the factor."""
 
     mean: np.ndarray
     sd: np.ndarray
