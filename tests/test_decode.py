@@ -246,7 +246,7 @@ def ahead(before, after):
         ("component_probabilities", lambda self, *args: self.filtered(*args), smoothed_by_enumeration),
         ("filtered", lambda self, *args: self.component_probabilities(*args), filtered_by_enumeration),
         ("ahead", ahead("@ transition", "@ transition.mT"), forecast_by_enumeration),
-        ("ahead", ahead("each[1:]", "each[:-1]"), forecast_by_enumeration),
+        ("ahead", ahead("states[1:]", "states[:-1]"), forecast_by_enumeration),
     ],
     ids=["filter for smoother", "smoother for filter", "transposed", "one step short"],
 )

@@ -1,4 +1,4 @@
-"""A Gaussian process with noise in PyMC: by its own module ``pm.gp``, and as one operation that has its gradient."""
+"""A Gaussian process with noise in PyMC: by the module ``pm.gp``, and as a single operation with its gradient."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_JITTER = np.float64(0)
 
 
 class _Of(pm.gp.cov.Covariance):
-    """A covariance that PyMC lacks, or computes with a jitter of its own: of places (n, 1) or (n, F)."""
+    """A covariance of places (n, F) that PyMC lacks, or to which it adds jitter."""
 
     def __init__(self, features: int, full: Any) -> None:
         super().__init__(features)
@@ -37,9 +37,9 @@ def _exponential(features: int, length: Any) -> Any:
 
 
 def _covariance(name: str, features: int, length: pt.TensorVariable, shape: Shape) -> Any:
-    """Return PyMC's covariance of amplitude 1."""
+    """Return PyMC's covariance with amplitude 1."""
     cov, zero = pm.gp.cov, np.float64(0)
-    known = {
+    covariances = {
         "rbf": lambda: cov.ExpQuad(features, ls=length),
         "matern12": lambda: _exponential(features, length),
         "matern32": lambda: cov.Matern32(features, ls=length),
@@ -49,11 +49,11 @@ def _covariance(name: str, features: int, length: pt.TensorVariable, shape: Shap
         "linear": lambda: length**-2 * cov.Linear(features, c=zero),
         "brownian": lambda: _Of(features, lambda x, z: pt.minimum(x[:, 0][:, None], z[:, 0][None, :]) / length),
     }
-    return known[name]()
+    return covariances[name]()
 
 
 def declared(rows: Rows, amplitude: pt.TensorVariable, length: pt.TensorVariable, sigma: pt.TensorVariable) -> None:
-    """Declare the outcomes as rows of a process, in the model that is open, without jitter."""
+    """Declare the outcomes as rows of a process in the current PyMC model, without jitter."""
     features = rows.places.shape[1]
     terms = [
         reduce(mul, (_covariance(name, features, length, rows.kernel.shape) for name in term))
@@ -67,7 +67,7 @@ def declared(rows: Rows, amplitude: pt.TensorVariable, length: pt.TensorVariable
 def marginal(
     rows: Rows, amplitude: pt.TensorVariable, length: pt.TensorVariable, sigma: pt.TensorVariable
 ) -> pt.TensorVariable:
-    """Return the log density of outcomes less their mean; the tables of distances are data."""
+    """Return the log density of the outcomes; the tables of distances are declared as data."""
     tables = [
         [pm.Data(f"distances_{i}_{j}", table) for j, table in enumerate(term)] for i, term in enumerate(rows.tables)
     ]

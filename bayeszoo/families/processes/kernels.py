@@ -1,7 +1,7 @@
 """Kernels by name: the correlation of a function's values at two places, at a length scale.
 
 A kernel has a table of distances B of all pairs of places, which does not depend on the length, and a function of
-t = B / length^2. Kernels are added and multiplied by ``+`` and ``*``: ``linear + rbf``, ``periodic * rbf``. All have
+t = B / length^2. Kernels are added and multiplied by ``+`` and ``*``: ``linear + rbf``, ``periodic * rbf``. All share
 one length. Rasmussen and Williams 2006, chapter 4; the parametrization is that of `sklearn.gaussian_process.kernels`.
 """
 
@@ -20,12 +20,12 @@ import numpy as np
 from bayeszoo.errors import InputError
 
 SMALLEST = 1e-300
-"""In place of a squared distance of 0, whose root has no slope."""
+"""Replaces a squared distance of 0, whose root has no derivative."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Numbers that some kernels have besides the length: ``period``, and ``alpha`` of the rational quadratic."""
+    """Parameters of some kernels other than the length: ``period``, and ``alpha`` of the rational quadratic."""
 
     period: float = 1.0
     alpha: float = 1.0
@@ -34,19 +34,19 @@ class Shape:
 Table = Callable[[np.ndarray, np.ndarray, Shape], np.ndarray]
 """Distances (n, m) of places (n, F) and (m, F)."""
 Curve = Callable[[Any, Any, Shape], Any]
-"""The correlation at t, by the functions of NumPy or PyTensor."""
+"""The correlation at t, computed with the functions of a module ``xp``, NumPy or PyTensor."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel without its length: distances of places, and the correlation at distances over length^2."""
+    """A kernel without its length: distances of places, and the correlation at distances / length^2."""
 
     distances: Table
     curve: Curve
     slope: Curve
     """t times the derivative of the correlation at t."""
     is_stationary: bool = True
-    """Whether it depends on differences of places alone, and is 1 at a difference of 0."""
+    """Whether it depends on differences of places alone; it is then 1 at a difference of 0."""
 
 
 def _squared(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
@@ -54,7 +54,7 @@ def _squared(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
 
 
 def _chords(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
-    """Return squared chords of places on a circle whose round is the period."""
+    """Return squared chords between places on a circle whose circumference is the period."""
     return np.square(2 * np.sin(math.pi / shape.period * np.sqrt(_squared(x, z, shape))))
 
 
@@ -63,9 +63,9 @@ def _products(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
 
 
 def _least(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
-    """Return the squares of the smaller one of two times."""
+    """Return the square of the smaller of two times, (n, m)."""
     if x.shape[1] != 1:
-        raise InputError(f"the kernel brownian is of one feature, got {x.shape[1]}", "wrong_shape")
+        raise InputError(f"the kernel brownian needs one feature, got {x.shape[1]}", "wrong_shape")
     if min(np.min(x, initial=0.0), np.min(z, initial=0.0)) < 0:
         raise InputError(
             "the kernel brownian starts at center, and some rows are before it", "out_of_range", hint="set center"
@@ -73,65 +73,65 @@ def _least(x: np.ndarray, z: np.ndarray, shape: Shape) -> np.ndarray:
     return np.square(np.minimum(x, z.T))
 
 
-def _root(t: Any, of: Any) -> Any:
-    return of.sqrt(of.maximum(t, SMALLEST))
+def _root(t: Any, xp: Any) -> Any:
+    return xp.sqrt(xp.maximum(t, SMALLEST))
 
 
-def _matern32(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    r = math.sqrt(3) * _root(t, of)
-    return (1 + r) * of.exp(-r)
+def _matern32(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    r = math.sqrt(3) * _root(t, xp)
+    return (1 + r) * xp.exp(-r)
 
 
-def _matern32_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    r = math.sqrt(3) * _root(t, of)
-    return -r * r / 2 * of.exp(-r)
+def _matern32_slope(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    r = math.sqrt(3) * _root(t, xp)
+    return -r * r / 2 * xp.exp(-r)
 
 
-def _matern52_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    r = math.sqrt(5) * _root(t, of)
-    return -r * r * (1 + r) / 6 * of.exp(-r)
+def _matern52_slope(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    r = math.sqrt(5) * _root(t, xp)
+    return -r * r * (1 + r) / 6 * xp.exp(-r)
 
 
-def _matern52(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    r = math.sqrt(5) * _root(t, of)
-    return (1 + r + r * r / 3) * of.exp(-r)
+def _matern52(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    r = math.sqrt(5) * _root(t, xp)
+    return (1 + r + r * r / 3) * xp.exp(-r)
 
 
-def _rational_quadratic(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    return of.exp(-shape.alpha * of.log1p(t / (2 * shape.alpha)))
+def _rational_quadratic(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    return xp.exp(-shape.alpha * xp.log1p(t / (2 * shape.alpha)))
 
 
-def _rational_quadratic_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    return -t / 2 * of.exp(-(shape.alpha + 1) * of.log1p(t / (2 * shape.alpha)))
+def _rational_quadratic_slope(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    return -t / 2 * xp.exp(-(shape.alpha + 1) * xp.log1p(t / (2 * shape.alpha)))
 
 
-def _exponential(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    return of.exp(-_root(t, of))
+def _exponential(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    return xp.exp(-_root(t, xp))
 
 
-def _exponential_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    r = _root(t, of)
-    return -r / 2 * of.exp(-r)
+def _exponential_slope(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    r = _root(t, xp)
+    return -r / 2 * xp.exp(-r)
 
 
-def _gaussian(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    return of.exp(-t / 2)
+def _gaussian(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    return xp.exp(-t / 2)
 
 
-def _gaussian_slope(t: np.ndarray, of: Any, shape: Shape) -> np.ndarray:
-    return -t / 2 * of.exp(-t / 2)
+def _gaussian_slope(t: np.ndarray, xp: Any, shape: Shape) -> np.ndarray:
+    return -t / 2 * xp.exp(-t / 2)
 
 
-def _itself(t: object, of: object, shape: Shape) -> Any:
+def _itself(t: object, xp: object, shape: Shape) -> Any:
     return t
 
 
-def _root_of(t: object, of: object, shape: Shape) -> Any:
-    return _root(t, of)
+def _root_of(t: object, xp: object, shape: Shape) -> Any:
+    return _root(t, xp)
 
 
-def _root_slope(t: object, of: object, shape: Shape) -> Any:
-    return _root(t, of) / 2
+def _root_slope(t: object, xp: object, shape: Shape) -> Any:
+    return _root(t, xp) / 2
 
 
 KERNELS: dict[str, Kernel] = {
@@ -156,7 +156,7 @@ class Expression:
 
     @classmethod
     def read(cls, text: object, shape: Shape) -> Expression:
-        """Read ``linear + rbf`` or ``periodic * rbf``; refuse what is no kernel."""
+        """Parse ``linear + rbf`` or ``periodic * rbf``; raise `InputError` for unknown names."""
         terms = tuple(tuple(name.strip() for name in term.split("*")) for term in str(text).split("+"))
         for name in (name for term in terms for name in term):
             if name not in KERNELS:
@@ -165,31 +165,32 @@ class Expression:
         return cls(terms, shape)
 
     def __str__(self) -> str:
-        """Write it as it is read."""
+        """Write the expression in the form that `read` parses."""
         return " + ".join(" * ".join(term) for term in self.terms)
 
     def tables(self, x: np.ndarray, z: np.ndarray) -> list[list[np.ndarray]]:
         """Return the distances (n, m) of places (n, F) and (m, F), by term and factor."""
         return [[KERNELS[name].distances(x, z, self.shape) for name in term] for term in self.terms]
 
-    def correlations(self, tables: list[list[Any]], length: Any, of: ModuleType = np) -> Any:
-        """Return the kernel at a length, of the shape of a table; ``of`` are the functions of NumPy or PyTensor."""
+    def correlations(self, tables: list[list[Any]], length: Any, xp: ModuleType = np) -> Any:
+        """Return the kernel at a length, of the shape of a table; ``xp`` is NumPy or PyTensor."""
         square, total = length * length, None
-        for term, own in zip(self.terms, tables, strict=True):
-            each = (KERNELS[name].curve(table / square, of, self.shape) for name, table in zip(term, own, strict=True))
-            total = reduce(mul, each) if total is None else total + reduce(mul, each)
+        for term, distances in zip(self.terms, tables, strict=True):
+            pairs = zip(term, distances, strict=True)
+            factors = (KERNELS[name].curve(table / square, xp, self.shape) for name, table in pairs)
+            total = reduce(mul, factors) if total is None else total + reduce(mul, factors)
         return total
 
     def with_slope(self, tables: list[list[np.ndarray]], length: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the kernel at a length, and its derivative in the log of the length."""
         square, total, slope = length * length, np.zeros(()), np.zeros(())
-        for term, own in zip(self.terms, tables, strict=True):
-            pairs = [(KERNELS[name], table / square) for name, table in zip(term, own, strict=True)]
+        for term, distances in zip(self.terms, tables, strict=True):
+            pairs = [(KERNELS[name], table / square) for name, table in zip(term, distances, strict=True)]
             factors = [kernel.curve(t, np, self.shape) for kernel, t in pairs]
             total = total + reduce(mul, factors)
             for k, (kernel, t) in enumerate(pairs):
-                others = factors[:k] + factors[k + 1 :]
-                slope = slope + reduce(mul, others, -2 * kernel.slope(t, np, self.shape))
+                other_factors = factors[:k] + factors[k + 1 :]
+                slope = slope + reduce(mul, other_factors, -2 * kernel.slope(t, np, self.shape))
         return total, slope
 
     def diagonal(self, x: np.ndarray, length: float) -> np.ndarray:
@@ -199,7 +200,7 @@ class Expression:
 
     @property
     def is_of_distances(self) -> bool:
-        """Whether it depends on distances of places alone, in which features may have lengths of their own."""
+        """Whether it depends on distances of places alone, so that features may have different lengths."""
         return all(KERNELS[name].distances is _squared for term in self.terms for name in term)
 
     @property
@@ -211,4 +212,4 @@ class Expression:
 def _own_distances(name: str, x: np.ndarray, shape: Shape) -> np.ndarray:
     if KERNELS[name].is_stationary:
         return np.zeros(len(x))
-    return np.sum(np.square(x), axis=1)  # of the product, and of the smaller of two equal times, squared
+    return np.sum(np.square(x), axis=1)  # x'x of linear, and the squared time of brownian

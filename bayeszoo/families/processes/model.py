@@ -1,4 +1,4 @@
-"""What models of functions share: rows at places, a kernel, and what follows given amplitude, length and noise."""
+"""Steps shared by Gaussian process models: rows at places, a kernel, and answers given amplitude, length and noise."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ours = lazy_loader.load("bayeszoo.families.processes.declaration", suppress_warn
 
 TINY = float(np.finfo(np.float64).tiny)
 MOST_ROWS = 2000
-"""Rows whose kernel is decomposed: 32 MB, and seconds for each length."""
+"""Most rows whose kernel is decomposed: 32 MB, and seconds for each length."""
 
 
 @dataclass(frozen=True)
 class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
-    """Rows at places of features about a function that is a Gaussian process; given three numbers all is Gaussian.
+    """Rows at places of features about a Gaussian process: Gaussian given amplitude, length and noise.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
     # Rows and places
 
     def rows(self, data: Arrays) -> Rows:
-        """Return the rows, which are decomposed once for a length; refuse more than can be."""
+        """Return the rows, whose kernel is decomposed once per length; refuse too many rows."""
         if self._kept.get("data") is not data:
             if (n := len(data["y"])) > MOST_ROWS:
                 problem = f"{n:,} rows need matrices of {8e-6 * n * n:,.0f} MB and {n:,}^3 operations for each length"
@@ -71,7 +71,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
     # Steps
 
     def declare(self, data: Arrays) -> DeclaredModel:
-        """Declare the rows by PyMC's own process with noise."""
+        """Declare the rows by PyMC's process with noise."""
         import pymc as pm
 
         with pm.Model() as model:
@@ -79,7 +79,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
         return model
 
     def marginalized(self, data: Arrays) -> DeclaredModel:
-        """Declare the density of the rows, which has its gradient."""
+        """Declare the density of the rows with its gradient."""
         import pymc as pm
 
         self._highest(data)
@@ -88,14 +88,14 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
         return model
 
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
-        """Guess by the highest of some points; refuse data that leave no noise."""
+        """Guess the parameters by the highest point of a grid; refuse data that leave no noise."""
         return {name: (value, 1.0) for name, value in self._highest(data).items()}
 
     def _highest(self, data: Arrays) -> dict[str, float]:
         return highest(self.rows(data), self.outer_priors["sigma"], self.log_outer_prior)
 
     def log_marginal(self, outer: Params, data: Arrays) -> Any:
-        """Return the log density of the rows; -inf where rounding decides it, as next to no noise."""
+        """Return the log density of the rows; -inf if the covariance is singular up to rounding, as with tiny noise."""
         return self.rows(data).log_density(outer)
 
     def marginal_slopes(self, outer: Params, data: Arrays) -> dict[str, float]:
@@ -113,12 +113,12 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
         return cholesky.with_slopes_of_lengths(rows.kernel, rows.places, rows.y - rows.mean, point, LEAST_SHARE)
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
-        """Return nothing: the function is no parameter, as of a smooth kernel its values have no density."""
+        """Return an empty posterior: the function is no parameter, as with a smooth kernel it has no density."""
         return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
 
     @classmethod
     def has_law_given_outer(cls) -> bool:
-        """Say that new rows have a closed form given amplitude, length and noise."""
+        """Return True: new rows have a closed form given amplitude, length and noise."""
         return True
 
     def function(self, params: Params, seen: Arrays, new: Arrays, along: str | None = None) -> RowLaw:
@@ -139,11 +139,11 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
         return Slopes(self.expression, places, names.index(along), unit)
 
     def share_of_prior(self, draws: Params, seen: Arrays, new: Arrays, along: str | None = None) -> np.ndarray:
-        """Return the share of the variance at new rows that the rows seen leave, at means of the draws."""
-        rows, at = self.rows(seen), self._at(new, along)
+        """Return the posterior variance at new rows as a share of the prior variance, at means of the draws."""
+        rows, target = self.rows(seen), self._at(new, along)
         params = {name: np.asarray(values.mean(axis=0)) for name, values in draws.items()}
-        own = np.square(params["amplitude"])[..., None] * rows.own(params, at)
-        return np.asarray(rows.function(params, at)[1] / np.maximum(own, TINY))
+        prior_variances = np.square(params["amplitude"])[..., None] * rows.prior_variances(params, target)
+        return np.asarray(rows.function(params, target)[1] / np.maximum(prior_variances, TINY))
 
     def drawn_function(
         self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator, along: str | None = None
@@ -152,7 +152,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
         return self.rows(seen).drawn(params, self._at(new, along), rng)
 
     def drawn_rows(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Draw new rows about functions drawn."""
+        """Draw functions, and new rows about them."""
         return np.asarray(rng.normal(self.drawn_function(params, seen, new, rng), params["sigma"][..., None]))
 
     def law(self, params: Params, seen: Arrays, new: Arrays, rng: np.random.Generator | None = None) -> RowLaw:
@@ -162,7 +162,7 @@ class ProcessModel(OfPlaces, Conditional, HasLengths, HasSlopes, family=True):
         return law
 
     def held_out(self, params: Params, seen: Arrays, places: np.ndarray) -> RowLaw:
-        """Return the normal distribution of each row given all others, without a fit of these (5.4.2)."""
+        """Return the normal distribution of each row given all others, without another fit (5.4.2)."""
         law: RowLaw = self.rows(seen).held_out(params, places)
         return law
 

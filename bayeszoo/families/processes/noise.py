@@ -1,4 +1,4 @@
-"""Where the density of rows of a process is high, and data that leave no noise, whose density has no highest point."""
+"""A search of the highest density of rows of a process, and the refusal of data that leave no noise."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from bayeszoo.errors import NumericalError
 from bayeszoo.families.processes.spectrum import Rows
 
 MATTERS = 30.0
-"""Nats below the highest density down to which a point matters."""
+"""Largest distance in nats from the highest density at which a point matters."""
 AMPLITUDES, LENGTHS, NOISES = np.array([0.3, 1.0, 3.0]), np.geomspace(0.01, 2.0, 10), np.geomspace(1.0, 1e-6, 13)
-"""Amplitudes and noises in units of the spread of the outcome, and lengths in units of the extent of the places, among
-which the density is looked for."""
+"""The grid of the search: amplitudes and noises in units of the outcome's sd, lengths in units of the extent of the
+places."""
 NEXT_TO_NOTHING, VANISHES = 1e-100, -1e6
-"""A noise at which the log density of a prior that vanishes at 0 is below the second."""
+"""A tiny noise, and a log density: a prior vanishes at 0 if its log density at that noise is lower."""
 VANISHING = "for sigma a prior that vanishes at 0, as InvGamma(2, 1)"
 
 
 def extent(places: np.ndarray) -> float:
-    """Return the diagonal of the box about places (n, F); 1 where there is none."""
+    """Return the diagonal of the box about places (n, F); 1 if it is 0."""
     return float(np.linalg.norm(np.ptp(places, axis=0))) or 1.0 if len(places) else 1.0
 
 
 def highest(rows: Rows, noise: Prior, log_prior: Callable[[Mapping[str, object]], object]) -> dict[str, float]:
-    """Return the highest of some points; refuse data that leave no noise, by `NumericalError`."""
+    """Return the highest point of a grid; raise `NumericalError` if the data leave no noise."""
     if not len(rows.y):
         return {"amplitude": 1.0, "length": 1.0, "sigma": 1.0}
     _refuse_repeated(rows, noise)
     sd, size = float(Moments.of(rows.y).sd), extent(rows.places)
     grid = np.meshgrid(sd * AMPLITUDES, size * LENGTHS, sd * NOISES, indexing="ij")
     points = dict(zip(("amplitude", "length", "sigma"), grid, strict=True))
-    heights = rows.log_density(points) + log_prior(points) + sum(map(np.log, grid))  # in the logs of the three
-    is_last = np.isfinite(heights[..., :-1]) & np.isneginf(heights[..., 1:])  # of less noise rounding decides
+    heights = rows.log_density(points) + log_prior(points) + sum(map(np.log, grid))  # density of the logarithms
+    is_last = np.isfinite(heights[..., :-1]) & np.isneginf(heights[..., 1:])  # with less noise it is singular
     if np.max(heights[..., :-1], where=is_last, initial=-np.inf) > np.max(heights) - MATTERS:
         raise NumericalError(
             f"the data leave next to no noise, and with so little the kernel {rows.kernel} of {len(rows.y)} rows is "
@@ -47,14 +47,14 @@ def highest(rows: Rows, noise: Prior, log_prior: Callable[[Mapping[str, object]]
 
 
 def _refuse_repeated(rows: Rows, noise: Prior) -> None:
-    """Refuse equal rows without others at a place: the less noise, the higher their density, without end."""
+    """Refuse data whose rows at each place are all equal: their density grows without bound as noise goes to 0."""
     if noise.logpdf(NEXT_TO_NOTHING) < VANISHES or len(rows.y) < 2:
         return
     if not np.ptp(rows.y):
         raise NumericalError("the outcome is constant, which says nothing of the noise", "no_noise")
-    _, first, which = np.unique(rows.places, axis=0, return_index=True, return_inverse=True)
-    if len(first) < len(rows.y) and np.array_equal(rows.y[first][np.ravel(which)], rows.y):
-        twice = np.flatnonzero(first[np.ravel(which)] != np.arange(len(rows.y)))[0]
+    _, row, place = np.unique(rows.places, axis=0, return_index=True, return_inverse=True)
+    if len(row) < len(rows.y) and np.array_equal(rows.y[row][np.ravel(place)], rows.y):
+        twice = np.flatnonzero(row[np.ravel(place)] != np.arange(len(rows.y)))[0]
         raise NumericalError(
             f"duplicate rows, as row {twice + 1}, have equal outcomes wherever places are equal: the noise may be 0, "
             f"and the posterior has no mass elsewhere; leave the duplicates out, or take {VANISHING}",

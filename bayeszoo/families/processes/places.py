@@ -1,4 +1,4 @@
-"""A kernel of features: its fields, and where rows are in their units."""
+"""A kernel of features: its fields, and the places of rows in units of the features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AtPlaces(Model, family=True):
     Parameters
     ----------
     center, scale : float, or one for each feature of the data
-        Where each feature is measured from, and its unit, > 0.
+        The zero point of each feature, and its unit, > 0.
     """
 
     center: float = real(0.0, "center", axes=("feature",), kw_only=True)
@@ -31,19 +31,19 @@ class AtPlaces(Model, family=True):
 
     @classmethod
     def standardized(cls, data: Arrays) -> dict[str, Any]:
-        """Return the fields that measure features from their means in standard deviations."""
-        features = [Moments.of(column) for column in data["X"].T]
-        return {"center": plain([each.mean for each in features]), "scale": plain([each.sd for each in features])}
+        """Return the fields that centre features at their means and scale them by their standard deviations."""
+        moments = [Moments.of(column) for column in data["X"].T]
+        return {"center": plain([m.mean for m in moments]), "scale": plain([m.sd for m in moments])}
 
     def places(self, data: Arrays) -> np.ndarray:
-        """Return the features about their centres, in their units, (n, F)."""
+        """Return the features minus their centres, in their units, (n, F)."""
         size = len(data["feature"])
         return (data["X"] - self.entries("center", size)) / self.entries("scale", size)
 
     def simulated_places(
         self, rng: np.random.Generator, size: int, lengths: tuple[int, ...] = ()
     ) -> dict[str, np.ndarray]:
-        """Draw places at random, of as many features as the fields say, or the shape of the lengths."""
+        """Draw random places, with as many features as the fields or the lengths have entries."""
         count = max([*np.shape(self.center), *np.shape(self.scale), *lengths], default=1)
         places = self.entries("center", count) + self.entries("scale", count) * np.abs(rng.normal(size=(size, count)))
         return {"X": places, "feature": np.array([f"x{j + 1}" for j in range(count)], dtype=str)}
@@ -51,16 +51,16 @@ class AtPlaces(Model, family=True):
 
 @dataclass(frozen=True)
 class OfPlaces(AtPlaces, family=True):
-    """Rows at places of features, and a kernel of these; the length is in units of ``scale``.
+    """Rows at places of features, and a kernel of the places; the length is in units of ``scale``.
 
     Parameters
     ----------
     kernel : str
-        A name of `bayeszoo.families.processes.kernels.KERNELS`, or sums and products of several, as ``linear + rbf``.
+        A name in `bayeszoo.families.processes.kernels.KERNELS`, or sums and products of names, as ``linear + rbf``.
     period : float
-        Of the kernel ``periodic``, in units of ``scale``, > 0.
+        Period of the kernel ``periodic``, in units of ``scale``, > 0.
     alpha : float
-        Of the kernel ``rational_quadratic``, > 0: the larger, the nearer to ``rbf``.
+        Parameter of the kernel ``rational_quadratic``, > 0; for large alpha it is nearly ``rbf``.
     """
 
     kernel: str = field(default="rbf", kw_only=True)
@@ -69,25 +69,25 @@ class OfPlaces(AtPlaces, family=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.expression  # refuses what is no kernel
+        _ = self.expression  # raises an error for unknown kernels
 
     @property
     def expression(self) -> Expression:
-        """The kernel, read."""
+        """The parsed kernel."""
         return Expression.read(self.kernel, Shape(float(self.period), float(self.alpha)))
 
     @classmethod
     def standardized(cls, data: Arrays) -> dict[str, Any]:
-        """Return the fields that measure several features from their means in standard deviations."""
+        """Return the fields that centre features, and scale them if there are several."""
         return {**super().standardized(data), **({} if len(data["feature"]) > 1 else {"scale": 1.0})}
 
     @classmethod
     def weak_given(cls, data: Arrays, given: Mapping[str, object]) -> Any:
-        """Return a model with some fields given, and the others weakly informative; random walks begin at the least."""
+        """Return a model with fields ``given``, the others weakly informative; random walks start at the minimum."""
         if "brownian" in str(given.get("kernel", "")) and len(data["X"]):
             given = {"center": plain(np.min(data["X"], axis=0)), **given}
         return super().weak_given(data, given)
 
     def extent(self, data: Arrays) -> float:
-        """Return how far apart places may be, in units of ``scale``."""
+        """Return the extent of the places, in units of ``scale``."""
         return extent(self.places(data))

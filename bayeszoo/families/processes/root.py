@@ -1,8 +1,8 @@
-"""The Cholesky factor of a covariance matrix that may be singular, and of places that it does not have.
+"""The pivoted Cholesky factor of a covariance matrix that may be singular, extended to new places.
 
-Of a smooth kernel most rows follow from a few, but for rounding. The factor takes rows in turn, each time the first
-whose variance given those taken is at least half of the largest one, until next to nothing is left: no jitter is added.
-Its columns belong to the rows taken. (Taken in the order of the table, rows nearly equal would leave no digits.)
+With a smooth kernel most rows follow from a few, up to rounding. The factor takes rows in turn, each time the first
+whose variance given the rows taken is at least half of the largest such variance, until almost none is left: no jitter
+is added. Its columns belong to the rows taken. (In the order of the table, nearly equal rows would lose all digits.)
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 import scipy
 
 NOTHING = 1e-13
-"""Share of the largest variance below which a row follows from those taken."""
+"""Share of the largest variance below which a row follows from the rows taken."""
 
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """A factor L (n, r) with L L' = K but for rounding, and the places of the r rows taken, in their order."""
+    """A factor L (n, r) with L L' = K up to rounding, and the indices of the r rows taken, in order."""
 
     taken: np.ndarray
     factor: np.ndarray
     least: float
-    """Variance that counts for nothing."""
+    """Variance below which a row counts as determined."""
 
     @classmethod
     def of(cls, covariance: np.ndarray) -> Root:
@@ -42,9 +42,9 @@ class Root:
 
     @classmethod
     def by_size(cls, covariance: np.ndarray) -> Root:
-        """Factor a covariance matrix, each time by the row of the largest variance left: LAPACK does so in little time.
+        """Factor a covariance matrix, each time by the row of the largest remaining variance: fast, as LAPACK does it.
 
-        Which rows are taken, and in which order, hangs on the last digit where rows are alike.
+        If rows are alike, the choice and order of the rows taken depend on rounding.
         """
         least = NOTHING * float(np.max(np.diag(covariance), initial=0.0))
         lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(covariance, tol=least, lower=1)
@@ -52,14 +52,14 @@ class Root:
         factor[taken] = np.tril(lower)[:, :rank]
         return cls(taken[:rank].astype(np.int64), factor, least)
 
-    def elsewhere(self, cross: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows (m, r) of the factor at other places, and the variances (m,) that those taken leave there.
+    def elsewhere(self, cross: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows (m, r) of the factor at other places, and their variances (m,) given the rows taken.
 
-        ``cross`` (r, m) are the covariances of the rows taken with the places, ``own`` (m,) the variances of these.
+        ``cross`` (r, m) are the covariances of the rows taken with the places, ``variances`` (m,) those of the places.
         """
         lower = self.factor[self.taken]
         rows = scipy.linalg.solve_triangular(lower, cross, lower=True, check_finite=False).T
-        left = own - np.sum(np.square(rows), axis=1)
+        left = variances - np.sum(np.square(rows), axis=1)
         return rows, np.where(left > self.least, left, 0.0)
 
 

@@ -1,7 +1,7 @@
-"""Derivatives of kernels in the places: covariances of a function with its derivative along a feature, and of this.
+"""Derivatives of kernels in the places: covariances of a function with its derivative along a feature.
 
-The derivative of a Gaussian process is one, jointly with it: cov(f(x), f'(z)) = dk(x, z) / dz, and cov(f'(x), f'(z)) =
-d^2 k(x, z) / dx dz. They are computed like dual numbers, a kernel with its derivatives in either place and in both.
+A Gaussian process and its derivative are jointly Gaussian: cov(f(x), f'(z)) = dk(x, z) / dz, and cov(f'(x), f'(z)) =
+d^2 k(x, z) / dx dz. They are computed as dual numbers: a kernel with its derivatives in either place and in both.
 Rasmussen and Williams 2006, section 9.4; Solak et al. 2003.
 """
 
@@ -19,7 +19,7 @@ from bayeszoo.errors import InputError
 from bayeszoo.families.processes.kernels import KERNELS, SMALLEST, Expression, Shape
 
 FLAT = 1e-2
-"""Angle below which a difference of its sine and cosine is taken from its series."""
+"""Angle below which a difference of sine and cosine is computed from its series."""
 
 
 class Jet(NamedTuple):
@@ -31,7 +31,7 @@ class Jet(NamedTuple):
     xz: np.ndarray
 
     def through(self, value: np.ndarray, first: np.ndarray, second: np.ndarray) -> Jet:
-        """Return a function of it, by its value and first and second derivative."""
+        """Return the jet of a function of this one, from the function's value and first and second derivative."""
         return Jet(value, first * self.x, first * self.z, second * self.x * self.z + first * self.xz)
 
     def times(self, other: Jet) -> Jet:
@@ -42,11 +42,11 @@ class Jet(NamedTuple):
 
     def plus(self, other: Jet) -> Jet:
         """Return the sum."""
-        return Jet(*(own + more for own, more in zip(self, other, strict=True)))
+        return Jet(*(a + b for a, b in zip(self, other, strict=True)))
 
     def over(self, number: float) -> Jet:
-        """Return it divided by a number."""
-        return Jet(*(own / number for own in self))
+        """Return the jet divided by a number."""
+        return Jet(*(values / number for values in self))
 
 
 def _of_gaussian(t: np.ndarray, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +55,7 @@ def _of_gaussian(t: np.ndarray, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
 
 def _of_matern32(t: np.ndarray, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     r = math.sqrt(3) * np.sqrt(np.maximum(t, SMALLEST))
-    return -1.5 * np.exp(-r), 2.25 * np.exp(-r) / r  # its second one is infinite at 0, times a square of a difference
+    return -1.5 * np.exp(-r), 2.25 * np.exp(-r) / r  # infinite at 0, but multiplied by a squared difference
 
 
 def _of_matern52(t: np.ndarray, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
@@ -80,27 +80,27 @@ CURVES: dict[str, Callable[[np.ndarray, Shape], tuple[np.ndarray, np.ndarray]]] 
     "periodic": _of_gaussian,
     "linear": _of_itself,
 }
-"""First and second derivatives of the curves of kernels whose functions have a derivative."""
+"""First and second derivatives of the curves of kernels whose functions are differentiable."""
 
 
 def _distances(name: str, x: np.ndarray, z: np.ndarray, feature: int, shape: Shape) -> Jet:
-    """Return the distances of a kernel of pairs of places (..., F), and their derivatives."""
+    """Return a kernel's distances of pairs of places (..., F), and their derivatives along a feature."""
     if name == "linear":
         products = np.sum(x * z, axis=-1)
-        one = np.ones_like(products)
-        return Jet(products, z[..., feature] * one, x[..., feature] * one, one)
-    apart = x - z
-    squares, along = np.sum(np.square(apart), axis=-1), apart[..., feature]
+        ones = np.ones_like(products)
+        return Jet(products, z[..., feature] * ones, x[..., feature] * ones, ones)
+    difference = x - z
+    squares, along = np.sum(np.square(difference), axis=-1), difference[..., feature]
     jet = Jet(squares, 2 * along, -2 * along, np.full_like(squares, -2.0))
     return jet.through(*_chords(squares, shape)) if name == "periodic" else jet
 
 
 def _chords(squares: np.ndarray, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return squared chords by squared distances, and their first and second derivative in these."""
+    """Return squared chords from squared distances, and their first and second derivatives in the latter."""
     turn = 2 * math.pi / shape.period
     angle = turn * np.sqrt(squares)
-    some = np.maximum(angle, FLAT)
-    exact = (some * np.cos(some) - np.sin(some)) / (2 * some**3)
+    large = np.maximum(angle, FLAT)
+    exact = (large * np.cos(large) - np.sin(large)) / (2 * large**3)
     second = np.where(angle < FLAT, -1 / 6 + np.square(angle) / 60, exact)
     return np.square(2 * np.sin(angle / 2)), turn**2 * np.sinc(angle / math.pi), turn**4 * second
 
@@ -108,7 +108,7 @@ def _chords(squares: np.ndarray, shape: Shape) -> tuple[np.ndarray, np.ndarray, 
 def jet_of(kernel: Expression, x: np.ndarray, z: np.ndarray, feature: int, length: float) -> Jet:
     """Return a kernel at pairs of places (..., F), and its derivatives along a feature.
 
-    Raises `InputError` where its functions have no derivative.
+    Raises `InputError` if its functions have no derivative.
     """
 
     def factor(name: str) -> Jet:
@@ -122,15 +122,15 @@ def jet_of(kernel: Expression, x: np.ndarray, z: np.ndarray, feature: int, lengt
 
 
 class AtPlaces(Protocol):
-    """What is asked of a process at places (m, F): covariances, in units of the square of the amplitude."""
+    """Values or derivatives of a process at places (m, F), with covariances in units of amplitude^2."""
 
     has_mean: bool
-    """Whether the mean of the process is added."""
+    """Whether the mean is that of the process, and not 0."""
 
     def cross(self, rows: np.ndarray, length: float) -> np.ndarray:
         """Return the covariances (n, m) with the function at rows."""
 
-    def own(self, length: float) -> np.ndarray:
+    def covariances(self, length: float) -> np.ndarray:
         """Return the covariances (m, m)."""
 
     def variances(self, length: float) -> np.ndarray:
@@ -149,7 +149,7 @@ class Values:
         """Return the kernel (n, m) of rows and places."""
         return np.asarray(self.kernel.correlations(self.kernel.tables(rows, self.places), length))
 
-    def own(self, length: float) -> np.ndarray:
+    def covariances(self, length: float) -> np.ndarray:
         """Return the kernel (m, m) of the places."""
         return np.asarray(self.kernel.correlations(self.kernel.tables(self.places, self.places), length))
 
@@ -160,7 +160,7 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """The derivative of the function along a feature at places, by ``unit``, that of the feature."""
+    """The derivative of the function along a feature at places, per ``unit`` of the feature."""
 
     kernel: Expression
     places: np.ndarray
@@ -175,10 +175,10 @@ class Slopes:
         """Return the derivatives of the kernel (n, m) in the places."""
         return self._jet(rows[:, None], self.places[None], length).z / self.unit
 
-    def own(self, length: float) -> np.ndarray:
+    def covariances(self, length: float) -> np.ndarray:
         """Return the derivatives of the kernel (m, m) in both places."""
         return self._jet(self.places[:, None], self.places[None], length).xz / self.unit**2
 
     def variances(self, length: float) -> np.ndarray:
-        """Return those of each place with itself."""
+        """Return the derivatives of the kernel of each place with itself, (m,)."""
         return self._jet(self.places, self.places, length).xz / self.unit**2
