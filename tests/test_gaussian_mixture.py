@@ -243,7 +243,7 @@ def test_what_is_said_of_odd_fields_and_simulated_of_others():
     assert MIXTURE().simulate(RNG, 0)[1]["Y"].shape == (0, 2)
     MIXTURE(nu0=0.5, covariance="diagonal").start(IRIS, RNG)
     assert "alpha < 1" in MIXTURE(alpha=0.5).unbounded(IRIS)
-    assert MIXTURE(K=2).remarks(None, few(FAITHFUL, [0, 0, 0])) == ("K=2 components but only 1 different rows",)
+    assert MIXTURE(K=2).remarks(None, few(FAITHFUL, [0, 0, 0])) == ("K=2 components but only 1 distinct rows",)
     assert MIXTURE(K=2).remarks(None, FAITHFUL) == ()
 
 

@@ -32,9 +32,9 @@ RIDGE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class GateRows(SoftmaxRows):
-    """Rows with responsibilities ``resp`` (n, K) of K classes, which sum to 1, instead of one class each."""
+    """Rows with responsibilities ``r`` (n, K) of K classes, which sum to 1, instead of one class each."""
 
-    resp: np.ndarray
+    r: np.ndarray
 
     def derivatives(self, u: np.ndarray) -> Derivatives:
         """Return the expected log likelihood at u, its gradient, and a curvature with which steps always climb."""
@@ -44,18 +44,18 @@ class GateRows(SoftmaxRows):
 
     def heights(self, law: LogitCategorical) -> np.ndarray:
         """Return the expected log probability of the class of each row, (..., rows)."""
-        return np.sum(self.resp * law.log_p, axis=-1)
+        return np.sum(self.r * law.log_p, axis=-1)
 
     def slopes(self, p: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return the slope in each logit, (rows, K), accurate also when responsibility and probability are near 1."""
-        return self.resp * others - (1 - self.resp) * p
+        return self.r * others - (1 - self.r) * p
 
 
 class Assigned(NamedTuple):
     """Rows, responsibilities of the experts (rows, K), weighted moments of the rows, and the experts' prior."""
 
     data: Arrays
-    resp: np.ndarray
+    r: np.ndarray
     moments: Moments
     law: Regressions
 
@@ -99,10 +99,10 @@ class GatedExperts(Experts, family=True):
         """Return the log of weight times density, of shape (..., rows, K); leading axes of the parameters are draws."""
         return self.log_row_weights(params, data) + self.component_law(data).log_density(params, data)
 
-    def expected_statistics(self, resp: np.ndarray, data: Arrays) -> Assigned:
-        """Return the expected statistics under responsibilities ``resp``, of shape (rows, K)."""
+    def expected_statistics(self, r: np.ndarray, data: Arrays) -> Assigned:
+        """Return the expected statistics under responsibilities ``r``, of shape (rows, K)."""
         law = self.component_law(data)
-        return Assigned(data, resp, law.statistics(data, resp), law)
+        return Assigned(data, r, law.statistics(data, r), law)
 
     def m_step(self, stats: Assigned, flat: bool = False) -> dict[str, np.ndarray]:
         """Return the modes of the gate and of each expert given expected statistics, or with ``flat`` the maxima."""
@@ -112,14 +112,14 @@ class GatedExperts(Experts, family=True):
 
     def _best_gate(self, stats: Assigned, flat: bool) -> np.ndarray:
         sd = self.gate_sd(stats.data)
-        rows = self._gate_rows(self.design(stats.data), sd, stats.resp, flat)
+        rows = self._gate_rows(self.design(stats.data), sd, stats.r, flat)
         gate = np.concatenate([np.zeros((int(flat), len(sd))), rows.params(rows.highest(flat).x)["w"]])
         return np.asarray((gate - gate.mean(axis=0)).T)
 
-    def _gate_rows(self, terms: np.ndarray, sd: np.ndarray, resp: np.ndarray, flat: bool) -> GateRows:
+    def _gate_rows(self, terms: np.ndarray, sd: np.ndarray, r: np.ndarray, flat: bool) -> GateRows:
         """Return the gate's likelihood in units of sd; with ``flat`` the weights of the first component are 0."""
         names, nothing = [str(k + 1) for k in range(self.K)], np.zeros_like(sd)
-        return GateRows(terms * sd, nothing, names, int(flat), 0.0, nothing, sd, [], self.intercept, resp)
+        return GateRows(terms * sd, nothing, names, int(flat), 0.0, nothing, sd, [], self.intercept, r)
 
     def log_prior(self, params: Params, data: Arrays) -> np.ndarray:
         """Log prior density, of the gate's weights in their K - 1 coordinates; leading axes are draws."""
@@ -143,7 +143,7 @@ class GatedExperts(Experts, family=True):
             return ""
         terms, triangle = np.linalg.qr(self.design(data))
         gate = triangle @ np.asarray(params["gate"])
-        rows = self._gate_rows(terms, np.ones(len(triangle)), stats.resp, True)
+        rows = self._gate_rows(terms, np.ones(len(triangle)), stats.r, True)
         values, vectors = np.linalg.eigh(rows.derivatives(np.ravel((gate[:, 1:] - gate[:, :1]).T)).curvature)
         if values[0] > SEPARATED:
             return ""

@@ -1,4 +1,4 @@
-"""Mixtures of as many Gaussian clusters as the rows ask for: a Dirichlet process, held at its first K sticks."""
+"""Dirichlet process mixtures of Gaussian clusters, truncated at K sticks."""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ from bayeszoo.model.views import View
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.dirichlet_process", suppress_warning=True)
 
 MAX_ERROR = 1e-3
-"""Error of the truncation that `weak` stays below."""
+"""Largest truncation error with the number of sticks that `weak` chooses."""
 SPLITS = 3
-"""Splits and merges that are proposed in a sweep."""
+"""Proposals of splits and merges per sweep."""
 
 
 def truncation_error(alpha: float, sticks: int, rows: int) -> float:
-    """Bound the distance of the law of N rows from that of the whole process, summed over all outcomes: at most 2.
+    """Return a bound of the L1 distance between the law of N rows and that of the full process, at most 2.
 
-    It is 4 (1 - E[(1 - R)^N]) or less (Ishwaran and James 2001, theorem 2), R the stick left after K - 1 breaks, and so
-    4 N E[R] or less; their 4 N exp(-(K - 1) / alpha) has the median of R in the place of its mean, which is larger.
+    The distance is at most 4 (1 - E[(1 - R)^N]) (Ishwaran and James 2001, theorem 2), where R is the stick left after
+    K - 1 breaks, and so at most 4 N E[R]. Their 4 N exp(-(K - 1) / alpha) uses the median of R instead of its mean,
+    which is larger.
     """
     return min(2.0, 4 * rows * math.exp(-(sticks - 1) * math.log1p(1 / alpha)))
 
 
 def sticks_for(alpha: float, rows: int) -> int:
-    """Return how many sticks hold the process of N rows to an error below a thousandth."""
+    """Return the number of sticks for a truncation error below a thousandth with N rows."""
     return 2 + math.floor(math.log(4 * max(rows, 1) / MAX_ERROR) / math.log1p(1 / alpha))
 
 
 class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
-    """Gaussian clusters whose weights are broken off a stick; K holds the first of infinitely many.
+    """Gaussian clusters with stick-breaking weights, truncated to the first K of infinitely many.
 
-    Which cluster is on which stick says nothing: densities, the number of clusters and which rows are together do.
+    The stick of a cluster has no meaning; densities, the number of clusters and co-clustering of rows have.
     """
 
     is_annealed, usual_method = False, "gibbs"
@@ -56,7 +57,7 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
     gibbs_options: ClassVar[Mapping[str, int]] = {"tune": 500, "thin": 20}
 
     def views(self) -> frozenset[View]:
-        """Show how many clusters there are and which rows are together, as no cluster has a label."""
+        """Return views of the number of clusters and of co-clustering instead of components without labels."""
         return super().views() - {View.COMPONENTS} | {View.CLUSTERS}
 
     def new_prior(self, data: Arrays) -> MixturePrior:
@@ -64,9 +65,9 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
         return MixturePrior((Sticks.of(self.alpha, self.K), self.component_law(data)))
 
     def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Return responsibilities to start from, the largest cluster on the first stick."""
-        each = super().seeds(data, rng)
-        return each[:, np.argsort(-each.sum(axis=0), kind="stable")]
+        """Return responsibilities to start from, with the largest cluster on the first stick."""
+        r = super().seeds(data, rng)
+        return r[:, np.argsort(-r.sum(axis=0), kind="stable")]
 
     def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Refuse to climb: the likelihood of a Dirichlet process has no maximum."""
@@ -77,14 +78,14 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
         )
 
     def unbounded(self, data: Arrays) -> str:
-        """Say why the posterior density of the weights has no maximum."""
+        """Return the reason why the posterior density of the weights has no maximum."""
         return self.prior(data).weights.unbounded
 
     def require_rows(self, data: Arrays) -> None:
-        """Take any number of rows: most sticks may be empty."""
+        """Accept any number of rows: most sticks may be empty."""
 
     def vb_log_density(self, q: Factors[MixturePrior], params: Params) -> np.ndarray:
-        """Log density of q(theta): the prior tells the sticks apart."""
+        """Log density of q(theta); sticks are not exchangeable."""
         return np.asarray(q.q.logpdf(params))
 
     def vb_log_densities(self, qs: Any, params: Params) -> np.ndarray:
@@ -92,11 +93,11 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
         return np.array([self.vb_log_density(q, params) for q in qs])
 
     def vb_coordinates(self, data: Arrays) -> None:
-        """Climb by plain steps."""
+        """Return None: climbs take plain steps."""
         return
 
     def occupied(self, q: Factors[MixturePrior]) -> int:
-        """Return how many sticks hold a row or more, in expectation under q(z)."""
+        """Return the number of sticks with an expected number of rows of at least one under q(z)."""
         held = q.q.weights.alpha - q.prior.weights.alpha
         return int(np.sum(held >= 1))
 
@@ -107,9 +108,9 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
         most = int(partitions.max(initial=-1)) + 1
         counts = np.stack([np.sum(partitions == k, axis=1) for k in range(most)], axis=1)
         sizes = np.sort(counts, axis=1)[:, ::-1]
-        different, which = np.unique(sizes, axis=0, return_inverse=True)
-        of_sizes = [sticks.labels(tuple(own[own > 0].tolist())).log_probability for own in different]
-        return np.array(of_sizes)[which.ravel()] + log_evidence_of(prior.law[:most], data, partitions)
+        distinct, index = np.unique(sizes, axis=0, return_inverse=True)
+        of_sizes = [sticks.labels(tuple(row[row > 0].tolist())).log_probability for row in distinct]
+        return np.array(of_sizes)[index.ravel()] + log_evidence_of(prior.law[:most], data, partitions)
 
     def with_labels(self, partition: np.ndarray, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the stick of each cluster of a partition."""
@@ -124,7 +125,7 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
         return SplitMergeChain(self.prior(data), data, self.vb_start(data, rng).q, rng)
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Say what holding the process at K sticks costs, and what the number of clusters is not."""
+        """State the truncation error, and that the number of clusters estimates no true number."""
         error, enough = truncation_error(self.alpha, self.K, rows := len(data["Y"])), sticks_for(self.alpha, rows)
         held = f"{self.K} sticks stand for infinitely many: the law of the rows is off by at most {error:.1g}"
         if error > MAX_ERROR:
@@ -135,8 +136,8 @@ class DirichletProcessMixture(GaussianMixtureModel, Collapsed, family=True):
 class SplitMergeChain(MixtureChain):
     """Collapsed Gibbs sampling of clusters, with splits and merges; parameters are drawn when a draw is kept.
 
-    Neal 2000, JCGS 9, 249-265, algorithm 3, of K sticks; Jain and Neal 2004, JCGS 13, 158-182; the proposals are those
-    of Dahl and Newcomb 2022, J. Stat. Comput. Simul. 92. Clusters exchange their sticks: none is kept by its place.
+    Neal 2000, JCGS 9, 249-265, algorithm 3, with K sticks; Jain and Neal 2004, JCGS 13, 158-182; proposals of Dahl and
+    Newcomb 2022, J. Stat. Comput. Simul. 92. Clusters also exchange their sticks, so that none is stuck on a stick.
     """
 
     def __init__(self, prior: MixturePrior, rows: Arrays, start: MixturePrior, rng: np.random.Generator) -> None:
@@ -148,16 +149,16 @@ class SplitMergeChain(MixtureChain):
         shape = (D, D) if self._kind == 0 else (D, 1) if self._kind == 1 else (1, 1)
         K = len(prior.weights.alpha)
         self._prior_of_cluster = law.m[0] * 1.0, law.psi[0].reshape(shape) * 1.0
-        of_each, matrices = np.empty((3, K + 3)), np.zeros((2, K + 3, *shape))
+        of_clusters, matrices = np.empty((3, K + 3)), np.zeros((2, K + 3, *shape))
         by_size = _by_size(law, len(self._Y))
-        self._state = of_each[0], np.empty((K + 3, D)), *matrices, *of_each[1:], by_size, np.empty(D)
+        self._state = of_clusters[0], np.empty((K + 3, D)), *matrices, *of_clusters[1:], by_size, np.empty(D)
 
     def sweep(self, times: int, power: float = 1.0) -> None:
         """Draw the cluster of each row given those of all others, in N sweeps in random order, at power 1."""
         sticks = _sticks(self._prior)
         orders = np.stack([self._rng.permutation(len(self._Y)) for _ in range(times)])
-        given = sticks.alpha, sticks.rest, self._prior_of_cluster, self._state, SPLITS
-        loops.sweep(self._kind, self._component, orders, self._Y, *given, self._rng)
+        arguments = sticks.alpha, sticks.rest, self._prior_of_cluster, self._state, SPLITS
+        loops.sweep(self._kind, self._component, orders, self._Y, *arguments, self._rng)
 
     def draw(self) -> dict[str, np.ndarray]:
         """Draw the parameters given the clusters."""
@@ -171,7 +172,7 @@ def _sticks(prior: MixturePrior) -> Sticks:
 
 
 def _by_size(law: GaussianComponents, rows: int) -> np.ndarray:
-    """Return by the size of a cluster, 0..N: kappa, and power and constant of the Student t density of a new row."""
+    """Return kappa, and power and constant of the Student t density of a new row, by cluster size 0..N, (3, N + 1)."""
     n, structure = np.arange(rows + 1.0), law.structure
     kappa, nu = law.kappa[0] + n, law.nu[0] + structure.repeat * n
     power = (nu + structure.repeat) / 2
@@ -180,7 +181,7 @@ def _by_size(law: GaussianComponents, rows: int) -> np.ndarray:
 
 
 def require_untied(covariance: str) -> None:
-    """Refuse one covariance for all clusters: a cluster must be new by itself."""
+    """Refuse one covariance for all clusters: a new cluster needs its own."""
     if covariance == "tied":
         raise InputError(
             "a Dirichlet process has no tied covariance", "unknown_method", hint="use full, diagonal or spherical"

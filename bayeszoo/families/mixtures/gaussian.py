@@ -35,11 +35,11 @@ AXES: dict[str, tuple[str, ...]] = {
 """The axes of covariances."""
 
 SEEDED = 2000
-"""Rows, drawn at random of more, whose clusters tell where to start."""
+"""Most rows whose clusters give the start; of more rows, a random subset."""
 FIRST_STEPS = 5
-"""Steps that are climbed on these, where each would be longer on all rows."""
+"""First steps on the subset, which are faster than steps on all rows."""
 _CELLS = 2**20
-"""Numbers that are held at once."""
+"""Most numbers held at once."""
 
 
 class GaussianMixtureModel(MixtureModel, Observable, family=True):
@@ -73,18 +73,18 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         return {**names, "component": np.arange(1, self.K + 1)}
 
     def components(self, columns: int) -> GaussianComponents:
-        """Return the prior of the components of rows with D columns, which the fields must suit."""
+        """Return the prior of the components for D columns; raise `InputError` if a field has another shape."""
         psi = self.entries("Psi0", (columns, columns)) if np.ndim(self.Psi0) else self.Psi0 * np.eye(columns)
         m0 = self.entries("m0", columns)
         return GaussianComponents.of(self.covariance, self.K, m0, self.kappa0, self.nu0, psi)
 
     def simulated(self, weights: np.ndarray, rng: np.random.Generator, size: int) -> Simulated:
-        """Draw components from the prior (of two columns where numbers stand for all), and rows given weights too."""
+        """Draw components from the prior (two columns unless a field tells the number), and rows given the weights."""
         columns = next((len(np.array(value)) for value in (self.m0, self.Psi0) if np.ndim(value)), 2)
         prior = self.components(columns)
         params = {"weights": weights, **prior.rvs((), rng)}
-        matrices, which = prior.matrices(params["covariances"]), rng.choice(self.K, size, p=weights)
-        rows = [rng.multivariate_normal(params["means"][k], matrices[k], method="cholesky") for k in which]
+        matrices, component = prior.matrices(params["covariances"]), rng.choice(self.K, size, p=weights)
+        rows = [rng.multivariate_normal(params["means"][k], matrices[k], method="cholesky") for k in component]
         names = np.array([f"x{j + 1}" for j in range(columns)])
         return params, {"Y": np.reshape(rows, (size, columns)), "column": names}
 
@@ -93,19 +93,19 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         return self.components(data["Y"].shape[1])
 
     def seeds(self, data: Arrays, rng: np.random.Generator) -> np.ndarray:
-        """Return responsibilities to start from: each row of the nearest of K rows, chosen by k-means++."""
+        """Return responsibilities to start from: each row in the cluster of the nearest of K rows, by k-means++."""
         return np.eye(self.K)[clusters(data["Y"], self.K, rng)]
 
     def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return parameters to climb from, at random: of many rows a few steps up from the clusters of some."""
+        """Return random parameters to climb from; with many rows, after a few steps on a subset of the rows."""
         Y = data["Y"]
         if len(Y) <= max(SEEDED, self.K):
             return super().start(data, rng)
         rows = rng.choice(len(Y), max(SEEDED, self.K), replace=False, shuffle=False)
-        some = {"Y": Y[rows], "column": data["column"]}
-        params = super().start(some, rng)
+        subset = {"Y": Y[rows], "column": data["column"]}
+        params = super().start(subset, rng)
         for _ in range(FIRST_STEPS):
-            params = self.m_step(self.e_step(params, some).stats)
+            params = self.m_step(self.e_step(params, subset).stats)
         return params
 
     def e_step(self, params: Params, data: Arrays) -> Expectation:
@@ -119,12 +119,12 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
         law: GaussianComponents = q.q.law
         log_weights = q.q.weights.expected_log + law.expected_gap()
         means, covariances = law.typical().values()
-        largest = log_weights.max()  # of few rows all would underflow
+        largest = log_weights.max()  # with few rows all weights would underflow
         value, moments = law.sums(np.exp(log_weights - largest), means, covariances, data["Y"])
         return Expectation(_expected(moments, q.prior), value + len(data["Y"]) * float(largest))
 
     def chart(self, params: Params, stats: Expected[MixturePrior], flat: bool) -> Chart:
-        """Return coordinates about parameters, in units of their standard errors given the components of the rows."""
+        """Return coordinates about parameters, in units of their standard errors if the components were known."""
         law: GaussianComponents = stats.prior.law
 
         def target(stats: Expected[MixturePrior]) -> tuple[np.ndarray, GaussianComponents]:
@@ -132,39 +132,39 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
             return moments.n + (0.0 if flat else self.alpha - 1), law.target(moments, flat)
 
         chart = MixtureChart(law, params, *target(stats))
-        return Chart(chart.size, chart.params, lambda x, there, stats: chart.slope(x, there, *target(stats)))
+        return Chart(chart.size, chart.params, lambda x, params, stats: chart.slope(x, params, *target(stats)))
 
     def vb_coordinates(self, data: Arrays) -> Coordinates | None:
-        """Return logarithms of the weights and of the counts of q(theta), its means, and factors of its matrices."""
+        """Return coordinates of q(theta): logs of weights and counts, means, and factors of matrices."""
         prior, K = self.prior(data), self.K
         law: GaussianComponents = prior.law
         least = law.structure.block - 1  # degrees of freedom
 
         def to_vector(q: Factors[MixturePrior]) -> np.ndarray:
-            own: GaussianComponents = q.q.law
-            logs = np.log(own.kappa), np.log(np.atleast_1d(own.nu - least))
-            return np.concatenate([*logs, law.to_vector(q.q.weights.alpha, own.m, own.psi)])
+            q_law: GaussianComponents = q.q.law
+            logs = np.log(q_law.kappa), np.log(np.atleast_1d(q_law.nu - least))
+            return np.concatenate([*logs, law.to_vector(q.q.weights.alpha, q_law.m, q_law.psi)])
 
         def from_vector(x: np.ndarray) -> Factors[MixturePrior]:
             size = 1 if law.tied else K
             kappa, nu = np.exp(x[:K]), least + np.exp(x[K : K + size])
             alpha, m, psi = law.from_vector(x[K + size :])
-            own = replace(law, m=m, kappa=kappa, nu=nu[0] if law.tied else nu, psi=psi)
-            return Factors(MixturePrior((replace(prior.weights, alpha=alpha), own)), prior)
+            q_law = replace(law, m=m, kappa=kappa, nu=nu[0] if law.tied else nu, psi=psi)
+            return Factors(MixturePrior((replace(prior.weights, alpha=alpha), q_law)), prior)
 
         return Coordinates(to_vector, from_vector)
 
     def vb_log_densities(self, qs: Sequence[Factors[MixturePrior]], params: Params) -> np.ndarray:
         """Return `vb_log_density` of each of several q(theta), (Q, draws), at draws with one leading axis."""
-        some, parts = max(1, _CELLS // np.size(params["weights"]) // self.K), []
-        for first in range(0, len(qs), some):
-            own = [each.q for each in qs[first : first + some]]
-            pairs = own[0].law.log_pairs_of([q.law for q in own], params)
-            parts += [symmetrized(q.weights, params, of_q) for q, of_q in zip(own, pairs, strict=True)]
+        size, parts = max(1, _CELLS // np.size(params["weights"]) // self.K), []
+        for start in range(0, len(qs), size):
+            block = [factors.q for factors in qs[start : start + size]]
+            pairs = block[0].law.log_pairs_of([q.law for q in block], params)
+            parts += [symmetrized(q.weights, params, of_q) for q, of_q in zip(block, pairs, strict=True)]
         return np.array(parts)
 
     def likelihood(self, params: Params, data: Arrays) -> MixtureRows:
-        """Return each row's distribution; parameters of shape (..., own shape) give (..., rows)."""
+        """Return each row's distribution; parameters with leading axes (...) give (..., rows)."""
         return MixtureRows(self.component_law(data), params, len(data["Y"]))
 
     def derived(self, params: Params) -> dict[str, np.ndarray]:
@@ -176,23 +176,23 @@ class GaussianMixtureModel(MixtureModel, Observable, family=True):
 
     def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return quantities that do not depend on the labels; leading axes are draws."""
-        of_some = super().invariants
-        invariants = piecewise(lambda some: of_some(some, data), params, data["Y"].size * self.K)
+        of_draws = super().invariants
+        invariants = piecewise(lambda draws: of_draws(draws, data), params, data["Y"].size * self.K)
         return {**invariants, **self.derived(params)}
 
     def degenerate(self, params: Params, stats: Expected[MixturePrior]) -> str:
-        """Say by expected statistics why a fitted point is a degenerate maximum; nothing where it is not."""
+        """Return the reason, by expected statistics, why a fitted point is a degenerate maximum; empty if it is not."""
         law: GaussianComponents = stats.prior.law
         return law.degenerate(params, stats.stats.parts[1])
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Say so where there are fewer different rows than components."""
+        """Say that there are fewer distinct rows than components."""
         distinct = len(np.unique(data["Y"], axis=0))
-        return (f"K={self.K} components but only {distinct} different rows",) if 0 < distinct < self.K else ()
+        return (f"K={self.K} components but only {distinct} distinct rows",) if 0 < distinct < self.K else ()
 
 
 def weak_components(stats: Moments, share: float) -> dict[str, Any]:
-    """Return fields about the rows; the scale matrix is diag(variances) / share^(2/D): that share of their volume."""
+    """Return weak fields from the rows; the scale matrix is diag(variances) / share^(2/D), by a share of the volume."""
     D = len(stats.mean)
     psi = np.diag(stats.sd**2) / share ** (2 / D)
     return {"m0": plain(stats.mean), "kappa0": 0.01, "nu0": D + 2.0, "Psi0": plain(psi)}
@@ -203,10 +203,10 @@ def _expected(moments: Moments, prior: MixturePrior) -> Expected[MixturePrior]:
 
 
 def piecewise(function: Callable[[Params], Mapping[str, object]], params: Params, cells: int) -> dict[str, np.ndarray]:
-    """Apply a function to a few draws at a time, so that little memory is needed: one draw needs ``cells`` numbers.
+    """Apply a function to blocks of draws, to save memory: one draw needs ``cells`` numbers.
 
-    The function takes parameters with one leading axis of draws, and returns arrays that have it too; ``params`` may
-    have any number of them.
+    The function takes parameters with one leading axis of draws, and returns arrays with the same leading axis;
+    ``params`` may have any number of leading axes.
     """
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in params.items()}
     leading = arrays["weights"].shape[:-1]
@@ -214,14 +214,14 @@ def piecewise(function: Callable[[Params], Mapping[str, object]], params: Params
     step = max(_CELLS // max(cells, 1), 1)
     starts = range(0, len(flat["weights"]), step)
     parts = [function({name: v[i : i + step] for name, v in flat.items()}) for i in starts]
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return {name: values.reshape(*leading, *values.shape[1:]) for name, values in whole.items()}
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: values.reshape(*leading, *values.shape[1:]) for name, values in joined.items()}
 
 
 class MixtureRows(ByVariance):
-    """So many rows of a Gaussian mixture given its parameters; leading axes of these are draws.
+    """N rows of a Gaussian mixture given its parameters, whose leading axes are draws.
 
-    Moments and quantiles, of each entry, have shape (..., rows, D).
+    Moments and quantiles of the entries have shape (..., rows, D).
     """
 
     def __init__(self, components: GaussianComponents, params: Params, rows: int) -> None:
@@ -229,9 +229,9 @@ class MixtureRows(ByVariance):
         self._components, self._rows = components, rows
         self._params = {name: np.asarray(params[name], dtype=np.float64) for name in names}
         self._weights, self._means, covariances = self._params.values()
-        variances, first = components.variances(covariances), self._means[..., :1, :]
-        # about the first component, so that means near 1e9 keep their digits
-        self._sds, self._centre = np.sqrt(variances), first[..., 0, :] + self._average(self._means - first)
+        variances, origin = components.variances(covariances), self._means[..., :1, :]
+        # relative to the first component, so that means near 1e9 keep their digits
+        self._sds, self._centre = np.sqrt(variances), origin[..., 0, :] + self._average(self._means - origin)
         self._variance = self._average(variances + (self._means - self._centre[..., None, :]) ** 2)
 
     def _tile(self, values: np.ndarray) -> np.ndarray:
@@ -239,7 +239,7 @@ class MixtureRows(ByVariance):
         return np.broadcast_to(values[..., None, :], shape)
 
     def _average(self, values: np.ndarray) -> np.ndarray:
-        """Average over components what has shape (..., K, D)."""
+        """Average values (..., K, D) over components."""
         return np.sum(self._weights[..., None] * values, axis=-2)
 
     def mean(self) -> np.ndarray:
@@ -252,14 +252,14 @@ class MixtureRows(ByVariance):
 
     def ppf(self, q: float) -> np.ndarray:
         """Return the quantiles, which lie between those of the components."""
-        each = self._means + self._sds * scipy.special.ndtri(q)
-        low, high = each.min(axis=-2), each.max(axis=-2)
+        quantiles = self._means + self._sds * scipy.special.ndtri(q)
+        low, high = quantiles.min(axis=-2), quantiles.max(axis=-2)
         return self._tile(reached(self._below, q, np.nextafter(low, -np.inf), np.nextafter(high, np.inf)))
 
     def cdf(self, y: npt.ArrayLike) -> np.ndarray:
-        """Return the probabilities of at most ``y``, of shape (rows, D); of shape (..., rows, D)."""
+        """Return the probabilities (..., rows, D) of at most ``y`` (rows, D)."""
         y = np.asarray(y, dtype=np.float64)
-        if len(y) and (y == y[0]).all():  # as quantiles are of all rows
+        if len(y) and (y == y[0]).all():  # as for quantiles, which are equal for all rows
             return self._tile(self._below(y[0]))
         return np.stack([self._below(row) for row in y], axis=-2)
 
@@ -268,7 +268,7 @@ class MixtureRows(ByVariance):
         return self._average(scipy.special.ndtr((y[..., None, :] - self._means) / self._sds))
 
     def logpdf(self, Y: npt.ArrayLike) -> np.ndarray:
-        """Joint log density of each row of ``Y``, of shape (rows, D); of shape (..., rows)."""
+        """Joint log density (..., rows) of the rows of ``Y`` (rows, D)."""
         rows = np.asarray(Y, dtype=np.float64)
 
         def log_density(params: Params) -> dict[str, np.ndarray]:
@@ -283,10 +283,10 @@ class MixtureRows(ByVariance):
         """Draw rows of shape ``size``, which is (..., rows, D)."""
         rng = np.random.default_rng(random_state)
         ends = np.cumsum(self._weights, axis=-1)[..., None, :-1]
-        which = np.sum(rng.random(size[:-1])[..., None] > ends, axis=-1)
+        component = np.sum(rng.random(size[:-1])[..., None] > ends, axis=-1)
         z, drawn = rng.standard_normal(size), np.empty(size)
         factors = np.linalg.cholesky(self._components.matrices(self._params["covariances"]))
         for k in range(self._weights.shape[-1]):
             of_k = self._means[..., k, None, :] + z @ factors[..., k, :, :].mT
-            drawn = np.where((which == k)[..., None], of_k, drawn)
+            drawn = np.where((component == k)[..., None], of_k, drawn)
         return drawn

@@ -24,10 +24,10 @@ pm, priors = lazy_loader.load("pymc"), lazy_loader.load("bayeszoo.likelihoods.in
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.gaussian_mixture", suppress_warning=True)  # numba takes its time
 
 STRUCTURES = {"full": Matrices, "tied": Matrices, "diagonal": Structure, "spherical": Scalar}
-"""The choices of covariance."""
+"""Covariance structures by name."""
 
 SMALLEST = 1e-12
-"""Smallest eigenvalue of a covariance, in units of that of all rows, below which the likelihood has no maximum."""
+"""Smallest eigenvalue of a covariance, relative to that of all rows, below which the likelihood counts as unbounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class GaussianComponents(MultivariateNormal):
     """The prior, posterior or q of the ``means`` and ``covariances`` of K Gaussian components or classes.
 
     Means have shape (..., K, D). Covariances have shape (..., K, D, D) if full, (..., D, D) if tied, (..., K, D) if
-    diagonal (variances), (..., K) if spherical; leading axes are draws. It adds to the block a compiled E-step,
+    diagonal (variances), (..., K) if spherical; leading axes are draws. To the block this class adds a compiled E-step,
     coordinates, and the size of a component relative to all rows.
     """
 
@@ -52,8 +52,8 @@ class GaussianComponents(MultivariateNormal):
     ) -> Self:
         """Return the prior of each component of rows in ``column``: the same, or one for each of K.
 
-        Of psi (D, D) or (K, D, D) diagonal covariances use the diagonal, spherical ones the mean of that. Centres are
-        (D,) or (K, D).
+        psi is (D, D) or (K, D, D); diagonal covariances use its diagonal, spherical ones the mean of the diagonal.
+        Centres are (D,) or (K, D).
         """
         columns = m.shape[-1]
         structure = STRUCTURES[kind](columns)
@@ -62,10 +62,10 @@ class GaussianComponents(MultivariateNormal):
                 f"prior degrees of freedom nu0 must be > D - 1 = {least} of {columns} columns, got {smallest:g}",
                 "out_of_range",
             )
-        of_all = () if kind == "tied" else (count,)
-        each = np.broadcast_to(structure.reduced(psi), of_all + structure.shape)
-        means, kappas, freedom = m + np.zeros((count, columns)), kappa + np.zeros(count), nu + np.zeros(of_all)
-        return cls(("means", "covariances"), column, means, kappas, freedom, each, structure)
+        axes = () if kind == "tied" else (count,)
+        scales = np.broadcast_to(structure.reduced(psi), axes + structure.shape)
+        means, kappas, freedom = m + np.zeros((count, columns)), kappa + np.zeros(count), nu + np.zeros(axes)
+        return cls(("means", "covariances"), column, means, kappas, freedom, scales, structure)
 
     @property
     def count(self) -> int:
@@ -73,7 +73,7 @@ class GaussianComponents(MultivariateNormal):
         return self.axes[-1]
 
     def declared(self, dims: object = None) -> Any:
-        """Declare ``covariances`` by their prior in PyMC; return the K matrices (K, D, D) that they stand for."""
+        """Declare ``covariances`` with their prior in PyMC; return them as K matrices (K, D, D)."""
         if len(self.structure.shape) == 2:
             matrices = priors.InverseWishart("covariances", self.nu, self.psi, dims=dims)
             return matrices + np.zeros((self.count, 1, 1)) if self.tied else matrices
@@ -87,63 +87,63 @@ class GaussianComponents(MultivariateNormal):
         return np.concatenate([np.log(weights), means.ravel(), self.structure.to_vector(covariances)])
 
     def from_vector(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return weights (K,), means (K, D) and covariances that have the coordinates."""
-        weights, means, rest = np.split(vector, [self.count, self.count * (1 + self.columns)])
-        covariances = self.structure.from_vector(rest)
+        """Return weights (K,), means (K, D) and covariances with the coordinates."""
+        weights, means, packed = np.split(vector, [self.count, self.count * (1 + self.columns)])
+        covariances = self.structure.from_vector(packed)
         return np.exp(weights), means.reshape(self.count, -1), covariances[0] if self.tied else covariances
 
     def matrices(self, covariances: npt.ArrayLike) -> np.ndarray:
         """Return the covariance matrices (..., K, D, D)."""
-        each = self.structure.matrix(self.spread_out(covariances))
-        return np.broadcast_to(each, (*each.shape[:-3], self.count, *each.shape[-2:]))
+        full = self.structure.matrix(self.spread_out(covariances))
+        return np.broadcast_to(full, (*full.shape[:-3], self.count, *full.shape[-2:]))
 
     def variances(self, covariances: npt.ArrayLike) -> np.ndarray:
         """Return the variance of each column (..., K, D)."""
-        each = self.structure.variances(self.spread_out(covariances))
-        return np.broadcast_to(each, (*each.shape[:-2], self.count, self.columns))
+        by_matrix = self.structure.variances(self.spread_out(covariances))
+        return np.broadcast_to(by_matrix, (*by_matrix.shape[:-2], self.count, self.columns))
 
     def target(self, stats: Moments, flat: bool) -> Self:
         """Return the expected log joint density given statistics, or with ``flat`` the likelihood, as a block.
 
-        As a function of means and covariances it is a constant less half of nu log det Sigma + tr(psi Sigma^-1) +
-        kappa (mu - m)' Sigma^-1 (mu - m): here nu has everything that is added to it.
+        As a function of means and covariances it is a constant minus half of nu log det Sigma + tr(psi Sigma^-1) +
+        kappa (mu - m)' Sigma^-1 (mu - m), where nu includes all powers of det Sigma.
         """
         if flat:
             scatter, n = self.together(stats.scatter, stats.n)
             return replace(self, m=stats.mean, kappa=stats.n, nu=self.structure.repeat * n, psi=scatter)
-        later = self.updated(stats)
-        return replace(later, nu=later.power)
+        posterior = self.updated(stats)
+        return replace(posterior, nu=posterior.power)
 
     def mle(self, stats: Moments) -> dict[str, np.ndarray]:
-        """Return the maximum of the likelihood; none where a component has collapsed relative to all rows."""
+        """Return the parameters of maximum likelihood; raise `NumericalError` if a component has collapsed."""
         if (stats.n <= 0).any():
             raise NumericalError(
                 f"no maximum of the likelihood: component {np.argmin(stats.n) + 1} is empty", "no_data"
             )
-        covariances, whole = self.covariance_of_rows(stats), self.covariance_of_all(stats)
-        if not self._have_spread(covariances, whole):
-            spread = self.smallest(covariances, whole)
+        covariances, total = self.covariance_of_rows(stats), self.covariance_of_all(stats)
+        if not self._have_spread(covariances, total):
+            spread = self.smallest(covariances, total)
             if not np.all(spread > SMALLEST):
-                which = "" if self.tied else f" of component {np.argmin(spread) + 1}"
-                raise NumericalError(f"no maximum of the likelihood: the covariance{which} is singular", "no_maximum")
+                owner = "" if self.tied else f" of component {np.argmin(spread) + 1}"
+                raise NumericalError(f"no maximum of the likelihood: the covariance{owner} is singular", "no_maximum")
         return {"means": stats.mean, "covariances": covariances}
 
     def covariance_of_all(self, stats: Moments) -> np.ndarray:
         """Return the covariance of all rows together, of the structure's shape."""
         n, shift = stats.n.sum(), stats.mean - stats.mean[0]
-        between = self.structure.scatter(stats.n, shift - (stats.n @ shift) / n)
-        return np.asarray((stats.scatter.sum(axis=0) + between) / (self.structure.repeat * n))
+        of_means = self.structure.scatter(stats.n, shift - (stats.n @ shift) / n)
+        return np.asarray((stats.scatter.sum(axis=0) + of_means) / (self.structure.repeat * n))
 
-    def _have_spread(self, covariances: npt.ArrayLike, whole: np.ndarray) -> bool:
-        """Say whether `smallest` is surely well above 1e-12: the sum of the inverse eigenvalues is small."""
+    def _have_spread(self, covariances: npt.ArrayLike, total: np.ndarray) -> bool:
+        """Say whether `smallest` is surely well above 1e-12, as the sum of the inverse eigenvalues is small."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            sums = self.structure.trace_ratio(whole, self.spread_out(covariances))
+            sums = self.structure.trace_ratio(total, self.spread_out(covariances))
         return bool(np.all((sums > 0) & (sums < 1e6)))
 
-    def smallest(self, covariances: npt.ArrayLike, whole: np.ndarray) -> np.ndarray:
-        """Return the smallest eigenvalue of each covariance in units of that of all rows, whatever their units."""
+    def smallest(self, covariances: npt.ArrayLike, total: np.ndarray) -> np.ndarray:
+        """Return the smallest eigenvalue of each covariance relative to that of all rows; it has no unit."""
         try:
-            factor = self.structure.factor(whole)
+            factor = self.structure.factor(total)
         except NumericalError:
             raise NumericalError(f"the rows do not fill {self.columns} dimensions", "not_identified") from None
         return np.min(self.structure.relative(factor, self.spread_out(covariances)), axis=-1)
@@ -163,10 +163,10 @@ class GaussianComponents(MultivariateNormal):
         return sums.value, Moments(sums.counts, means + shift, scatter, np.zeros_like(shift))
 
     def degenerate(self, params: Params, stats: Moments) -> str:
-        """Say by expected statistics why a fitted point is a degenerate maximum, or nothing.
+        """Return the reason, by expected statistics, why a fitted point is a degenerate maximum; empty if it is not.
 
-        The smallest eigenvalue of a covariance, in units of the covariance of all rows, is below 1e-5; or a component
-        holds less than D + 1 rows.
+        The smallest eigenvalue of a covariance, relative to the covariance of all rows, is below 1e-5; or a component
+        holds fewer than D + 1 rows.
         """
         rows = np.atleast_1d(params["weights"]) * stats.n.sum()
         if np.any(rows < self.columns + 1):
@@ -175,10 +175,10 @@ class GaussianComponents(MultivariateNormal):
             return f"component {k + 1} has collapsed: it holds {rows[k]:.6g} rows, and {needed}"
         try:
             spread = self.smallest(params["covariances"], self.covariance_of_all(stats))
-        except NumericalError:  # the rows do not fill all dimensions, so that none has a spread to compare with
+        except NumericalError:  # the rows do not fill all dimensions: no spread to compare with
             return ""
         if np.all(spread >= 1e-5):
             return ""
         k = int(np.argmin(spread))
-        which = "the covariance has" if self.tied else f"component {k + 1} has"
-        return f"{which} collapsed: in one direction its variance is {spread[k]:.1g} of that of all rows"
+        subject = "the covariance has" if self.tied else f"component {k + 1} has"
+        return f"{subject} collapsed: in one direction its variance is {spread[k]:.1g} of that of all rows"

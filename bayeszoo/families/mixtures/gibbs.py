@@ -1,8 +1,8 @@
-"""Gibbs sampling of a mixture: the component of each row given the parameters, and the parameters given these.
+"""Gibbs sampling of a mixture: components of the rows given the parameters, and parameters given the components.
 
-Given the components the posterior of the parameters is a product of conjugate blocks, which is drawn from exactly
-(Diebolt and Robert 1994, JRSS B 56, 363-375). Of tables of levels a row is taken away by its counts: the chain is then
-collapsed, each component drawn given those of all other rows, the parameters integrated out (Liu 1994).
+Given the components, the posterior of the parameters is a product of conjugate blocks, which is drawn from exactly
+(Diebolt and Robert 1994, JRSS B 56, 363-375). For tables of levels, a row is removed by its counts: the chain is then
+collapsed, each component drawn given those of all other rows with the parameters integrated out (Liu 1994).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from bayeszoo.foundation.named import Arrays
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.tables", suppress_warning=True)
 
 TINY = np.finfo(np.float64).tiny
-"""Stands for a probability that has underflowed to 0, which has no logarithm."""
+"""Replaces a probability that has underflowed to 0, which has no logarithm."""
 _IN_TURN = threading.Lock()
-"""Chains in threads sweep in turn: short calls of NumPy that compete for the interpreter take up to twice as long."""
+"""Threads sweep in turn: short NumPy calls that compete for the interpreter take up to twice as long."""
 
 
 class MixtureChain:
     """Gibbs sampling of the parameters of a mixture of ``rows``, from a draw of ``start`` on.
 
-    It is not annealed: where rows count little, a mode with little mass may be the largest. Of three components of the
-    galaxies' velocities, annealed chains end in a mode with e**-10 of the mass of the largest.
+    It is not annealed: with flattened likelihoods, a mode with little mass may be the largest. With three components
+    for the galaxies' velocities, annealed chains end in a mode with e**-10 of the mass of the largest.
     """
 
     def __init__(self, prior: MixturePrior, rows: Arrays, start: MixturePrior, rng: np.random.Generator) -> None:
@@ -42,13 +42,13 @@ class MixtureChain:
         return {name: np.where(values == 0, TINY, values) for name, values in drawn.items()}
 
     def sweep(self, times: int, power: float = 1.0) -> None:
-        """Draw components and parameters, in N sweeps, by the probabilities themselves whatever the power."""
+        """Draw components and parameters, in N sweeps; the power is ignored."""
         for _ in range(times):
             with _IN_TURN:
                 self._turn()
 
     def _turn(self) -> None:
-        """Draw components and parameters; the largest log probability with Gumbel noise is a draw of a component."""
+        """Draw components, by the largest log probability with Gumbel noise, and then parameters."""
         terms = self._prior.log_terms(self._params, self._rows)
         self._component = np.argmax(terms + self._rng.gumbel(size=terms.shape), axis=1)
         self._params = self._drawn(self._prior.updated(self._stats))
@@ -56,8 +56,8 @@ class MixtureChain:
     @property
     def _stats(self) -> Several:
         """The statistics of the rows and their components."""
-        each = np.eye(len(self._prior.weights.alpha))[self._component]
-        return self._prior.moments(each, self._rows).stats
+        r = np.eye(len(self._prior.weights.alpha))[self._component]
+        return self._prior.moments(r, self._rows).stats
 
     def draw(self) -> dict[str, np.ndarray]:
         """Return the parameters."""
@@ -65,14 +65,14 @@ class MixtureChain:
 
     @property
     def log_joint(self) -> float:
-        """Log p(y, theta) less log p(theta | y, z), which is log p(y, z) less log p(z | y, theta).
+        """Log p(y, theta) minus log p(theta | y, z), which equals log p(y, z) minus log p(z | y, theta).
 
-        Its mean about a mode is the log of the mode's mass less the information that z has about theta. The log density
-        of the parameters alone, which depends on their units, does not compare modes.
+        Its mean about a mode is the log of the mode's mass minus the information of z about theta. The log density of
+        the parameters alone depends on their units, and does not compare modes.
         """
         terms = self._prior.log_terms(self._params, self._rows)
-        own = np.take_along_axis(terms, self._component[:, None], axis=1)[:, 0]
-        return float(self._prior.log_evidence(self._stats) - np.sum(own - np.logaddexp.reduce(terms, axis=1)))
+        chosen = np.take_along_axis(terms, self._component[:, None], axis=1)[:, 0]
+        return float(self._prior.log_evidence(self._stats) - np.sum(chosen - np.logaddexp.reduce(terms, axis=1)))
 
 
 class CollapsedChain(MixtureChain):
@@ -88,7 +88,7 @@ class CollapsedChain(MixtureChain):
         self._totals = self._by_table(law.alpha)
 
     def _by_table(self, of_levels: np.ndarray) -> np.ndarray:
-        """Add up values (K, L) of the levels of each feature, (K, features)."""
+        """Sum values (K, L) over the levels of each feature, (K, features)."""
         return np.asarray(of_levels @ np.eye(self._levels.shape[1])[self._table])
 
     def sweep(self, times: int, power: float = 1.0) -> None:

@@ -1,4 +1,4 @@
-"""Rows of levels of several features, each row of one latent class: densities, moments, and what is not identified."""
+"""Rows of levels of several features with one latent class each: densities, moments, and identification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bayeszoo.model.capabilities import Collapsed, Observable
 
 
 class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
-    """Rows of levels that are each of one component, features independent given it; a subclass declares it.
+    """Rows of levels in one component each, with features independent given it; a subclass declares the model.
 
     Parameters are ``weights`` (K,) and ``theta`` (K, levels), the probabilities of the levels of each feature.
     """
@@ -34,7 +34,7 @@ class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
         return Tables(("theta",), self.inputs.name, eta, tables_of(data))
 
     def gibbs(self, data: Arrays, rng: np.random.Generator) -> CollapsedChain:
-        """Return a chain over the components of the rows, started as variational Bayes is."""
+        """Return a chain over the components of the rows, with a start of variational Bayes."""
         return CollapsedChain(self.prior(data), data, self.vb_start(data, rng).q, rng)
 
     def coords(self, data: Arrays) -> dict[str, Any]:
@@ -42,12 +42,12 @@ class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
         return {"level": data["level"], "component": np.arange(1, self.K + 1)}
 
     def unbounded(self, data: Arrays) -> str:
-        """Say why the posterior density has no maximum; nothing where it has one."""
+        """Return the reason why the posterior density has no maximum; empty if it has one."""
         of_levels = "eta < 1: it grows without bound as the probability of a level goes to 0"
         return of_levels if (why := super().unbounded(data)) and np.min(self.eta) < 1 <= self.alpha else why
 
     def undetermined(self, params: Params, data: Any, stats: Any, flat: bool) -> str:
-        """Say so where the likelihood has more parameters than the table of all features has free cells."""
+        """Say that the likelihood has more parameters than the table of all features has free cells."""
         cells = math.prod(len(places) for places in tables_of(data)) - 1
         free = self.free_parameters(data)
         if not flat or free <= cells:
@@ -60,9 +60,9 @@ class LevelMixtureModel(MixtureModel, Collapsed, Observable, family=True):
 
 
 class LevelRows(Indicators):
-    """Levels of rows, each of one component which is not known: moments are of an indicator of each level.
+    """Levels of rows, each in one unknown component; moments are those of the levels' indicators.
 
-    Weights (..., K) and probabilities (..., K, L) have draws as leading axes; rows are places (rows, features).
+    Weights (..., K) and probabilities (..., K, L) may have leading axes of draws; rows are places (rows, features).
     """
 
     def __init__(self, weights: npt.ArrayLike, theta: npt.ArrayLike, tables: Any, rows: int) -> None:
@@ -88,11 +88,13 @@ class LevelRows(Indicators):
         return np.asarray(np.logaddexp.reduce(terms, axis=-1))
 
     def rvs(self, size: tuple[int, ...], random_state: Any = None) -> np.ndarray:
-        """Draw indicators of shape ``size``, which ends in (rows, L): of each feature 1 at its level."""
+        """Draw indicators of shape ``size``, which ends in (rows, L): 1 at the level of each feature."""
         rng = np.random.default_rng(random_state)
-        which = draw_levels(np.broadcast_to(self._weights[..., None, :], (*size[:-1], self._weights.shape[-1])), rng)
+        component = draw_levels(
+            np.broadcast_to(self._weights[..., None, :], (*size[:-1], self._weights.shape[-1])), rng
+        )
         theta = np.broadcast_to(self._theta[..., None, :, :], (*size[:-1], *self._theta.shape[-2:]))
-        p, drawn = np.take_along_axis(theta, which[..., None, None], axis=-2)[..., 0, :], np.zeros(size)
+        p, drawn = np.take_along_axis(theta, component[..., None, None], axis=-2)[..., 0, :], np.zeros(size)
         for places in map(list, self._tables):
             level = draw_levels(p[..., places], rng)
             drawn[..., places] = level[..., None] == np.arange(len(places))

@@ -1,8 +1,8 @@
-"""Coordinates about a point of a Gaussian mixture, in which its likelihood is about as curved in all directions.
+"""Coordinates about a point of a Gaussian mixture, in which the likelihood has about the same curvature everywhere.
 
 They are the parameters in units of their standard errors if the components of the rows were known: a step along the
-slope is then about one of EM, and quasi-Newton steps learn only what the missing components add. Jamshidian and
-Jennrich 1993.
+slope is then close to an EM step, and quasi-Newton steps need to learn only the effect of unknown components.
+Jamshidian and Jennrich 1993.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from bayeszoo.foundation.named import Params
 
 
 class MixtureChart:
-    """Coordinates of weights, means and factors of covariances; 0 is the point.
+    """Coordinates of weights, means and factors of covariances, with the point at 0.
 
-    ``counts`` (K,) and ``target``, a `GaussianComponents.target`, are what the M-step at the point maximizes.
+    ``counts`` (K,) and ``target``, a `GaussianComponents.target`, define the objective of the M-step at the point.
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class MixtureChart:
         power = np.broadcast_to(np.reshape(target.nu, (-1, 1, 1, 1)), self._factor.shape)
         of_factors = 1 / np.sqrt(power * (1 + np.eye(b)))
         of_means = np.broadcast_to(1 / np.sqrt(target.kappa)[:, None], self._means.shape)
-        each = (1 / np.sqrt(np.maximum(counts, 1.0)), of_means.ravel(), of_factors[..., *self._triangle].ravel())
-        self._units = np.concatenate(each)
+        of_weights = 1 / np.sqrt(np.maximum(counts, 1.0))
+        self._units = np.concatenate([of_weights, of_means.ravel(), of_factors[..., *self._triangle].ravel()])
         self.size = len(self._units)
 
     def _parts(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return steps of log weights (K,), of means (K, D) in units of the factors, and by what these are turned."""
+        """Return steps of log weights (K,), of means (K, D) in units of the factors, and matrices of the factors."""
         log_weights, shifts, packed = np.split(x * self._units, np.cumsum([len(self._weights), self._means.size]))
         turn = np.zeros_like(self._factor)
         turn[..., *self._triangle] = packed.reshape(*turn.shape[:2], -1)
@@ -54,7 +54,7 @@ class MixtureChart:
         }
 
     def slope(self, x: np.ndarray, params: Params, counts: np.ndarray, target: GaussianComponents) -> np.ndarray:
-        """Return the gradient of the objective at coordinates: that of the M-step's objective there (Fisher)."""
+        """Return the gradient of the objective at coordinates, equal to that of the M-step's objective (Fisher)."""
         structure, turn = self._components.structure, self._parts(x)[2]
         back, white = np.linalg.inv(turn), np.linalg.inv(self._factor @ turn)
         shift = target.m - params["means"]

@@ -28,10 +28,10 @@ from bayeszoo.model.observable import Latent, Observable
 from bayeszoo.model.over_draws import OverDrawn, made_over
 
 HIGH = 0.99
-"""Level of the quantile of alpha's prior at which the error of holding the process at K sticks is said."""
+"""Level of the quantile of alpha's prior at which the truncation error is reported."""
 _DRAWN = 10_000
 SWEEPS = 5
-"""Sweeps over the rows, at most, for each draw of alpha, which costs as much as one of them."""
+"""Most sweeps over the rows per draw of alpha, which costs as much as one sweep."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
     base : DirichletProcessMixture
         The model; its other fields stay.
     priors : mapping of str to Prior
-        Of ``alpha``.
+        The prior of ``alpha``.
     """
 
     of: ClassVar[type[DirichletProcessMixture]]
@@ -53,7 +53,7 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if tuple(self.priors) != ("alpha",):
-            raise InputError("of a Dirichlet process alpha alone can be a parameter", "unknown_field")
+            raise InputError("only alpha of a Dirichlet process can be a parameter", "unknown_field")
         object.__setattr__(self, "K", self.base.K)
 
     def dims_of_others(self) -> Axes:
@@ -71,7 +71,7 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
         return ConcentrationChain(self.base, self.priors["alpha"], data, rng)
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Say what holding the process at K sticks costs, and what the number of clusters is not."""
+        """State the truncation error, and that the number of clusters estimates no true number."""
         drawn = np.random.default_rng(0)
         alpha = float(np.quantile([self.priors["alpha"].rvs(drawn) for _ in range(_DRAWN)], HIGH))
         error = truncation_error(alpha, self.K, len(data["Y"]))
@@ -82,12 +82,12 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
     # Rows, given the parameters
 
     def likelihood(self, params: Params, data: Arrays) -> RowLaw:
-        """Return each row's mixture; parameters of shape (..., own shape) give (..., rows)."""
+        """Return each row's mixture; parameters with leading axes (...) give (..., rows)."""
         law: RowLaw = self.base.likelihood(params, data)
         return law
 
     def derived(self, params: Params) -> dict[str, np.ndarray]:
-        """Return what the model does."""
+        """Return the derived quantities of the base model."""
         derived: dict[str, np.ndarray] = self.base.derived(params)
         return derived
 
@@ -96,14 +96,14 @@ class OverProcess(OverDrawn, Latent, Observable, Symmetric, family=True):
         return np.asarray(self.base.component_probabilities(params, data))
 
     def exchangeable_axis(self) -> str | None:
-        """Return the axis whose labels mean nothing."""
+        """Return the exchangeable axis."""
         axis: str | None = self.base.exchangeable_axis()
         return axis
 
     def invariants(self, params: Params, data: Arrays) -> dict[str, np.ndarray]:
         """Return quantities that do not depend on the labels, and alpha."""
-        own: dict[str, np.ndarray] = self.base.invariants(params, data)
-        return {**own, "alpha": np.asarray(params["alpha"])}
+        of_base: dict[str, np.ndarray] = self.base.invariants(params, data)
+        return {**of_base, "alpha": np.asarray(params["alpha"])}
 
 
 class ConcentrationChain(SplitMergeChain):
@@ -115,8 +115,8 @@ class ConcentrationChain(SplitMergeChain):
 
     def sweep(self, times: int, power: float = 1.0) -> None:
         """Draw the clusters of the rows, and alpha, in N sweeps."""
-        for at in range(0, times, SWEEPS):
-            super().sweep(min(SWEEPS, times - at), power)
+        for done in range(0, times, SWEEPS):
+            super().sweep(min(SWEEPS, times - done), power)
             self._draw_alpha()
 
     def _draw_alpha(self) -> None:
@@ -125,12 +125,14 @@ class ConcentrationChain(SplitMergeChain):
 
         def height(x: float) -> float:
             alpha = float(scale.value(x))
-            own = float(self._of_alpha.logpdf(alpha)) + float(scale.log_slope(np.asarray(x)))
-            total = own + float(Sticks.of(alpha, K).log_evidence(counts)) if math.isfinite(own) else -math.inf
+            log_prior = float(self._of_alpha.logpdf(alpha)) + float(scale.log_slope(np.asarray(x)))
+            if not math.isfinite(log_prior):
+                return -math.inf
+            total = log_prior + float(Sticks.of(alpha, K).log_evidence(counts))
             return total if math.isfinite(total) else -math.inf
 
-        at = float(scale.place(self._alpha))
-        self._alpha = float(scale.value(sliced(height, at, height(at), self._rng)[0]))
+        x = float(scale.place(self._alpha))
+        self._alpha = float(scale.value(sliced(height, x, height(x), self._rng)[0]))
         self._prior = MixturePrior((Sticks.of(self._alpha, K), self._prior.law))
 
     def draw(self) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Weights broken off a stick: the prior of the weights of a Dirichlet process, held at its first K components."""
+"""Stick-breaking weights: the prior of the weights of a Dirichlet process, truncated at K components."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bayeszoo.foundation.named import Arrays, Params
 
 
 def later(values: np.ndarray) -> np.ndarray:
-    """Return what lies after each entry of the last axis but the last, summed, (..., K - 1)."""
+    """Return the sum of all later entries along the last axis, for all entries but the last, (..., K - 1)."""
     return np.cumsum(values[..., ::-1], axis=-1)[..., ::-1][..., 1:]
 
 
@@ -29,8 +29,8 @@ class Sticks(Categorical):
     """Codes of K components; weights v_k (1 - v_1) ... (1 - v_{k-1}), v_k ~ Beta(alpha_k, rest_k) for k < K, v_K = 1.
 
     ``alpha`` (K,) ends with rest_{K-1}, ``rest`` is (K - 1,): with rest_k = alpha_{k+1} + ... + alpha_K it is
-    Dirichlet(alpha). A generalized Dirichlet distribution (Connor and Mosimann 1969, JASA 64, 194-206). Of rows alpha
-    grows by the rows of each, and rest_k by those after k. Ishwaran and James 2001, JASA 96, 161-173.
+    Dirichlet(alpha). A generalized Dirichlet distribution (Connor and Mosimann 1969, JASA 64, 194-206). The posterior
+    adds to alpha_k the rows at k, and to rest_k the rows after k. Ishwaran and James 2001, JASA 96, 161-173.
     """
 
     rest: np.ndarray
@@ -54,18 +54,18 @@ class Sticks(Categorical):
 
     @property
     def unbounded(self) -> str:
-        """Say so where the density of the weights, with its factor for each break, has no maximum."""
+        """The reason why the density of the weights, with its Jacobian, has no maximum; empty if it has one."""
         falls = self.rest - 1 - np.arange(len(self.rest))[::-1]
         is_unbounded = bool(np.any(self.alpha[:-1] < 1) or np.any(falls < 0))
         return "the density of the weights grows without bound as the later ones go to 0" * is_unbounded
 
     @property
     def is_flat(self) -> bool:
-        """Whether the density is the same everywhere: of one component."""
+        """Whether the density is constant: with one component."""
         return len(self.alpha) == 1
 
     def updated(self, stats: Counts) -> Self:
-        """Return the posterior: a stick is worth the rows at its component, and what is left those after it."""
+        """Return the posterior: alpha_k grows by the rows at component k, and rest_k by the rows after it."""
         return replace(self, alpha=self.alpha + stats.counts, rest=self.rest + later(stats.counts))
 
     def log_evidence(self, stats: Counts) -> np.ndarray:
@@ -82,19 +82,19 @@ class Sticks(Categorical):
         return {self.names[0]: self._moments(1)}
 
     def _moments(self, order: int) -> np.ndarray:
-        """Return the means of the weights to a power, (K,): of independent Beta variables they multiply."""
+        """Return the means of powers of the weights, (K,): products over independent Beta variables."""
         moments = np.exp(scipy.special.betaln(self.pairs + order, self.pairs[:, ::-1]))
         broken, left = (moments / np.exp(scipy.special.betaln(*self.pairs.T))[:, None]).T
         return np.append(broken, 1.0) * np.append(1.0, np.cumprod(left))
 
     def mode(self) -> dict[str, np.ndarray]:
-        """Return where the density of the weights is highest."""
+        """Return the mode of the weights."""
         if self.unbounded:
             raise NumericalError(f"no mode: {self.unbounded}", "no_maximum")
         falls = self.rest - 1 - np.arange(len(self.rest))[::-1]
         rises = self.alpha[:-1] - 1
-        whole = rises + falls
-        broken = np.where(whole > 0, rises / np.where(whole > 0, whole, 1.0), 0.5)
+        total = rises + falls
+        broken = np.where(total > 0, rises / np.where(total > 0, total, 1.0), 0.5)
         return {self.names[0]: np.append(broken, 1.0) * np.append(1.0, np.cumprod(1 - broken))}
 
     def log_each(self, params: Params) -> np.ndarray:
@@ -129,12 +129,12 @@ class Sticks(Categorical):
         """Return the covariances: an earlier break is shared by all later weights."""
         K, mean = len(self.alpha), self._moments(1)
         products = np.diag(self._moments(2))
-        whole = self.pairs.sum(axis=1)
-        both = self.alpha[:-1] * self.rest / (whole * (whole + 1))  # E[v (1 - v)]
-        squares = np.append(1.0, np.cumprod(self.rest * (self.rest + 1) / (whole * (whole + 1))))
+        total = self.pairs.sum(axis=1)
+        cross = self.alpha[:-1] * self.rest / (total * (total + 1))  # E[v (1 - v)]
+        squares = np.append(1.0, np.cumprod(self.rest * (self.rest + 1) / (total * (total + 1))))
         for j in range(K - 1):
-            after = mean[j + 1 :] / math.prod(self.rest[: j + 1] / whole[: j + 1])  # given all breaks up to j
-            products[j, j + 1 :] = products[j + 1 :, j] = squares[j] * both[j] * after
+            after = mean[j + 1 :] / math.prod(self.rest[: j + 1] / total[: j + 1])  # given all breaks up to j
+            products[j, j + 1 :] = products[j + 1 :, j] = squares[j] * cross[j] * after
         return products - np.outer(mean, mean)
 
     @cached_property
@@ -142,7 +142,7 @@ class Sticks(Categorical):
         return {}
 
     def labels(self, sizes: tuple[int, ...]) -> Labels:
-        """Return the places among the K sticks of clusters of these sizes; kept, as partitions have few."""
+        """Return the distribution of the sticks of clusters of these sizes; cached, as sizes repeat."""
         if sizes not in self._labels:
             self._labels[sizes] = Labels.of(self, sizes)
         return self._labels[sizes]
@@ -170,11 +170,11 @@ class _Products(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """All ways of placing clusters of given sizes on sticks, summed from the last stick to the first.
+    """All ways to place clusters of given sizes on sticks, summed from the last stick to the first.
 
-    ``log_left[k][s]`` is the log probability of sticks k, k + 1, ... given that the clusters in the set s, a number
-    whose bits are clusters, lie before; ``terms[k][s]`` (clusters + 1,) its parts, by the cluster on
-    stick k, the last: none.
+    ``log_left[k][s]`` is the log probability of sticks k, k + 1, ... given that the clusters in the set s (one bit per
+    cluster) lie on earlier sticks; ``terms[k][s]`` (clusters + 1,) are its terms by the cluster on stick k, the last
+    one for no cluster.
     """
 
     log_left: list[np.ndarray]
@@ -182,7 +182,7 @@ class Labels(NamedTuple):
 
     @classmethod
     def of(cls, sticks: Sticks, sizes: tuple[int, ...]) -> Labels:
-        """Sum from the last stick on; of c clusters and K sticks in time K c 2**c."""
+        """Sum from the last stick backwards, in time K c 2**c for c clusters and K sticks."""
         count, K = len(sizes), len(sticks.alpha)
         sets = np.arange(2**count)
         is_in = (sets[:, None] >> np.arange(count)) & 1
@@ -190,12 +190,12 @@ class Labels(NamedTuple):
         log_left = [np.where(rows == 0, 0.0, -np.inf)]
         terms: list[np.ndarray] = []
         for k in reversed(range(K)):
-            own = np.append(np.array(sizes, dtype=np.float64), 0.0)
-            after = np.maximum(rows[:, None] - own, 0.0)
+            at_stick = np.append(np.array(sizes, dtype=np.float64), 0.0)
+            after = np.maximum(rows[:, None] - at_stick, 0.0)
             of_break = np.zeros(after.shape)
             if k < K - 1:
-                both = np.stack([own + np.zeros(after.shape), after], axis=-1)
-                of_break = dirichlet.log_dirichlet_ratio(sticks.pairs[k], both)
+                counts = np.stack([at_stick + np.zeros(after.shape), after], axis=-1)
+                of_break = dirichlet.log_dirichlet_ratio(sticks.pairs[k], counts)
             following = np.append(sets[:, None] | (1 << np.arange(count)), sets[:, None], axis=1)
             is_new = np.append(is_in == 0, np.ones((len(sets), 1), dtype=bool), axis=1)
             terms.insert(0, np.where(is_new, of_break + log_left[0][following], -np.inf))
@@ -211,8 +211,8 @@ class Labels(NamedTuple):
         """Draw the stick of each cluster, (clusters,)."""
         count = self.terms[0].shape[1] - 1
         places, before = np.empty(count, dtype=np.int64), 0
-        for k, own in enumerate(self.terms):
-            which = int(np.argmax(own[before] + rng.gumbel(size=count + 1)))
-            if which < count:
-                places[which], before = k, before | (1 << which)
+        for k, terms in enumerate(self.terms):
+            cluster = int(np.argmax(terms[before] + rng.gumbel(size=count + 1)))
+            if cluster < count:
+                places[cluster], before = k, before | (1 << cluster)
         return places

@@ -1,9 +1,9 @@
 """Student-t noise as a scale mixture of Gaussians, whose mean and precision have a normal-gamma distribution.
 
-Given mu and lam, each row has a precision of its own, theta_n lam, with theta_n ~ Gamma(nu / 2, rate nu / 2). With the
-squared distance d_n = lam (y_n - mu)^2, or its expectation, the distribution of theta_n given the rest is
-Gamma((nu + 1) / 2, rate (nu + d_n) / 2): what EM and variational Bayes need of it is here. Lange, Little and Taylor
-1989; Liu and Rubin 1995.
+Given mu and lam, row n has the precision theta_n lam, with theta_n ~ Gamma(nu / 2, rate nu / 2). With the squared
+distance d_n = lam (y_n - mu)^2, or its expectation, the conditional distribution of theta_n is Gamma((nu + 1) / 2, rate
+(nu + d_n) / 2); this module has its expectations for EM and variational Bayes. Lange, Little and Taylor 1989; Liu and
+Rubin 1995.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from bayeszoo.model.steps import Expectation
 
 _LARGEST_IN_PYMC = 1e6
 _COLLAPSED = 1e-30
-"""Share of the squared distances that weights leave, from which on it is rounding: y has 16 digits."""
+"""Ratio of weighted to unweighted squared distances below which it is rounding: y has 16 digits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Expected statistics of N rows that have their own precisions.
+    """Expected statistics of N rows with different precisions.
 
     ``squares`` is the sum of the squared distances from the centre of the E-step, without weights. In ``moments`` each
     row counts E[theta_n] times.
@@ -44,7 +44,7 @@ class Weighted:
         if not total > 0:
             return cls(float(len(y)), 0.0, Moments(0.0, float(centre), 0.0))
         mean = centre + np.sum(weights * offsets) / total
-        mean = mean + np.sum(weights * (y - mean)) / total  # what the rounding of a far centre took
+        mean = mean + np.sum(weights * (y - mean)) / total  # corrects the rounding from a distant centre
         scatter = float(np.sum(weights * np.square(y - mean)))
         return cls(float(len(y)), float(np.sum(np.square(offsets))), Moments(total, float(mean), scatter))
 
@@ -54,8 +54,8 @@ class Weighted:
     def maximum(self, block: Normal) -> dict[str, np.ndarray]:
         """Return mu and lam that maximize the expected log density of the rows.
 
-        It grows without bound as sigma goes to 0 where equal rows are more than nu / (nu + 1) of all: the weights then
-        leave no scatter.
+        The density is unbounded as sigma goes to 0 if a share of more than nu / (nu + 1) of the rows are equal: the
+        weights then leave no scatter.
         """
         if self.moments.scatter <= _COLLAPSED * self.squares:
             raise NumericalError(
@@ -76,7 +76,7 @@ def weights(nu: float, distances: np.ndarray) -> np.ndarray:
 def log_normalizers(nu: float, distances: np.ndarray, log_lam: float) -> np.ndarray:
     """Return the log of the integral of exp(E[log p(y_n, theta_n | mu, lam)]) over theta_n.
 
-    Where mu and lam are known it is the log density of Student t, with nu degrees of freedom and scale lam**(-1/2).
+    For known mu and lam it is the log density of Student t, with nu degrees of freedom and scale lam**(-1/2).
     """
     gammas = float(log_rising(nu / 2, 0.5)) - math.log(nu / 2) / 2
     return gammas + (log_lam - math.log(2 * math.pi)) / 2 - (nu + 1) / 2 * np.log1p(distances / nu)
@@ -89,9 +89,9 @@ def expectation(nu: float, y: np.ndarray, centre: float, distances: np.ndarray, 
 
 
 def within_pymc(nu: float, gaussian: str) -> float:
-    """Return the degrees of freedom, or refuse more than a million.
+    """Return the degrees of freedom; refuse more than a million.
 
-    PyMC's density subtracts two log gammas of size nu log nu: from there on it is wrong by more than 1e-9 nats a row.
+    PyMC's density subtracts two log gammas of size nu log nu: above a million its error exceeds 1e-9 nats per row.
     """
     if nu > _LARGEST_IN_PYMC:
         raise InputError(

@@ -1,1 +1,1 @@
-"""State-space models: hidden numbers that move in time, filtered and smoothed."""
+"""State-space models: hidden levels that move in time, filtered and smoothed."""

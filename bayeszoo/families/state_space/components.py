@@ -1,6 +1,6 @@
-"""Rows about a level, a slope, seasons and features: what they say of these, of rows to come, and of each other.
+"""Series of level, slope, seasons and features: filtered and smoothed components, forecasts, and densities of rows.
 
-Leading axes of the parameters are points, or draws; arrays are of shape (..., T). Rows that are missing are NaN.
+Leading axes of the parameters are points, or draws; arrays are of shape (..., T). Missing rows are NaN.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.gaussian import given_all_others
 from bayeszoo.families.state_space.structure import CODES, SDS, SIGNAL, Structure
 
-# numba takes its time, which those who ask nothing of a series need not wait for
+# the import of numba is slow, and other models do not need it
 loops = lazy_loader.load("bayeszoo.likelihoods.loops.structural", suppress_warning=True)
 parts_of = lazy_loader.load("bayeszoo.likelihoods.loops.structural_parts", suppress_warning=True)
 
 
 class Backward(NamedTuple):
-    """Log densities, their derivatives in variances, and of each row what it says given all others."""
+    """Log densities, their derivatives in variances, and the distribution of each row given all others.
+
+    ``height`` and ``of_r2`` are (points,), ``of_q2`` (3, points), ``pull`` and ``precision`` (points, rows).
+    """
 
     height: np.ndarray
     of_q2: np.ndarray
@@ -35,9 +38,9 @@ class Backward(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Rows y of features X, and standard deviations of the steps of parts (3, P) and of rows (P,); points have a shape.
+    """Rows y with features X, and standard deviations of the steps of parts (3, P) and of rows (P,) at P points.
 
-    ``sequence`` (T,) numbers the sequences; the first level of each has the mean m0.
+    ``shape`` is that of the points. ``sequence`` (T,) numbers the sequences; the first level of each has the mean m0.
     """
 
     q: np.ndarray
@@ -51,11 +54,11 @@ class Components:
 
     @classmethod
     def of(cls, params: Mapping[str, Any], data: Mapping[str, Any], m0: float, structure: Structure) -> Self:
-        """Take standard deviations by name, 0 where there is none, and the canonical arrays of a series."""
-        each = np.broadcast_arrays(*(np.asarray(params.get(name, 0.0), dtype=np.float64) for name in SDS))
-        flat = np.array([values.reshape(-1) for values in each])
+        """Take standard deviations by name, by default 0, and the canonical arrays of a series."""
+        sds = np.broadcast_arrays(*(np.asarray(params.get(name, 0.0), dtype=np.float64) for name in SDS))
+        flat = np.array([values.reshape(-1) for values in sds])
         X = np.ascontiguousarray(data["X"], dtype=np.float64)
-        return cls(flat[:-1], flat[-1], each[0].shape, data["y"], X, data["sequence"], float(m0), structure)
+        return cls(flat[:-1], flat[-1], sds[0].shape, data["y"], X, data["sequence"], float(m0), structure)
 
     def at(self, params: Mapping[str, object]) -> Components:
         """Return the same rows at another point."""
@@ -86,7 +89,7 @@ class Components:
         return values.reshape((*self.shape, *values.shape[1:]))
 
     def _law(self, mean: np.ndarray, variance: np.ndarray) -> frozen.Frozen:
-        """Return the distributions of parts (..., parts * rows), those of a part side by side."""
+        """Return the distributions of parts (..., parts * rows), all rows of a part together."""
         has_m0 = np.array([part in ("level", SIGNAL) for part in self.structure.shown])
         mean = mean + np.where(has_m0, self.m0, 0.0)[:, None]
         flat = (self._shaped(values.reshape(len(values), -1)) for values in (mean, np.sqrt(variance)))
@@ -107,7 +110,7 @@ class Components:
 
     @cached_property
     def backward(self) -> Backward:
-        """What the sums over later rows say."""
+        """The results of the backward pass."""
         points, rows = len(self.r), len(self.y)
         filled = Backward(
             np.empty(points), np.empty((3, points)), np.empty(points), *(np.empty((points, rows)) for _ in range(2))
@@ -120,18 +123,18 @@ class Components:
         value, of_q2, of_r2 = loops.derivatives(*self._inputs[:-2], self._inputs[-2][:, 0].copy(), self._inputs[-1][0])
         if not np.isfinite(value):
             return dict.fromkeys(SDS, 0.0)
-        own = 2 * np.append(self.q[:, 0], self.r) * np.append(of_q2, of_r2)
-        return dict(zip(SDS, own.tolist(), strict=True))
+        slopes = 2 * np.append(self.q[:, 0], self.r) * np.append(of_q2, of_r2)
+        return dict(zip(SDS, slopes.tolist(), strict=True))
 
     def log_rows(self) -> np.ndarray:
-        """Return the log density of each row given those before it, (..., T), 0 of a missing one."""
+        """Return the log density of each row given the rows before, (..., T), 0 for a missing row."""
         seen, (_, _, error, total) = ~np.isnan(self.y), self._filtered
         terms = np.zeros(error.shape)
         terms[:, seen] = frozen.norm(0.0, np.sqrt(total[:, seen])).logpdf(error[:, seen])
         return self._shaped(terms)
 
     def one_ahead(self, places: np.ndarray) -> frozen.Frozen:
-        """Return the normal distribution of rows at ``places``, none missing, each given those before it."""
+        """Return the normal distribution of rows at ``places``, none missing, each given the rows before."""
         error, total = (self._shaped(values[:, places]) for values in self._filtered[2:])
         return frozen.norm(self.y[places] - error, np.sqrt(total))
 
@@ -154,7 +157,7 @@ class Components:
     def ahead(self, steps: int, new: np.ndarray) -> frozen.Frozen:
         """Return the normal distribution of each part after each sequence, (..., parts * sequences * steps).
 
-        ``new`` (steps, p) are the features of the rows to come.
+        ``new`` (steps, p) are the features of the future rows.
         """
         sequences = np.unique(self.sequence)
         pairs = [self._after(k, steps, new)[0] for k in sequences]
@@ -162,17 +165,18 @@ class Components:
         return self._law(mean, variance)
 
     def _after(self, sequence: int, steps: int, new: np.ndarray) -> tuple[Any, tuple[np.ndarray, ...]]:
-        """Return moments of parts after a sequence, and the weights; the other sequences say something of these alone.
+        """Return moments of parts after a sequence, and of the weights.
 
-        Sequences are exchangeable, so that this one may be taken as the last.
+        Other sequences are informative about the weights alone. Sequences are exchangeable, so that this one may be
+        taken as the last.
         """
         own = np.flatnonzero(self.sequence == sequence)
         others = np.flatnonzero(self.sequence != sequence) if self.structure.tau else own[:0]
-        at, p = np.concatenate([others, own]), len(self.structure.tau)
-        y, X, opens, *rest = self._inputs
+        order, p = np.concatenate([others, own]), len(self.structure.tau)
+        y, X, opens, *constants = self._inputs
         weights = np.empty((len(self.r), p)), np.empty((len(self.r), p, p)), np.empty((len(self.r), p))
         moments, new = self._empty(steps), np.ascontiguousarray(new)
-        parts_of.ahead(y[at], X[at], opens[at], *rest, new, self._asked, *moments, *weights)
+        parts_of.ahead(y[order], X[order], opens[order], *constants, new, self._asked, *moments, *weights)
         return moments, weights
 
     def weights(self) -> tuple[np.ndarray, np.ndarray]:
@@ -181,14 +185,14 @@ class Components:
         return self._shaped(mean), self._shaped(factor * np.sqrt(scale)[:, None, :])
 
     def given_others(self, places: np.ndarray) -> frozen.Frozen:
-        """Return the normal distribution of rows at ``places``, each given all others; NaN of a missing one."""
+        """Return the normal distribution of rows at ``places``, each given all others; NaN for a missing row."""
         pull, precision = (self._shaped(values[:, places]) for values in (self.backward.pull, self.backward.precision))
         return given_all_others(self.y[places], pull, precision)
 
     def squares(self) -> tuple[dict[str, int], dict[str, float]]:
-        """Return how many steps there are by the name of their sd, and expected sums of their squares, at one point.
+        """Return numbers of steps, and expected sums of their squares, by the name of their sd, at one point.
 
-        By Fisher's identity a derivative in a variance v is that of n steps, (S / v - n) / (2 v).
+        By Fisher's identity, the derivative in the variance v of n steps is (S / v - n) / (2 v).
         """
         inside, seen = int(np.sum(~self.opens)), int(np.sum(~np.isnan(self.y)))
         counts = {name: seen if name == "r" else inside for name in SDS}

@@ -1,4 +1,4 @@
-"""Levels that move in time, declared in PyMC, and the density of rows with what moves integrated out."""
+"""PyMC declarations of levels that move in time, and the density of rows with the levels integrated out."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bayeszoo.likelihoods.ops.kalman import level_log_likelihood, structural_log
 
 
 def walk(name: str, q: object, m0: float, s0: float, opens: np.ndarray, dims: str) -> pt.TensorVariable:
-    """Declare levels: N(m0, s0^2) in the first row of each sequence, then N(the one before, q^2)."""
-    first = (np.float64(m0), np.float64(s0), opens.astype(np.float64))
-    return pm.CustomDist(name, q, *first, logp=_log_walk, random=_walked, signature="(),(),(),(t)->(t)", dims=dims)
+    """Declare levels: N(m0, s0^2) in the first row of each sequence, then N(previous level, q^2)."""
+    constants = (np.float64(m0), np.float64(s0), opens.astype(np.float64))
+    return pm.CustomDist(name, q, *constants, logp=_log_walk, random=_walked, signature="(),(),(),(t)->(t)", dims=dims)
 
 
 def _log_walk(level: pt.TensorVariable, q: pt.TensorVariable, m0: Any, s0: Any, opens: Any) -> pt.TensorVariable:
@@ -28,28 +28,28 @@ def _log_walk(level: pt.TensorVariable, q: pt.TensorVariable, m0: Any, s0: Any, 
 
 def _walked(q: Any, m0: Any, s0: Any, opens: Any, rng: Any = None, size: Any = None) -> np.ndarray:
     moves = rng.normal(0.0, np.where(opens > 0, s0, q))
-    first = np.maximum.accumulate(np.where(opens > 0, np.arange(len(opens)), 0))
+    start = np.maximum.accumulate(np.where(opens > 0, np.arange(len(opens)), 0))
     moved = np.cumsum(moves)
-    return np.asarray(m0 + moved - moved[first] + moves[first])
+    return np.asarray(m0 + moved - moved[start] + moves[start])
 
 
 def marginal(q: object, r: object, y: np.ndarray, m0: float, s0: float, starts: np.ndarray) -> pt.TensorVariable:
-    """Return the log density of the rows, NaN where missing, given both standard deviations."""
+    """Return the log density of the rows, NaN if missing, given both standard deviations."""
     rows = _with_gaps(y - m0)
     return level_log_likelihood(q, r, rows, pm.Data("variance_0", np.float64(s0) ** 2), pm.Data("starts", starts))
 
 
 def _with_gaps(deviations: np.ndarray) -> pt.TensorVariable:
-    """Declare numbers of which some are NaN, which `pymc.Data` does not take."""
+    """Declare numbers with NaN for missing ones, which `pymc.Data` does not accept."""
     missing = np.isnan(deviations)
-    known = pm.Data("deviations", np.where(missing, 0.0, deviations))
-    return pt.switch(pm.Data("missing", missing.astype(np.float64)), np.float64(np.nan), known)
+    filled = pm.Data("deviations", np.where(missing, 0.0, deviations))
+    return pt.switch(pm.Data("missing", missing.astype(np.float64)), np.float64(np.nan), filled)
 
 
 def structural(
     outer: Mapping[str, object], data: Mapping[str, np.ndarray], m0: float, structure: Structure
 ) -> pt.TensorVariable:
-    """Return the log density of the rows given standard deviations by name, of which there need not be all."""
+    """Return the log density of the rows given standard deviations by name, by default 0."""
     q, r = pt.stack([outer.get(name, np.float64(0.0)) for name in SDS][:-1]), outer.get("r", np.float64(0.0))
     first, spread = structure.factors
     constants = {"X": data["X"], "first": first, "spread": spread, "starts": starts_of(data["sequence"])}
@@ -58,6 +58,6 @@ def structural(
 
 
 def covariance(outer: Mapping[str, object], terms: Mapping[str, np.ndarray]) -> pt.TensorVariable:
-    """Return the covariance matrix of rows: constant terms, and variances times the terms that vary."""
+    """Return the covariance matrix of rows: the constant term, plus variances times the terms of moving parts."""
     moving = (pt.square(sd) * pm.Data(f"of_{name}", terms[name]) for name, sd in outer.items())
     return pm.Data("of_first", terms[""]) + sum(moving)

@@ -1,4 +1,4 @@
-"""EM for a level that moves: its levels are hidden, and squared steps and deviations are expected given the rows.
+"""EM for a moving level: the E-step computes expected squares of steps and deviations given the rows.
 
 Shumway and Stoffer 1982.
 """
@@ -16,16 +16,16 @@ from bayeszoo.distributions.priors import HalfNormal, Prior
 from bayeszoo.errors import NumericalError
 
 NEAR = 0.2
-"""Share of the largest other sd below which one is compared with 0, which EM comes near and never reaches."""
+"""Share of the largest other sd below which an sd is compared with 0, which EM approaches but never reaches."""
 WIDE = 30.0
-"""How many nats from its maximum likelihood a standard deviation is looked for, under a prior without a closed form."""
+"""Range of the search for a log sd about its maximum-likelihood value, under a prior without a closed form."""
 
 
 class Moving(Protocol):
-    """Rows about what moves in time, at one point of the standard deviations."""
+    """Rows of a moving series, at one point of the standard deviations."""
 
     def squares(self) -> tuple[Mapping[str, int], Mapping[str, float]]:
-        """Return how many steps and rows there are, by the name of their sd, and expected sums of their squares."""
+        """Return numbers of steps and rows, and expected sums of their squares, by the name of their sd."""
 
     def at(self, params: Mapping[str, Any]) -> Self:
         """Return the same rows at another point."""
@@ -35,9 +35,9 @@ class Moving(Protocol):
 
 
 class Squares(NamedTuple):
-    """How many steps and rows there are, by the name of their sd, and expected sums of their squares.
+    """Numbers of steps and rows, and expected sums of their squares, by the name of their sd.
 
-    ``moving`` are the rows at the point of the E-step.
+    ``moving`` has the rows at the point of the E-step.
     """
 
     counts: Mapping[str, int]
@@ -46,7 +46,7 @@ class Squares(NamedTuple):
 
 
 def best(stats: Squares, name: str, prior: Prior | None) -> float:
-    """Return the sd whose log density -n log(sd) - S / (2 sd^2), plus that of a prior, is the highest."""
+    """Return the sd that maximizes the log density -n log(sd) - S / (2 sd^2), plus that of a prior."""
     n, total = stats.counts[name], stats.totals[name]
     if prior is None:
         if not n:
@@ -64,8 +64,8 @@ def best(stats: Squares, name: str, prior: Prior | None) -> float:
         low = max(low, math.log(prior.scale.low))
     if math.isfinite(prior.scale.high):
         high = min(high, math.log(prior.scale.high))
-    found = scipy.optimize.minimize_scalar(depth, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
-    return math.exp(float(found.x))
+    optimum = scipy.optimize.minimize_scalar(depth, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
+    return math.exp(float(optimum.x))
 
 
 def or_still(
@@ -74,19 +74,19 @@ def or_still(
     log_prior: Callable[[Mapping[str, object]], Any],
     may_be_still: Sequence[str] = ("q",),
 ) -> dict[str, float]:
-    """Return standard deviations, or where one is small those with 0, if the density has a mode there, and as high.
+    """Return standard deviations, with a small one set to 0 if the density has a mode there that is as high.
 
-    A mode on the edge is a mode, which EM comes ever nearer to. EM never leaves 0 again: where the density rises from
-    it, though it is as high as at the small one, the climb goes on.
+    EM approaches a mode on the edge without reaching it, and never leaves 0 again. So 0 is taken only if the density is
+    at least as high as at the small sd and at a tenth of it.
     """
 
-    def height(at: Mapping[str, float]) -> float:
-        point = {name: np.asarray(value) for name, value in at.items()}
+    def height(sds: Mapping[str, float]) -> float:
+        point = {name: np.asarray(value) for name, value in sds.items()}
         return float(stats.moving.at(point).log_marginal() + log_prior(point))
 
     for name in may_be_still:
-        others = max(value for other, value in sds.items() if other != name) if len(sds) > 1 else 0.0
-        if sds[name] < NEAR * others:
+        largest = max(sd for other, sd in sds.items() if other != name) if len(sds) > 1 else 0.0
+        if sds[name] < NEAR * largest:
             still, nearer = {**sds, name: 0.0}, {**sds, name: sds[name] / 10}
             sds = still if height(still) >= max(height(sds), height(nearer)) else sds
     return sds

@@ -1,6 +1,6 @@
-"""Rows about a level that moves in time: what they say of the level, of rows to come, and of each other.
+"""Rows about a level that moves in time: filtered and smoothed levels, forecasts, and densities of rows.
 
-Leading axes of the parameters are points, or draws; arrays are of shape (..., T). Rows that are missing are NaN.
+Leading axes of the parameters are points, or draws; arrays are of shape (..., T). Missing rows are NaN.
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ from bayeszoo.distributions import frozen
 from bayeszoo.distributions.gaussian import Chained, given_all_others
 from bayeszoo.families.state_space import short
 
-# numba takes its time, which exact answers of few rows need not wait for
+# the import of numba is slow, and exact answers for short series do not need it
 compiled = lazy_loader.load("bayeszoo.likelihoods.loops.kalman", suppress_warning=True)
 
 SHORT = 1000
-"""Rows up to which NumPy goes over all points at once."""
+"""Most rows for which NumPy computes all points at once."""
 
 
 class Filtered(NamedTuple):
-    """Variance of each level given the rows before; mean and variance with its own; error of the row, and variance."""
+    """The forward pass: arrays (points, T).
+
+    ``ahead`` is the variance of each level given the rows before, ``mean`` and ``rest`` are mean and variance given its
+    row as well; ``error`` is the prediction error of the row, and ``total`` its variance.
+    """
 
     ahead: np.ndarray
     mean: np.ndarray
@@ -39,8 +43,8 @@ class Filtered(NamedTuple):
 class Levels:
     """Rows y, and standard deviations q of the steps of their level and r of rows about it, of shape (...).
 
-    The first level of each sequence is N(m0, s0^2); ``sequence`` (T,) numbers the sequences. With ``one_by_one`` the
-    rows are gone over by compiled loops, which is faster where many single points follow each other.
+    The first level of each sequence is N(m0, s0^2); ``sequence`` (T,) numbers the sequences. ``one_by_one`` selects
+    compiled loops, which are faster for many single points in turn.
     """
 
     q: np.ndarray
@@ -64,7 +68,7 @@ class Levels:
 
     @cached_property
     def _inputs(self) -> tuple[Any, ...]:
-        """The first arguments of the loops: deviations, marks, and variances, those of the points flat."""
+        """The first arguments of the loops: deviations, marks, and variances, with flat points."""
         deviations = np.ascontiguousarray(self.y - self.m0, dtype=np.float64)
         with np.errstate(over="ignore"):
             flat = (np.square(values).reshape(-1) for values in (self.q, self.r))
@@ -112,23 +116,23 @@ class Levels:
 
     def filtered(self) -> frozen.Frozen:
         """Return the normal distribution of each level given the rows so far, (..., T)."""
-        mean, rest = (self._shaped(values) for values in (self._filtered.mean, self._filtered.rest))
-        return frozen.norm(self.m0 + mean, np.sqrt(rest))
+        mean, variance = (self._shaped(values) for values in (self._filtered.mean, self._filtered.rest))
+        return frozen.norm(self.m0 + mean, np.sqrt(variance))
 
     def smoothed(self) -> Chained:
         """Return the joint Gaussian of the levels given all rows, (..., T)."""
-        mean, rest = (values.copy(order="K") for values in (self._filtered.mean, self._filtered.rest))
+        mean, conditional = (values.copy(order="K") for values in (self._filtered.mean, self._filtered.rest))
         gain, variance = self._empty(2)
-        self._loops.smoothed(self.opens, self._inputs[3], mean, rest, gain, variance)
-        mean, sd, gain, rest = map(self._shaped, (self.m0 + mean, np.sqrt(variance), gain, np.sqrt(rest)))
-        return Chained(mean, sd, gain, rest)
+        self._loops.smoothed(self.opens, self._inputs[3], mean, conditional, gain, variance)
+        arrays = self.m0 + mean, np.sqrt(variance), gain, np.sqrt(conditional)
+        return Chained(*map(self._shaped, arrays))
 
     def ahead(self, steps: int) -> frozen.Frozen:
         """Return the normal distribution of the levels after each sequence, (..., sequences * steps)."""
-        last = np.append(starts(self.sequence)[1:], len(self.y)) - 1
-        mean, rest = (self._shaped(values[:, last]) for values in (self._filtered.mean, self._filtered.rest))
+        ends = np.append(starts(self.sequence)[1:], len(self.y)) - 1
+        mean, at_end = (self._shaped(values[:, ends]) for values in (self._filtered.mean, self._filtered.rest))
         moved = np.square(self.q)[..., None, None] * np.arange(1, steps + 1)
-        variance = (rest[..., None] + moved).reshape((*mean.shape[:-1], -1))
+        variance = (at_end[..., None] + moved).reshape((*mean.shape[:-1], -1))
         return frozen.norm(self.m0 + np.repeat(mean, steps, axis=-1), np.sqrt(variance))
 
     def given_others(self, places: np.ndarray) -> frozen.Frozen:
@@ -145,10 +149,10 @@ class Levels:
         return replace(self, q=np.asarray(params["q"]), r=np.asarray(params["r"]))
 
     def squares(self) -> tuple[dict[str, int], dict[str, float]]:
-        """Return how many steps and rows there are, and expected sums of their squares, by their sd, at one point."""
-        steps, about = self.sums_of_squares()
+        """Return numbers of steps and rows, and expected sums of their squares, by name of the sd, at one point."""
+        steps, deviations = self.sums_of_squares()
         counts = {"q": int(np.sum(~self.opens)), "r": int(np.sum(~np.isnan(self.y)))}
-        return counts, {"q": float(steps), "r": float(about)}
+        return counts, {"q": float(steps), "r": float(deviations)}
 
     def sums_of_squares(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the expected sums of squared steps of the level, and of squared deviations of rows from it, (...)."""
@@ -157,5 +161,5 @@ class Levels:
         step = np.diff(chain.mean, axis=-1)
         spread = np.square(chain.rest[..., :-1]) + np.square(1 - chain.gain[..., :-1]) * variance[..., 1:]
         steps = np.sum((np.square(step) + spread)[..., inside], axis=-1)
-        about = np.square(self.y - chain.mean) + variance
-        return steps, np.sum(about[..., seen], axis=-1)
+        deviations = np.square(self.y - chain.mean) + variance
+        return steps, np.sum(deviations[..., seen], axis=-1)

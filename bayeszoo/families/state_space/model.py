@@ -1,4 +1,4 @@
-"""Steps of models with a level that moves in time, whose rows are Gaussian about it."""
+"""Steps of models with a level that moves in time, and Gaussian rows about it."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from bayeszoo.model.steps import Coordinates, Expectation
 
 TIME = "time"
 LEAST_SHARE = 0.05
-"""Share of the variance of a step that the guess of either variance has at least."""
+"""Smallest guess of either variance, as a share of the variance of a step."""
 LEAST = 1e-150
-"""The standard deviation by which coordinates of EM take one of 0."""
+"""Replaces a standard deviation of 0 in the coordinates of EM."""
 TINY, LEAST_LOG = 1e-100, -1000.0
-"""A standard deviation so small, and a log density so low, that a prior with more there does not keep it from 0."""
+"""A tiny standard deviation, and a log density: a prior with a higher log density there does not exclude sd 0."""
 
 
 class MovingSeries(LevelsInTime, Conditional, EM, family=True):
-    """Given a few standard deviations, of steps and of rows, hidden levels and rows are Gaussian."""
+    """A series whose hidden levels and rows are Gaussian given a few standard deviations, of steps and of rows."""
 
     inputs = RealSeries("y")
     usual_method = "exact"  # seconds, where NUTS takes a minute or two
 
     @abstractmethod
     def levels(self, params: Params, data: Arrays) -> Any:
-        """Return what the rows say of their levels at standard deviations: `Levels`, or `Components`."""
+        """Return the rows at standard deviations, as `Levels` or `Components`."""
 
     @abstractmethod
     def require_spread(self, data: Arrays) -> None:
-        """Refuse rows from which nothing differs where priors allow that nothing varies: the density has no bound."""
+        """Refuse rows without variation if the priors allow sds of 0: the density is then unbounded."""
 
     @property
     def may_be_still(self) -> tuple[str, ...]:
@@ -61,29 +61,29 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         return {**super().sizes(data), TIME: len(data["y"])}
 
     def log_marginal(self, outer: Params, data: Arrays) -> Any:
-        """Return the log density of the rows given the standard deviations, what moves integrated out."""
+        """Return the log density of the rows given the standard deviations, hidden levels integrated out."""
         return self.levels(outer, data).log_marginal()
 
     def log_rows(self, params: Params, data: Arrays) -> np.ndarray:
-        """Return the log density of each row given those before."""
+        """Return the log density of each row given the rows before, (..., T)."""
         return np.asarray(self.levels(params, data).log_rows())
 
     def rows_one_ahead(self, params: Params, data: Arrays, places: np.ndarray) -> RowLaw:
-        """Return the normal distribution of rows at ``places``, each given those before it."""
+        """Return the normal distribution of rows at ``places``, each given the rows before."""
         law: RowLaw = self.levels(params, data).one_ahead(places)
         return law
 
     def numbers_at_start(self, data: Arrays) -> int:
-        """Return one, the level."""
+        """Return the size of the first state: 1, the level."""
         return 1
 
     @property
     def scales_fitted(self) -> int:
-        """How many standard deviations are fitted."""
+        """The number of fitted standard deviations."""
         return len(self.outer)
 
     def rows_about(self, params: Params, means: RowLaw) -> RowLaw:
-        """Return the normal distribution of rows about their means: r^2 is added to the variances of these."""
+        """Return the normal distribution of rows given that of their means, with r^2 added to the variances."""
         noise = np.asarray(params.get("r", 0.0))[..., None]
         law: RowLaw = frozen.norm(means.mean(), np.hypot(means.std(), noise))
         return law
@@ -93,10 +93,10 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         law: RowLaw = self.levels(params, seen).given_others(places)
         return law
 
-    # EM, of the standard deviations with what moves hidden
+    # EM for the standard deviations, with hidden levels
 
     def start(self, data: Arrays, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters to climb from: the guess, each off by a factor."""
+        """Return parameters to climb from: the guess, with random factors."""
         scales, guess = {name: prior.scale for name, prior in self.outer_priors.items()}, self.outer_guess(data)
         return {name: np.float64(scales[name].inside(v * np.exp(rng.normal()))) for name, (v, _) in guess.items()}
 
@@ -107,21 +107,21 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
         return Expectation(Squares(counts, totals, moving), float(moving.log_marginal()))
 
     def _single(self, params: Params, data: Arrays) -> Any:
-        """Return what the rows say at one point, of many that follow each other."""
+        """Return the rows at one point, as one of many in turn."""
         return self.levels(params, data)
 
     def m_step(self, stats: Squares, flat: bool = False) -> dict[str, float]:
         """Return the most probable standard deviations given the squares, or with ``flat`` their maximum likelihood."""
         priors: Any = dict.fromkeys(self.outer) if flat else self.outer_priors
         sds = {name: best(stats, name, prior) for name, prior in priors.items()}
-        return or_still(stats, sds, (lambda at: 0.0) if flat else self.log_outer_prior, self.may_be_still)
+        return or_still(stats, sds, (lambda sds: 0.0) if flat else self.log_outer_prior, self.may_be_still)
 
     def log_prior(self, params: Params, data: Arrays) -> float:
         """Return the log density of the standard deviations."""
         return self.log_outer_prior({name: params[name] for name in self.outer})
 
     def free_parameters(self, stats: Any) -> int:
-        """Count the standard deviations."""
+        """Return the number of standard deviations."""
         return len(self.outer)
 
     def coordinates(self, data: Arrays) -> Coordinates:
@@ -138,7 +138,7 @@ class MovingSeries(LevelsInTime, Conditional, EM, family=True):
 
 
 class MovingLevel(MovingSeries, family=True):
-    """Given the standard deviations q of the level's steps and r of rows about it, levels and rows are Gaussian."""
+    """A series whose levels and rows are Gaussian given the sds q of the level's steps and r of rows about it."""
 
     dims: ClassVar[Axes] = {"level": (TIME,)}
     outer: ClassVar[Mapping[str, Scale]] = {"q": POSITIVE, "r": POSITIVE}
@@ -146,10 +146,10 @@ class MovingLevel(MovingSeries, family=True):
 
     @abstractmethod
     def levels(self, params: Params, data: Arrays) -> Levels:
-        """Return what the rows say of their levels at parameters q and r."""
+        """Return the rows at parameters q and r."""
 
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
-        """Guess both variances by the moments of steps of the rows; where there is none by the sds of the priors.
+        """Guess both variances from the moments of steps of the rows; if there are none, from the spread of the rows.
 
         A step has the variance q^2 + 2 r^2, and two steps in a row have the covariance -r^2.
         """
@@ -163,12 +163,12 @@ class MovingLevel(MovingSeries, family=True):
         return {"q": (float(np.sqrt(square - 2 * noise)), 1.0), "r": (float(np.sqrt(noise)), 1.0)}
 
     def require_spread(self, data: Arrays) -> None:
-        """Refuse rows that are all alike where priors allow that nothing varies: the density has no bound there."""
+        """Refuse rows that are all equal if the priors allow sds of 0: the density is then unbounded."""
         seen, sequence = ~np.isnan(data["y"]), data["sequence"]
-        y, first = data["y"][seen], starts(sequence[seen])
-        own = np.repeat(y[first], np.diff(np.append(first, len(y))))
+        y, begins = data["y"][seen], starts(sequence[seen])
+        at_start = np.repeat(y[begins], np.diff(np.append(begins, len(y))))
         tiny = {name: np.float64(TINY) for name in self.outer}
-        if len(y) - len(first) >= 2 and np.all(y == own) and self.log_outer_prior(tiny) > LEAST_LOG:
+        if len(y) - len(begins) >= 2 and np.all(y == at_start) and self.log_outer_prior(tiny) > LEAST_LOG:
             why = f"all {len(y)} numbers are equal, so that the density has no bound as q and r go to 0"
             raise NumericalError(f"{self.name}: {why}; other priors, as r=InvGamma(2, 1), keep r from 0", "no_spread")
 
@@ -197,17 +197,17 @@ class MovingLevel(MovingSeries, family=True):
         return self.levels(params, data).smoothed().rvs((), rng)
 
     def _single(self, params: Params, data: Arrays) -> Levels:
-        """Return what the rows say at one point; of many that follow each other compiled loops are faster."""
+        """Return the rows at one point; for many points in turn compiled loops are faster."""
         return replace(self.levels(params, data), one_by_one=True)
 
 
 def steps_of(data: Arrays) -> np.ndarray:
-    """Return the steps from each row to the next one, NaN where either is missing or a sequence ends."""
+    """Return the steps from each row to the next one, NaN if either is missing or a sequence ends."""
     return np.where(np.diff(data["sequence"]) == 0, np.diff(data["y"]), np.nan)
 
 
 def spread(data: Arrays) -> float:
-    """Return the root mean square of the steps, of rows without any the standard deviation; 1 where there is none."""
+    """Return the root mean square of the steps; if there are none, the standard deviation of rows, or 1."""
     steps = steps_of(data)
     square = np.nanmean(np.square(steps)) if np.isfinite(steps).any() else 0.0
     return float(np.sqrt(square)) if square > 0 else float(Moments.of(data["y"][~np.isnan(data["y"])]).sd)

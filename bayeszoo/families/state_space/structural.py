@@ -1,4 +1,4 @@
-"""Steps of models of a level with a slope and seasons, of which some move in time, seen with noise."""
+"""Steps of structural series: a level with slope, seasons and features, some of which move in time, plus noise."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ ours = lazy_loader.load("bayeszoo.families.state_space.declaration", suppress_wa
 
 FEATURE = "feature"
 GUESSES = (1.0, 0.3, 0.1, 0.02)
-"""Times the spread of the steps of rows, the standard deviations that are looked at first."""
+"""Standard deviations of the grid of guesses, in units of the spread of the steps of rows."""
 FIRST = 20
-"""Intervals of each of three standard deviations that a quadrature begins with."""
+"""Initial number of intervals per standard deviation in a quadrature over three of them."""
 MOST_ROWS_OF_THREE = 150
-"""Rows up to which three standard deviations are integrated over: half a million points or more, a minute or two."""
+"""Most rows for quadrature over three standard deviations: half a million points or more, a minute or two."""
 EXACT = 1e-9
-"""Share of the spread of rows below which what constant parts leave of them is rounding."""
+"""Share of the spread of rows below which residuals of constant parts are rounding."""
 
 
 @dataclass(frozen=True)
 class StructuralModel(MovingSeries, family=True):
-    """A level, perhaps with a slope and with seasons, and up to three standard deviations.
+    """A level, with or without slope and seasons, and up to three standard deviations.
 
     Parameters
     ----------
     components : str
-        What the mean of a row is the sum of: the level, with or without slope and season.
+        The components of the mean of a row: the level, with or without slope and season.
     variances : str
-        What varies, of ``noise``, rows about their mean, and of the components, which then take random steps; one to
-        three. The others are constant: a slope that is not named is one number, and the season of a row that of the row
-        a period before.
+        One to three of ``noise``, of rows about their mean, and the components, which then take random steps. Other
+        components are constant: the slope is one number, and the season of a row equals that of the row a period
+        before.
     period : int
-        Rows after which a season comes again, as 4 of quarterly and 12 of monthly rows, >= 2.
+        Rows per cycle of the seasons, such as 4 for quarterly and 12 for monthly rows, >= 2.
     tau : float, or one for each feature of the data
         Prior standard deviation of the weight of a feature in units of ``scale``, > 0.
     center, scale : float, or one for each feature of the data
-        Where each feature is measured from, and its unit in the prior, > 0: the level is that of rows at ``center``.
+        The zero point of each feature, and its unit in the prior, > 0: the level is that of rows at ``center``.
     """
 
     components: str = field(default="level + slope + season", kw_only=True)
@@ -78,8 +78,8 @@ class StructuralModel(MovingSeries, family=True):
             raise InputError(f"components = {self.components!r} lacks the level", "missing_name")
         varying = words(self.variances, ("noise", *parts), "variances")
         if not 1 <= len(varying) <= MOST_VARIANCES:
-            many = f"variances = {self.variances!r} are {len(varying)}, and there are one to {MOST_VARIANCES}"
-            raise InputError(many, "out_of_range", hint="as 'noise + level'")
+            line = f"variances = {self.variances!r} names {len(varying)}, not one to {MOST_VARIANCES}"
+            raise InputError(line, "out_of_range", hint="as 'noise + level'")
         if len(varying) == MOST_VARIANCES:
             object.__setattr__(self, "most_integrated", MOST_ROWS_OF_THREE)
         object.__setattr__(self, "outer", {name: POSITIVE for name, part in SDS.items() if part in varying})
@@ -89,7 +89,7 @@ class StructuralModel(MovingSeries, family=True):
 
     @abstractmethod
     def structure(self, data: Arrays) -> Structure:
-        """Return the parts of the mean, and the priors of the first of each."""
+        """Return the parts of the mean, and the priors of their first states."""
 
     @property
     def may_be_still(self) -> tuple[str, ...]:
@@ -97,22 +97,22 @@ class StructuralModel(MovingSeries, family=True):
         return tuple(self.outer)
 
     def numbers_at_start(self, data: Arrays) -> int:
-        """Return the numbers of the first state, and of the weights."""
+        """Return the size of the first state plus the number of weights."""
         return int(self.structure(data).sizes.sum())
 
     @property
     def lags_checked(self) -> int:
-        """Over how many rows it is checked that what is left of each does not depend on those before: two periods."""
+        """The number of lags at which autocorrelation of residuals is checked: at least two periods."""
         seasons = 2 * self.period if "season" in words(self.components, PARTS, "components") else 0
         return max(super().lags_checked, seasons)
 
     def levels(self, params: Params, data: Arrays) -> Components:
-        """Return what the rows say of the components at standard deviations."""
+        """Return the rows and their components at standard deviations."""
         of_outer = {name: params[name] for name in self.outer}
         return Components.of(of_outer, self.centred(data), float(self.first_mean), self.structure(data))
 
     def centred(self, data: Arrays) -> dict[str, np.ndarray]:
-        """Return the rows with features measured from their centres."""
+        """Return the rows with centred features."""
         return {**data, "X": data["X"] - self.entries("center", len(data[FEATURE]))}
 
     def weight_sds(self, data: Arrays) -> tuple[float, ...]:
@@ -127,15 +127,15 @@ class StructuralModel(MovingSeries, family=True):
 
     @property
     def first_intervals(self) -> int:
-        """Twenty of three standard deviations, which are forty and eighty then; 128 of each take minutes."""
+        """Initial intervals per sd of a quadrature: 20 for three sds, as the default 128 takes minutes; else 0."""
         return FIRST if len(self.outer) == MOST_VARIANCES else 0
 
     @classmethod
     def measured(cls, data: Arrays) -> dict[str, Any]:
-        """Return the fields that measure features from their means in standard deviations, where there are any.
+        """Return the fields that centre features at their means and scale them by their standard deviations.
 
-        A column of 0 and 1 is measured from 0 with the unit 1/2, the standard deviation of an even split: the level is
-        that without the intervention, and the prior of its effect is the same however short it was.
+        A column of 0 and 1 keeps its zero, with the unit 1/2, the standard deviation of an even split: the level is
+        that without the intervention, and the prior of its effect does not depend on its duration.
         """
         if not len(data[FEATURE]):
             return {}
@@ -144,32 +144,32 @@ class StructuralModel(MovingSeries, family=True):
         sd = np.std(data["X"], axis=0)
         return {"center": plain(center), "scale": plain(np.where(is_mark, 0.5, np.where(sd > 0, sd, 1.0)))}
 
-    # What is refused, and guesses
+    # Refused data, and guesses
 
     def require_spread(self, data: Arrays) -> None:
-        """Refuse fewer rows than seasons, and rows that constant parts fit exactly: variances of 0 have no bound."""
+        """Refuse fewer rows than seasons, and rows that constant parts fit exactly: the density is then unbounded."""
         parts = words(self.components, PARTS, "components")
         longest = int(np.max(np.bincount(data["sequence"])))
         if "season" in parts and longest < self.period:
             problem = f"{longest} rows are fewer than the {self.period} seasons: none is seen twice, and most never"
             hint = "give more rows, another period (--set period=4), or leave out the season (--set components=level)"
             raise InputError(f"{self.name}: {problem}", "too_few_rows", hint=hint)
-        rest, excess = left_over(self.centred(data), parts, self.period)
+        residual, excess = left_over(self.centred(data), parts, self.period)
         tiny = {name: np.float64(TINY) for name in self.outer}
-        if excess >= len(self.outer) and rest <= EXACT and self.log_outer_prior(tiny) > LEAST_LOG:
-            which = "are all equal" if np.ptp(data["y"][~np.isnan(data["y"])]) == 0 else "repeat exactly"
-            why = f"the numbers {which}: without any variance the density has no bound"
+        if excess >= len(self.outer) and residual <= EXACT and self.log_outer_prior(tiny) > LEAST_LOG:
+            pattern = "are all equal" if np.ptp(data["y"][~np.isnan(data["y"])]) == 0 else "repeat exactly"
+            why = f"the numbers {pattern}: without any variance the density has no bound"
             raise NumericalError(f"{self.name}: {why}; other priors, as r=InvGamma(2, 1), keep r from 0", "no_spread")
 
     def outer_guess(self, data: Arrays) -> dict[str, tuple[float, float]]:
-        """Guess by the highest of some points."""
+        """Guess the standard deviations by the highest point of a grid."""
         self.require_spread(data)
         grid = np.array(list(itertools.product(GUESSES, repeat=len(self.outer)))).T * spread(data)
         scales = [prior.scale for prior in self.outer_priors.values()]
         inside = [np.array([scale.inside(x) for x in row]) for scale, row in zip(scales, grid, strict=True)]
-        at = dict(zip(self.outer, inside, strict=True))
-        best = int(np.argmax(self.log_marginal(at, data) + self.log_outer_prior(at)))
-        return {name: (float(values[best]), 1.0) for name, values in at.items()}
+        points = dict(zip(self.outer, inside, strict=True))
+        best = int(np.argmax(self.log_marginal(points, data) + self.log_outer_prior(points)))
+        return {name: (float(values[best]), 1.0) for name, values in points.items()}
 
     # Steps
 
@@ -179,16 +179,16 @@ class StructuralModel(MovingSeries, family=True):
         return {name: slopes[name] for name in self.outer}
 
     def posterior_given(self, outer: Params, data: Arrays) -> Posterior:
-        """Return the weights of features, jointly Gaussian.
+        """Return the joint Gaussian of the weights of features.
 
-        Parts of rows are no parameters, as constant ones have no density; `decode` shows them.
+        Components of rows are no parameters, as constant ones have no density; `decode` shows them.
         """
         if not len(data[FEATURE]):
             return Posterior({}, lambda size, rng: {}, lambda params: 0.0)
         return Posterior.gaussian("w", Dense(*self.levels(outer, data).weights()))
 
     def declare(self, data: Arrays) -> DeclaredModel:
-        """Declare the rows as one Gaussian vector, whose covariance matrix is a sum over what varies."""
+        """Declare the rows as a Gaussian vector, whose covariance matrix is a sum over the moving parts."""
         seen, X = ~np.isnan(data["y"]), self.centred(data)["X"]
         structure, without = replace(self.structure(data), tau=()), {**data, "X": X[:, :0]}
         with pm.Model(coords={FEATURE: data[FEATURE]} if X.shape[1] else {}) as model:
@@ -210,11 +210,11 @@ class StructuralModel(MovingSeries, family=True):
     # Parts over time
 
     def parts(self, data: Arrays) -> tuple[str, ...]:
-        """Return the components, the sum of features, and where there are several the signal, the mean of the row."""
+        """Return the names of the components, of the sum of features, and if there are several, of the row mean."""
         return self.structure(data).shown
 
     def sequences_share_parameters(self, data: Arrays) -> bool:
-        """Say whether there are features: their weights hold for all sequences."""
+        """Say whether there are features, whose weights are the same in all sequences."""
         return len(data[FEATURE]) > 0
 
     def smoothed_parts(self, params: Params, data: Arrays) -> RowLaw:
@@ -231,15 +231,15 @@ class StructuralModel(MovingSeries, family=True):
         return self.part(self.levels(params, data).filtered(), "level", data)
 
     def parts_ahead(self, params: Params, data: Arrays, steps: int, new: Arrays | None = None) -> RowLaw:
-        """Return the distribution of each component after each sequence; refuse rows of unknown features."""
+        """Return the distribution of each component after each sequence; refuse future rows without features."""
         rows = self.inputs.unseen(data, steps) if new is None else new
         law: RowLaw = self.levels(params, data).ahead(steps, self.centred({**rows, FEATURE: data[FEATURE]})["X"])
         return law
 
     def levels_ahead(self, params: Params, data: Arrays, steps: int) -> RowLaw:
-        """Return the distribution of the levels after each sequence, which do not hang on features to come."""
-        none = {"X": np.zeros((steps, len(data[FEATURE]))), FEATURE: data[FEATURE]}
-        return self.part(self.parts_ahead(params, data, steps, none), "level", data)
+        """Return the distribution of the levels after each sequence, which do not depend on future features."""
+        zeros = {"X": np.zeros((steps, len(data[FEATURE]))), FEATURE: data[FEATURE]}
+        return self.part(self.parts_ahead(params, data, steps, zeros), "level", data)
 
     def sampled_path(self, params: Params, data: Arrays, rng: np.random.Generator) -> np.ndarray:
         """Draw the levels given all rows at one point, from the last row backwards."""
@@ -248,7 +248,7 @@ class StructuralModel(MovingSeries, family=True):
     # Simulation
 
     def simulated_features(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
-        """Draw features of which nothing is modelled, two where the fields say nothing: normal, in their units."""
+        """Draw features, which have no model: normal, in their units; two unless the fields tell the number."""
         named = self.labels.get(FEATURE)
         shapes = max([*np.shape(self.tau), *np.shape(self.center), *np.shape(self.scale)], default=2)
         labels = [f"x{j + 1}" for j in range(shapes)] if named is None else list(named)
@@ -265,29 +265,29 @@ class StructuralModel(MovingSeries, family=True):
         past = list(scale * (effects - effects.mean()))  # of the last period, oldest first
         rows = self.centred(data)["X"] @ params.get("w", np.empty(0))
         for t in range(len(rows)):
-            own = level + (past[-1] if "season" in structure.parts else 0.0)
-            rows[t] = rng.normal(rows[t] + own, sd["noise"])
+            mean = level + (past[-1] if "season" in structure.parts else 0.0)
+            rows[t] = rng.normal(rows[t] + mean, sd["noise"])
             level = level + (slope if "slope" in structure.parts else 0.0) + rng.normal(0.0, sd["level"])
             slope += rng.normal(0.0, sd["slope"])
             past = [*past[1:], rng.normal(-sum(past[1:]), sd["season"])]
         return rows
 
     def remarks(self, stats: Any, data: Arrays) -> tuple[str, ...]:
-        """Say at which features the level is."""
+        """Name the features at which the level applies."""
         center = self.entries("center", len(data[FEATURE]))
-        away = [f"{name} = {at:.4g}" for name, at in zip(data[FEATURE], center, strict=True) if at]
-        line = f"the level is that of rows at {', '.join(away)}; set center=0 for features at 0"
-        return (*super().remarks(stats, data), *[line] * bool(away))
+        centres = [f"{name} = {value:.4g}" for name, value in zip(data[FEATURE], center, strict=True) if value]
+        line = f"the level is that of rows at {', '.join(centres)}; set center=0 for features at 0"
+        return (*super().remarks(stats, data), *[line] * bool(centres))
 
 
 def left_over(data: Arrays, parts: tuple[str, ...], period: int) -> tuple[float, int]:
-    """Return the largest residual about constant parts as a share of the spread, and rows beyond the numbers fitted.
+    """Return the largest residual about constant parts as a share of the spread, and the residual degrees of freedom.
 
-    Each sequence has constant parts of its own, and the weights of features are those of all.
+    Each sequence has its constant parts; all sequences share the weights of features.
     """
     residuals, largest, excess = [np.empty((0, 1 + data["X"].shape[1]))], 0.0, 0
-    first = starts(data["sequence"])
-    for low, high in zip(first, np.append(first[1:], len(data["y"])), strict=True):
+    begins = starts(data["sequence"])
+    for low, high in zip(begins, np.append(begins[1:], len(data["y"])), strict=True):
         seen = low + np.flatnonzero(~np.isnan(data["y"][low:high]))
         if len(seen):
             y = data["y"][seen]
@@ -296,7 +296,7 @@ def left_over(data: Arrays, parts: tuple[str, ...], period: int) -> tuple[float,
             fitted, _, rank, _ = np.linalg.lstsq(basis, columns)
             residuals.append(columns - basis @ fitted)
             largest, excess = max(largest, float(np.max(np.abs(columns[:, 0])))), excess + len(seen) - int(rank)
-    rest, X = np.split(np.concatenate(residuals), [1], axis=1)
-    weights, _, rank, _ = np.linalg.lstsq(X, rest)
-    left = float(np.max(np.abs(rest - X @ weights), initial=0.0))
+    y, X = np.split(np.concatenate(residuals), [1], axis=1)
+    weights, _, rank, _ = np.linalg.lstsq(X, y)
+    left = float(np.max(np.abs(y - X @ weights), initial=0.0))
     return (left / largest if largest else 0.0), excess - int(rank)

@@ -1,4 +1,4 @@
-"""What the mean of a row in time is a sum of: a level, its slope, the effects of seasons, and features."""
+"""The components of the mean of a row in time: a level, its slope, the effects of seasons, and features."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from bayeszoo.errors import InputError
 PARTS = ("level", "slope", "season")
 FEATURES, SIGNAL = "features", "signal"
 SDS = {"q": "level", "q_slope": "slope", "q_season": "season", "r": "noise"}
-"""Standard deviations by name: of the steps of a part, or of rows about their mean."""
+"""The part of each standard deviation by name: that of its steps, or of rows about their mean."""
 MOST_VARIANCES = 3
-"""Standard deviations that are integrated over by quadrature."""
+"""Most standard deviations that are integrated by quadrature."""
 CODES = {"level": 0, "slope": 1, "season": 2, FEATURES: 3, SIGNAL: 4}
 """Numbers of the parts in compiled loops."""
 
 
 def words(text: str, allowed: tuple[str, ...], label: str) -> tuple[str, ...]:
-    """Read ``level + slope`` as names, in the order of those allowed; refuse another name, or none twice."""
+    """Parse ``level + slope`` as names in the order of ``allowed``; refuse unknown or repeated names."""
     names = text.replace("+", " ").split()
     for name in names:
         if name not in allowed or names.count(name) > 1:
@@ -33,18 +33,18 @@ def words(text: str, allowed: tuple[str, ...], label: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Structure:
-    """Parts by name, rows until seasons come back, and standard deviations of the first state.
+    """Parts by name, period of the seasons, and standard deviations of the first state.
 
     Parameters
     ----------
     parts : tuple of str
-        Those of `PARTS` that there are.
+        The names from `PARTS` that the mean has.
     period : int
-        Rows after which a season comes again.
+        Rows per cycle of the seasons.
     sds : tuple of float
         Prior standard deviations of the first level, slope and effect of a season.
     tau : tuple of float
-        Those of the weights of features.
+        Prior standard deviations of the weights of features.
     """
 
     parts: tuple[str, ...]
@@ -54,7 +54,7 @@ class Structure:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """One level, whether there is a slope, seasons less one, and the number of features."""
+        """The numbers of levels (1), slopes (0 or 1), seasons minus one, and features, (4,)."""
         seasons = self.period - 1 if "season" in self.parts else 0
         return np.array([1, int("slope" in self.parts), seasons, len(self.tau)], dtype=np.int64)
 
@@ -65,31 +65,31 @@ class Structure:
         variances = np.square([self.sds[0], *[self.sds[1]] * slope, *[0.0] * seasons, *self.tau])
         U = np.eye(len(variances))
         if seasons:
-            at = slice(1 + slope, 1 + slope + seasons)
-            U[at, at], variances[at] = upper(effects(self.period, self.sds[2])[:-1, :-1])
+            block = slice(1 + slope, 1 + slope + seasons)
+            U[block, block], variances[block] = upper(effects(self.period, self.sds[2])[:-1, :-1])
         return U, variances
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The parts, that of features where there are any, and where there is more than the level the mean of rows."""
+        """The parts, the sum of features if there are any, and the mean of rows if it has more than the level."""
         parts = (*self.parts, *[FEATURES] * bool(self.tau))
         return (*parts, SIGNAL) if len(parts) > 1 else parts
 
     def terms(self, data: Mapping[str, np.ndarray], seen: np.ndarray) -> dict[str, np.ndarray]:
-        """Return terms of the covariance matrix of the rows seen: of constant parts, and by the names of their sds.
+        """Return terms of the covariance matrix of the rows seen, by the name of their sd; "" for constant parts.
 
-        By responses to single steps in closed form, which share nothing with the filter.
+        They are computed from responses to single steps in closed form, independently of the filter.
         """
-        first, size = starts(data["sequence"]), len(data["y"])
-        place = np.arange(size) - np.repeat(first, np.diff([*first, size]))
+        begins, size = starts(data["sequence"]), len(data["y"])
+        place = np.arange(size) - np.repeat(begins, np.diff([*begins, size]))
         moved = responses(self, place)
-        every = {"": of_first(self, place, data["X"]), "r": np.eye(len(place))}
-        every |= {name: moved[part] @ moved[part].T for name, part in SDS.items() if part in moved}
-        return {name: matrix[np.ix_(seen, seen)] for name, matrix in every.items()}
+        terms = {"": of_first(self, place, data["X"]), "r": np.eye(len(place))}
+        terms |= {name: moved[part] @ moved[part].T for name, part in SDS.items() if part in moved}
+        return {name: matrix[np.ix_(seen, seen)] for name, matrix in terms.items()}
 
 
 def effects(period: int, sd: float) -> np.ndarray:
-    """Return the covariance matrix of effects of seasons with a sum of 0, each of a standard deviation, all alike."""
+    """Return the covariance matrix of exchangeable effects of seasons with a sum of 0, each with the given sd."""
     return np.asarray(sd**2 * (period * np.eye(period) - 1) / (period - 1))
 
 
@@ -101,33 +101,33 @@ def upper(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def responses(structure: Structure, place: np.ndarray) -> dict[str, np.ndarray]:
-    """Return by how much a step of 1 of each part at one row moves the mean of each later row, (T, T) by part.
+    """Return the response of each row's mean to a step of 1 of a part at each earlier row, (T, T) by part.
 
-    ``place`` (T,) are the numbers of rows in their sequence, from 0, sequences one after the other.
+    ``place`` (T,) numbers the rows within their sequence from 0, one sequence after the other.
     """
     sequence = np.cumsum(place == 0)
     lag = place[:, None] - place[None, :]
     follows = (sequence[:, None] == sequence[None, :]) & (lag >= 0) & (place[None, :] > 0)
     of_season = (lag % structure.period == 0).astype(float) - (lag % structure.period == 1)
-    every = {"level": np.ones(lag.shape), "slope": lag.astype(float), "season": of_season}
-    return {part: np.where(follows, every[part], 0.0) for part in structure.parts}
+    by_part = {"level": np.ones(lag.shape), "slope": lag.astype(float), "season": of_season}
+    return {part: np.where(follows, by_part[part], 0.0) for part in structure.parts}
 
 
 def constant(parts: tuple[str, ...], period: int, place: np.ndarray) -> np.ndarray:
-    """Return columns of which constant parts are sums, (rows, columns)."""
+    """Return a basis (rows, columns) of the constant parts."""
     trend = [place.astype(float)] if "slope" in parts else []
     seasons = [(place % period == k).astype(float) for k in range(1, period)] if "season" in parts else []
     return np.stack([np.ones(len(place)), *trend, *seasons], axis=1)
 
 
 def of_first(structure: Structure, place: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return the covariance matrix of the means of rows where nothing moves, (T, T): of first states and weights."""
+    """Return the covariance matrix (T, T) of the means of rows from first states and weights, without steps."""
     sequence = np.cumsum(place == 0)
-    alike = sequence[:, None] == sequence[None, :]
-    own = np.full(alike.shape, structure.sds[0] ** 2)
+    same_sequence = sequence[:, None] == sequence[None, :]
+    of_states = np.full(same_sequence.shape, structure.sds[0] ** 2)
     if "slope" in structure.parts:
-        own = own + structure.sds[1] ** 2 * np.outer(place, place)
+        of_states = of_states + structure.sds[1] ** 2 * np.outer(place, place)
     if "season" in structure.parts:
         season = place % structure.period
-        own = own + effects(structure.period, structure.sds[2])[np.ix_(season, season)]
-    return np.asarray(np.where(alike, own, 0.0) + (X * np.square(structure.tau)) @ X.T)
+        of_states = of_states + effects(structure.period, structure.sds[2])[np.ix_(season, season)]
+    return np.asarray(np.where(same_sequence, of_states, 0.0) + (X * np.square(structure.tau)) @ X.T)
