@@ -14,7 +14,9 @@ from scipy import integrate, special, stats
 import bayeszoo as bz
 from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.averages import importance
+from bayeszoo.cli.verbs.select import _cell
 from bayeszoo.comparison import candidates
+from bayeszoo.comparison.select import _bayes_factors
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model.integration import exact_evidence
 from bayeszoo.results.caveats import WORDS
@@ -70,6 +72,21 @@ def test_evidence_and_probability_are_scipy_s():
     counts = bz.select([COIN(2, 5), COIN()], {"successes": [3, 5], "trials": [10, 12]})  # and of ordered trials
     assert counts.equals(bz.select([COIN(2, 5), COIN()], np.repeat([1, 0], [8, 14])))
     assert counts["log_evidence"][0] == pytest.approx(beta_evidence(2, 5, 8, 14), rel=1e-12)
+
+
+def test_a_probability_has_the_error_that_evidences_give_it():
+    """By the spread of the softmax of evidences that are drawn with their errors."""
+    values, ses = np.array([-20.0, -20.8, -23.0]), np.array([0.05, 0.08, 0.0])
+    rows = [{"log_evidence": v, "evidence_se": se, "status": "ok"} for v, se in zip(values, ses, strict=True)]
+    _bayes_factors(rows)
+    drawn = special.softmax(values + ses * np.random.default_rng(1).standard_normal((20_000, 3)), axis=1)
+    assert [row["probability_se"] for row in rows] == pytest.approx(drawn.std(axis=0), rel=0.05)
+    assert [row["probability"] for row in rows] == pytest.approx(special.softmax(values), rel=1e-12)
+    assert [_cell(row, "probability", None) for row in rows] == ["0.67", "0.30", "0.033"]
+    exact = [{**row, "evidence_se": 0.0} for row in rows]
+    _bayes_factors(exact)
+    assert [row["probability_se"] for row in exact] == [0, 0, 0]
+    assert _cell(exact[1], "probability", None) == f"{special.softmax(values)[1]:.4g}"
 
 
 def test_evidence_by_smc_has_its_error(coin_fits):

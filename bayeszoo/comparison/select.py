@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 from bayeszoo.answers import leave_out as score
 from bayeszoo.answers.averages import averaging
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _EVIDENCE = ("log_evidence", "evidence_se", "evidence_from", "log_bayes_factor", "log_bayes_factor_se")
-_PROBABILITY = ("probability", "probability_among")
+_PROBABILITY = ("probability", "probability_se", "probability_among")
 _LIKELIHOOD = ("log_likelihood", "likelihood_from", "parameters", "observations", "aic", "bic", "ric")
 _LENGTH = ("mdl", "mdl_from", "nml", "nml_from")
 _KFOLD = ("kfold", "kfold_se", "kfold_from", "kfold_difference", "kfold_difference_se")
@@ -119,9 +120,9 @@ def select(
             approximations and ELBOs are not evidences here.
         ``log_bayes_factor``, ``log_bayes_factor_se``
             Log evidence minus the highest, and its Monte Carlo error. NaN if only one of several has an evidence.
-        ``probability``, ``probability_among``
-            Posterior probability of the candidate among those with an evidence, under equal prior probabilities; and
-            the number of these. NaN if only one of several has an evidence.
+        ``probability``, ``probability_se``, ``probability_among``
+            Posterior probability of the candidate among those with an evidence, under equal prior probabilities; its
+            Monte Carlo error; and the number of these. NaN if only one of several has an evidence.
         ``elbo``, ``elbo_from``
             Lower bound of the log evidence by variational Bayes, and how many climbs reached it. Its q covers only one
             order of the component labels, which lowers the bound by up to log K!.
@@ -269,11 +270,13 @@ def _bayes_factors(rows: list[dict[str, Any]]) -> None:
     if not _are_compared(with_evidence, rows):
         return
     best = max(with_evidence, key=lambda row: row["log_evidence"])
-    total = np.logaddexp.reduce([row["log_evidence"] for row in with_evidence])
-    for row in with_evidence:
+    p = scipy.special.softmax([row["log_evidence"] for row in with_evidence])
+    squares = np.square(p * [row["evidence_se"] for row in with_evidence])
+    errors = np.sqrt(np.square(1 - p) * squares + np.square(p) * (squares.sum() - squares))
+    for i, row in enumerate(with_evidence):
         row["log_bayes_factor"] = row["log_evidence"] - best["log_evidence"]
         row["log_bayes_factor_se"] = 0.0 if row is best else math.hypot(row["evidence_se"], best["evidence_se"])
-        row |= {"probability": math.exp(row["log_evidence"] - total), "probability_among": len(with_evidence)}
+        row |= dict(zip(_PROBABILITY, (float(p[i]), float(errors[i]), len(with_evidence)), strict=True))
 
 
 def _are_compared(scored: Sequence[object], rows: Sequence[object]) -> bool:

@@ -32,7 +32,7 @@ from bayeszoo.foundation.progress import Reporter
 from bayeszoo.model import find as zoo
 from bayeszoo.model.base import Model
 from bayeszoo.plots.select import plot_select
-from bayeszoo.report.numbers import nats, number
+from bayeszoo.report.numbers import estimate, nats, number
 from bayeszoo.report.ranking import ranking
 
 if TYPE_CHECKING:
@@ -371,7 +371,12 @@ def _short(names: list[str]) -> list[str]:
 
 
 def _cell(row: Mapping[Any, Any], name: str, digits: int | None) -> str:
-    """Format a number of a candidate: its criteria to two decimals, their errors to two digits."""
+    """Format a number of a candidate: its criteria to two decimals, their errors to two digits.
+
+    A probability has the digits that its Monte Carlo error supports, at most four where it has none.
+    """
+    if name == "probability" and row["probability_se"] > 0:
+        return estimate(row[name], row["probability_se"], digits)
     if name in _NATS:
         return nats(row[name], digits)
     return number(row[name], 2 if name.endswith(("_se", "_mcse")) else 4)
