@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from base64 import b64decode
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats
 import bayeszoo as bz
 from bayeszoo.model.base import fields_of
 from bayeszoo.report import explore as pages
+from bayeszoo.report import explore_em as steps
 from tests.refusals import raises
 
 COIN, NORMAL = bz.find("beta_bernoulli"), bz.find("normal_gamma")
@@ -58,12 +60,12 @@ def test_curves_are_densities_in_bins_of_their_peaks():
     data = bz.read(COIN, TOSSES)
     content = pages.tables(COIN(a=2, b=1), data)
     (low, high), bins = content["ends"][0], content["bins"]
-    heights = np.frombuffer(pages.base64.b64decode(content["heights"]), np.uint8).reshape(5, 5, 8, bins)
-    peaks = np.frombuffer(pages.base64.b64decode(content["peaks"]), "<f8").reshape(5, 5, 8)
+    heights = np.frombuffer(b64decode(content["heights"]), np.uint8).reshape(5, 5, 8, bins)
+    peaks = np.frombuffer(b64decode(content["peaks"]), "<f8").reshape(5, 5, 8)
     edges = np.linspace(low, high, bins + 1)
     exact = np.diff(stats.beta(2 + 4, 1 + 3).cdf(edges)) / np.diff(edges)
     np.testing.assert_allclose(heights[2, 2, 7] / 255 * peaks[2, 2, 7], exact, atol=exact.max() / 500)
-    likelihood = np.frombuffer(pages.base64.b64decode(content["likelihood"]), np.uint8).reshape(8, bins)[7] / 255
+    likelihood = np.frombuffer(b64decode(content["likelihood"]), np.uint8).reshape(8, bins)[7] / 255
     middles = (edges[1:] + edges[:-1]) / 2
     expected = middles**4 * (1 - middles) ** 3
     np.testing.assert_allclose(likelihood, expected / expected.max(), atol=1 / 500)
@@ -91,7 +93,7 @@ def test_two_parameters_have_their_marginals():
 @pytest.mark.slow  # 108 quadratures
 def test_groups_of_a_hierarchy_are_those_of_the_exact_fit(schools):
     kind = bz.find("normal_means")
-    groups = np.frombuffer(pages.base64.b64decode(schools["groups"]), "<f8").reshape(3, 3, 3, 4, 3, 3)
+    groups = np.frombuffer(b64decode(schools["groups"]), "<f8").reshape(3, 3, 3, 4, 3, 3)
     answers = {(tuple(place), n): numbers for place, n, numbers in pages.unpacked(schools)}
     assert schools["raw"] == {"name": "theta", "labels": ["A", "B", "C"], "estimates": SCHOOLS["y"]}
     for place, n in (((1, 1, 1), 3), ((0, 2, 1), 2)):
@@ -114,7 +116,7 @@ def test_a_browser_draws_the_groups_of_a_hierarchy(schools, monkeypatch, tmp_pat
     monkeypatch.setattr(pages, "tables", lambda *_: schools)
     kind = bz.find("normal_means")
     page = bz.explore(kind(m0=0, s0=10, t0=5), bz.read(kind, SCHOOLS), tmp_path / "page.html")
-    groups = np.frombuffer(pages.base64.b64decode(schools["groups"]), "<f8").reshape(3, 3, 3, 4, 3, 3)
+    groups = np.frombuffer(b64decode(schools["groups"]), "<f8").reshape(3, 3, 3, 4, 3, 3)
     with opened(page) as browser:
         dots = browser.find_elements("css selector", "circle.pooled")
         assert [float(dot.get_attribute("data-mean")) for dot in dots] == groups[1, 1, 1, 3, :, 0].tolist()
@@ -124,6 +126,71 @@ def test_a_browser_draws_the_groups_of_a_hierarchy(schools, monkeypatch, tmp_pat
         assert len(browser.find_elements("css selector", "circle.raw")) == 1
         heads = [head.text for head in browser.find_elements("css selector", "#numbers tr:first-child th")]
     assert heads == ["", "mean", "sd", "2.5%", "97.5%"]
+
+
+MIXTURE = bz.find("gaussian_mixture")
+TWO = [0.1, 0.4, 0.5, 0.7, 0.9, 4.6, 4.8, 5.0, 5.1, 5.3, 5.9]
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    data = bz.read(MIXTURE, TWO)
+    model = MIXTURE(K=2, alpha=2.0, m0=[2.5], kappa0=0.1, nu0=5.0, Psi0=[[1.5]])
+    content = steps.tables(model, data)
+    numbers = np.frombuffer(b64decode(content["numbers"]), "<f8")
+    return model, data, content, numbers.reshape(content["starts"], content["steps"], 7)
+
+
+def log_joint(numbers):
+    """By SciPy, of weight, mean and standard deviation of each component."""
+    weights, means, sds = numbers.reshape(2, 3).T
+    rows = np.log(stats.norm(means, sds).pdf(np.array(TWO)[:, None]) @ weights).sum()
+    prior = stats.dirichlet([2.0, 2.0]).logpdf(weights / weights.sum())
+    prior += stats.invgamma(2.5, scale=0.75).logpdf(sds**2).sum() + stats.norm(2.5, sds / 0.1**0.5).logpdf(means).sum()
+    return rows + prior
+
+
+def test_steps_of_em_climb_the_log_joint_density_to_the_mode(mixture):
+    model, data, _, numbers = mixture
+    for start in range(2):
+        for step in (0, 1, 5, 60):
+            own = numbers[start, step]
+            assert own[0] == pytest.approx(log_joint(own[1:]), abs=1e-9)
+    assert np.diff(numbers[..., 0], axis=1).min() > -1e-9
+    tree = bz.fit(model, data, "map", seed=1)
+    assert numbers[:, -1, 0].max() == pytest.approx(bz.facts(tree)["log_joint"], abs=1e-6)
+
+
+def test_curves_of_components_add_up_to_the_mixture(mixture):
+    _, _, content, numbers = mixture
+    parts = np.frombuffer(b64decode(content["parts"]), np.uint8).reshape(6, 61, 3, content["bins"]) / 255
+    np.testing.assert_allclose(parts[:, :, 0] + parts[:, :, 1], parts[:, :, 2], atol=2 / 255)
+    low, high = content["ends"]
+    x = low + (np.arange(content["bins"]) + 0.5) * (high - low) / content["bins"]
+    weights, means, sds = numbers[1, 3, 1:].reshape(2, 3).T
+    density = stats.norm(means, sds).pdf(x[:, None]) @ weights
+    np.testing.assert_allclose(parts[1, 3, 2] / parts[1, 3, 2].max(), density / density.max(), atol=0.02)
+
+
+def test_em_is_stepped_through_one_column_alone(tmp_path):
+    data = {"x": [1.0, 2.0, 5.0], "z": [0.0, 1.0, 2.0]}
+    with raises(bz.InputError, "wrong_columns"):
+        bz.explore(MIXTURE, data, tmp_path / "page.html")
+
+
+@pytest.mark.browser
+def test_a_browser_steps_through_em(mixture, tmp_path):
+    model, data, _, numbers = mixture
+    page = bz.explore(model, data, tmp_path / "page.html")
+    with opened(page) as browser:
+        browser.find_element("id", "next").click()
+        shown = [row.text.split() for row in browser.find_elements("css selector", "#numbers tr")]
+        assert [float(cell) for cell in shown[1][1:]] == pytest.approx(numbers[0, 1, 1:4], rel=1e-4)
+        browser.find_element("id", "reset").click()
+        browser.find_element("id", "all").click()
+        last = browser.find_elements("css selector", "#numbers tr")[-1].text.split()[-1]
+        assert float(last) == pytest.approx(numbers[1, -1, 0], rel=1e-4)
+        assert browser.execute_script("return document.body.scrollWidth <= window.innerWidth")
 
 
 def test_the_command_writes_one_file_that_fetches_nothing(run, written, tmp_path):

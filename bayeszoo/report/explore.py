@@ -21,11 +21,14 @@ from bayeszoo.data.inputs.groups.kinds import GROUP
 from bayeszoo.data.read import Data, example, read
 from bayeszoo.distributions.posterior import Posterior
 from bayeszoo.errors import InputError
+from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
 from bayeszoo.foundation.progress import Reporter
 from bayeszoo.foundation.writing import require_writable, write_text
 from bayeszoo.model.base import Model
 from bayeszoo.model.fields import Hyperparameter, hyperparameters
+from bayeszoo.report import explore_em
 from bayeszoo.report.explore_answers import NEXT_ROW, Answer, Answers, ByClosedForm, answers_of
+from bayeszoo.report.packing import base64_of, packed
 from bayeszoo.report.provenance import notation
 from bayeszoo.report.safe import allowed, script_safe
 
@@ -44,6 +47,11 @@ MOST_PARAMETERS = 2
 BINS = 120
 MOST_CODE = 200
 """Rows that the Python code of the page writes out."""
+EXPLORED = (
+    *("beta_bernoulli", "gamma_poisson", "gaussian_mean", "gaussian_precision", "normal_gamma", "normal_means"),
+    "gaussian_mixture",
+)
+"""Models of the zoo that have a page."""
 _PER_PARAMETER = ("mean", "sd", "q025", "q975", "map")
 
 
@@ -75,7 +83,8 @@ def explore(
     model : Model or class
         One with a closed form, of one or two parameters: `beta_bernoulli`, `gamma_poisson`, `gaussian_mean`,
         `gaussian_precision` or `normal_gamma`, or your own; or the hierarchy `normal_means`, by
-        quadrature. A class stands for its weakly informative prior.
+        quadrature; or `gaussian_mixture` of one column, whose page steps through EM. A class stands for its weakly
+        informative prior.
     data : Data or anything that `read` takes, optional
         The rows, in the order in which they are added; by default the model's first example.
     path : str or Path
@@ -115,10 +124,12 @@ def probe(path: Path, overwrite: bool = False) -> Path:
 
 
 def _require_sliders(model: Model) -> Model:
-    """Refuse a model without exact answers, or without fields that sliders move."""
+    """Refuse a model without exact answers, or without fields that sliders move; mixtures have a page of their own."""
+    if isinstance(model, GaussianMixtureModel):
+        return model
     if answers_of(model) is None or not _moved(model):
-        hint = "take beta_bernoulli, gamma_poisson, gaussian_mean, gaussian_precision, normal_gamma or normal_means"
-        raise InputError(f"{model.name} has no exact answer with sliders", "no_closed_form", hint=hint)
+        hint = f"take one of {', '.join(EXPLORED)}"
+        raise InputError(f"{model.name} has no page with sliders", "no_closed_form", hint=hint)
     return model
 
 
@@ -131,13 +142,16 @@ def _moved(model: Model) -> dict[str, Hyperparameter]:
 
 def page(model: Model, rows: Data, reporter: Reporter) -> str:
     """Return the page as text."""
-    content = tables(model, rows, reporter)
+    if isinstance(model, GaussianMixtureModel):
+        content, script = explore_em.tables(model, rows), "explore_em.js"
+    else:
+        content, script = tables(model, rows, reporter), "explore.js"
     parts = {
         "title": f"Explore {model.name}",
         "notation": _shown(notation(type(model))),
         "content": script_safe(content),
     }
-    return _template().render(**parts, **_assets())
+    return _template().render(**parts, **_assets(script))
 
 
 def _shown(text: str) -> str:
@@ -178,8 +192,8 @@ def tables(model: Model, rows: Data, reporter: Reporter | None = None) -> dict[s
         about |= {"likelihood": _packed(answers.likelihoods(model, parts, edges[names[0]]))[0]}
     table = {name: np.asarray(column).tolist() for name, column in model.inputs.table(rows).items()}
     about |= {"table": table if rows.rows <= MOST_CODE else None}
-    about |= {"heights": heights, "peaks": peaks, "numbers": _base64(np.array(numbers, dtype="<f8"))}
-    return about | {"groups": _base64(np.array(groups, dtype="<f8")) if about["raw"] else None}
+    about |= {"heights": heights, "peaks": peaks, "numbers": base64_of(np.array(numbers, dtype="<f8"))}
+    return about | {"groups": base64_of(np.array(groups, dtype="<f8")) if about["raw"] else None}
 
 
 def _priors(model: Model, axes: Sequence[_Axis]) -> list[Model]:
@@ -251,12 +265,7 @@ def _packed(curves: np.ndarray) -> tuple[str, str]:
     """Return curves as parts of 255 of their peaks, and the peaks."""
     finite = np.where(np.isfinite(curves), curves, 0.0)
     peaks = finite.max(axis=1)
-    parts = np.round(255 * finite / np.where(peaks > 0, peaks, 1.0)[:, None]).astype(np.uint8)
-    return _base64(parts), _base64(peaks.astype("<f8"))
-
-
-def _base64(values: np.ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
+    return packed(finite / np.where(peaks > 0, peaks, 1.0)[:, None]), base64_of(peaks.astype("<f8"))
 
 
 def unpacked(content: dict[str, Any]) -> Iterator[tuple[tuple[int, ...], int, dict[str, float]]]:
@@ -280,12 +289,14 @@ def _template() -> jinja2.Template:
     return environment.get_template("explore.html.j2")
 
 
-@lru_cache(maxsize=1)
-def _assets() -> dict[str, Any]:
+@lru_cache(maxsize=2)
+def _assets(script_file: str) -> dict[str, Any]:
     """Return the style and the script, and the policy that allows them alone."""
     from markupsafe import Markup
 
     folder = resources.files("bayeszoo.report") / "templates"
-    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("explore.css", "explore.js"))
+    files = ("explore.css", "explore_common.js", script_file)
+    style, *scripts = ((folder / name).read_text(encoding="utf-8") for name in files)
+    script = "\n".join(scripts)
     policy = f"default-src 'none'; style-src {allowed(style)}; script-src {allowed(script)}; base-uri 'none'"
     return {"style": Markup(style), "script": Markup(script), "policy": policy}

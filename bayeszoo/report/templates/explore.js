@@ -1,25 +1,11 @@
-"use strict";
-// Looks up and draws: every number was computed by Python.
-const content = JSON.parse(document.getElementById("content").textContent);
-const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-const doubles = (text) => new Float64Array(bytes(text).buffer);
+// Prior, likelihood and posterior at each place of the sliders.
 const heights = bytes(content.heights), peaks = doubles(content.peaks), numbers = doubles(content.numbers);
 const likelihood = content.likelihood ? bytes(content.likelihood) : null;
 const groups = content.raw ? doubles(content.groups) : null;  // mean and 95% interval of each
 const P = content.names.length, counts = content.counts, width = 1 + 5 * P + 4;
 const isHierarchy = content.kind === "hierarchy";  // by quadrature: no MAP, no MLE, no likelihood of its parameters alone
-const format = (value) => (value === null || Number.isNaN(value) ? "–" : Number(value.toPrecision(5)).toString());
 const place = content.fields.map((field) => field.start);
 let rows = counts.length - 1;
-
-function element(parent, name, attributes, text) {
-  const svg = ["svg", "path", "line", "text", "circle"].includes(name);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  parent.append(made);
-  return made;
-}
 
 function state(at) {
   let index = 0;
@@ -92,11 +78,6 @@ function figure(p, own) {
   element(svg, "text", { x: 320, y: 222, "text-anchor": "middle" }, content.names[p]);
 }
 
-function row(table, cells, tag) {
-  const line = element(table, "tr");
-  cells.forEach((cell, i) => element(line, i && tag !== "th" ? "td" : "th", {}, cell));
-}
-
 function code() {
   const settings = content.fields.map((field, i) => [field.name, field.values[place[i]]]), n = counts[rows];
   let data = `bz.read(M)  # the first ${n} rows of ${content.source}`;
@@ -132,33 +113,15 @@ function draw() {
   document.getElementById("code").textContent = code();
   document.querySelectorAll("#sliders input").forEach((input, i) => {
     const last = i === content.fields.length, value = last ? counts[rows] : content.fields[i].values[place[i]];
-    input.value = last ? rows : place[i];
-    input.setAttribute("aria-valuetext", String(value));
-    input.parentElement.querySelector("b").textContent = format(value);
+    set(input, last ? rows : place[i], value);
   });
-}
-
-function slider(name, label, places, moved) {
-  const holder = element(document.getElementById("sliders"), "label", {}, `${name}${label ? `, ${label}` : ""}: `);
-  element(holder, "b");
-  const input = element(holder, "input", { type: "range", min: 0, max: places - 1, step: 1 });
-  input.addEventListener("input", () => { moved(Number(input.value)); draw(); });
 }
 
 const without = [...(likelihood ? [] : ["likelihood"]), ...(isHierarchy ? ["mode", "mle"] : []), ...(groups ? [] : ["raw", "pooled"])];
 without.forEach((name) => document.querySelector(`span.${name}`).remove());
 content.fields.forEach((field, i) => slider(field.name, field.label, field.values.length, (value) => { place[i] = value; }));
 slider("rows", "", counts.length, (value) => { rows = value; });
-const act = (id, change) => document.getElementById(id).addEventListener("click", () => { change(); draw(); });
 act("next", () => { rows = Math.min(rows + 1, counts.length - 1); });
 act("all", () => { rows = counts.length - 1; });
 act("reset", () => { content.fields.forEach((field, i) => { place[i] = field.start; }); rows = 0; });
-document.getElementById("copy").addEventListener("click", () => {
-  const text = document.getElementById("code").textContent;
-  const range = document.createRange();
-  range.selectNodeContents(document.getElementById("code"));
-  getSelection().removeAllRanges();
-  getSelection().addRange(range);
-  if (navigator.clipboard) navigator.clipboard.writeText(text).catch(() => {});
-});
 draw();

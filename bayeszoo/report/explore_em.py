@@ -1,0 +1,85 @@
+"""The page that steps through EM of a Gaussian mixture of one column: tables that Python has computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayeszoo.data.read import Data
+from bayeszoo.errors import InputError
+from bayeszoo.families.mixtures.gaussian import GaussianMixtureModel
+from bayeszoo.foundation.named import Document, Params
+from bayeszoo.model.base import fields_of
+from bayeszoo.report.packing import base64_of, packed
+
+STARTS, STEPS = 6, 61
+"""Starts of a climb, and places of the slider of steps, the start among them."""
+BINS, BARS = 200, 30
+"""Points of a density, and bars of the histogram of the rows."""
+MARGIN = 0.15
+"""Share of the range of the rows by which the picture is wider on either side."""
+
+
+def tables(model: GaussianMixtureModel, rows: Data) -> Document:
+    """Return all that the page shows, by start and step; arrays are base64."""
+    Y = rows["Y"]
+    if Y.shape[1] != 1:
+        hint = "name one of them: --columns NAME"
+        raise InputError(f"the page steps through mixtures of one column, got {Y.shape[1]}", "wrong_columns", hint=hint)
+    low, high = _ends(Y[:, 0])
+    x = low + (np.arange(BINS) + 0.5) * (high - low) / BINS
+    histogram = np.histogram(Y[:, 0], BARS, (low, high), density=True)[0]
+    curves, numbers = list[np.ndarray](), list[list[float]]()
+    for start in range(STARTS):
+        for params, log_joint in climb(model, rows, np.random.default_rng(start)):
+            curves.append(_densities(model, params, x))
+            numbers.append([log_joint, *_in_rows(params)])
+    top = max(float(histogram.max()), *(float(densities[-1].max()) for densities in curves))
+    about = {"model": model.name, "source": rows.source, "rows": rows.rows, "K": model.K, "bins": BINS}
+    about |= {"fields": fields_of(model), "column": str(rows["column"][0]), "ends": [low, high]}
+    about |= {"starts": STARTS, "steps": STEPS, "histogram": (histogram / top).tolist()}
+    heights = np.minimum(np.array(curves) / top, 1.0)
+    return about | {"parts": packed(heights), "numbers": base64_of(np.array(numbers, dtype="<f8"))}
+
+
+def climb(model: GaussianMixtureModel, rows: Data, rng: np.random.Generator) -> Iterator[tuple[Params, float]]:
+    """Yield parameters and log joint density at the start and after each step of EM."""
+    params = first(model, rows, rng)
+    for _ in range(STEPS):
+        expectation = model.e_step(params, rows)
+        yield params, float(expectation.value + model.log_prior(params, rows))
+        params = model.m_step(expectation.stats)
+
+
+def first(model: GaussianMixtureModel, rows: Data, rng: np.random.Generator) -> Params:
+    """Return equal weights, rows drawn at random as means, and the standard deviation of all rows.
+
+    `fit` begins nearer to a maximum, where there is less to see.
+    """
+    y, params = rows["Y"], model.start(rows, rng)
+    means = rng.choice(y, model.K, replace=False)
+    covariances = np.full_like(params["covariances"], np.var(y))
+    return {"weights": np.full(model.K, 1 / model.K), "means": means, "covariances": covariances}
+
+
+def _ends(y: np.ndarray) -> tuple[float, float]:
+    """Return the ends of the picture."""
+    margin = MARGIN * float(np.ptp(y)) or 1.0
+    return float(y.min()) - margin, float(y.max()) + margin
+
+
+def _densities(model: GaussianMixtureModel, params: Params, x: np.ndarray) -> np.ndarray:
+    """Return the density of each component times its weight, and that of the mixture, (K + 1, places)."""
+    places = {"Y": x[:, None], "column": np.array(["x"])}
+    mixture = np.exp(model.likelihood(params, places).logpdf(places["Y"]))
+    shares = model.component_probabilities(params, places)
+    return np.vstack([shares.T * mixture, mixture])
+
+
+def _in_rows(params: Params) -> list[float]:
+    """Return weight, mean and standard deviation of each component."""
+    weights, means = params["weights"], params["means"][:, 0]
+    sds = np.broadcast_to(np.sqrt(np.ravel(params["covariances"])), weights.shape)  # one of all where they are tied
+    numbers: list[float] = np.ravel(np.stack([weights, means, sds], axis=1)).tolist()
+    return numbers
