@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from bayeszoo.answers.decode import _decoded, _judged, decodable
 from bayeszoo.errors import Caution, Untrustworthy
 from bayeszoo.inference import reference
 from bayeszoo.inference.methods import vb
-from bayeszoo.report.profile import profiles
+from bayeszoo.report.judged import most_probable
+from bayeszoo.report.profile import _stays, profiles
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import document
 from tests.refusals import raises
@@ -137,6 +139,18 @@ def test_states_are_printed_and_so_is_the_fit(chain, run, tmp_path):
     assert "Expected number" not in out
     fitted = "\n".join(f"{profile.title} {profile.rows}" for profile in profiles(off, document(off)))
     assert "states; stay" in fitted
+
+
+def test_a_state_whose_transition_is_withheld_does_not_stay_for_ever():
+    table = np.array([[np.nan, 0.2, 0.1], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    known = SimpleNamespace(is_point=False, array=lambda *_: table)
+    assert _stays(known, 3) == ["-", "2", "for ever"]
+
+
+def test_the_most_probable_levels_are_not_said_to_be_all_where_one_is_withheld():
+    levels, values = ["a", "b", "c"], np.array([0.2, np.nan, 0.3])
+    assert most_probable(levels, values, np.argsort(-values)) == "c, a (1 withheld)"
+    assert most_probable(levels, np.array([0.2, 0.5, 0.3]), np.array([1, 2])) == "b, c"
 
 
 LEVEL = bz.find("local_level")

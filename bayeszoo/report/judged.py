@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -13,3 +16,10 @@ def about_judged(frame: pd.DataFrame) -> list[str]:
     lines = [f"Withheld: {line}." for line in frame.attrs.get("withheld", [])]
     judged = str(frame.attrs.get("judged", ""))
     return [*lines, *[f"{judged[:1].upper()}{judged[1:]}."] * bool(judged)]
+
+
+def most_probable(levels: Sequence[str], values: np.ndarray, top: np.ndarray) -> str:
+    """List the top levels by their places; where probabilities are withheld, say so, as these may be higher."""
+    shown = ", ".join(levels[j] for j in top if not np.isnan(values[j]))
+    held = int(np.isnan(values).sum())
+    return f"{shown}{f' ({held} withheld)' * bool(held)}"

@@ -23,7 +23,7 @@ from bayeszoo.errors import Untrustworthy
 from bayeszoo.foundation.named import Document
 from bayeszoo.model.capabilities import Classifies, rows_have_parameters
 from bayeszoo.model.views import View
-from bayeszoo.report.judged import about_judged
+from bayeszoo.report.judged import about_judged, most_probable
 from bayeszoo.report.numbers import estimate, number, statistic, written
 from bayeszoo.results.stored import Fit
 from bayeszoo.results.summary import components_withheld
@@ -308,7 +308,7 @@ def _tables(known: _Estimates, names: list[str], axis: str, first: Mapping[str, 
             continue
         top = np.argsort(-values, axis=1, kind="stable")[:, :_SHOWN]
         rows = [
-            [label, *(cells[k] for cells in first.values()), ", ".join(levels[j] for j in top[k])]
+            [label, *(cells[k] for cells in first.values()), most_probable(levels, values[k], top[k])]
             for k, label in enumerate(labels)
         ]
         yield Profile(f"{axis}s", [axis, *first, "most probable"], rows, ("most probable",))
@@ -353,7 +353,7 @@ def _stays(known: _Estimates, K: int) -> list[str]:
     """Return 1 / (1 - the probability of staying): of draws the median, as the mean of a ratio may not exist."""
     key = "mean" if known.is_point else "median"
     staying = known.array("transition", key)[np.arange(K), np.arange(K)]
-    return [number(1 / (1 - p), 3) if p < 1 else "for ever" for p in staying]
+    return [number(np.nan if np.isnan(p) else 1 / (1 - p), 3) if p != 1 else "for ever" for p in staying]
 
 
 def _path(tree: xr.DataTree) -> np.ndarray | None:
