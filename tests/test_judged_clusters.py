@@ -10,6 +10,7 @@ from bayeszoo.answers.clusters import Clusters, _judged, _judged_densities
 from bayeszoo.errors import Untrustworthy
 from bayeszoo.inference.methods.enumeration import enumerate_posterior
 from bayeszoo.plots.clusters import plot_clusters
+from bayeszoo.report import profile
 from bayeszoo.results.stored import Fit
 from tests.refusals import raises
 from tests.test_judged import as_approximation
@@ -133,6 +134,18 @@ def test_a_density_that_varies_by_more_than_its_mean_does_not_pass_in_units_of_t
     double = values.assign(density=[1e-6, 2e-6])
     frame = _judged_densities(Fit(mixture), double, values)
     assert frame["density"].isna().tolist() == [False, True]
+
+
+def test_a_fit_whose_clusters_are_all_withheld_says_so_and_goes_on(mixture, monkeypatch):
+    """Where the answer was refused nothing of the fit was printed."""
+
+    def refused(_):
+        raise Untrustworthy("its clusters are withheld", "withheld")
+
+    monkeypatch.setattr(profile, "clusters", refused)
+    assert [each.title for each in profile._unless_withheld(profile._clusters(mixture))] == [
+        "its clusters are withheld"
+    ]
 
 
 def test_what_is_withheld_of_clusters_is_printed(mixture, run, tmp_path):

@@ -114,10 +114,10 @@ def profiles(tree: xr.DataTree, described: Document, digits: int | None = None) 
     model = Fit(tree).model
     views = model.views()
     if View.CLUSTERS in views:
-        yield from _clusters(tree)
+        yield from _unless_withheld(_clusters(tree))
         return
     if View.FUNCTION in views:
-        yield from _function(tree, digits)
+        yield from _unless_withheld(_function(tree, digits))
         return
     if not Fit(tree).is_shown or components_withheld(tree):
         return
@@ -133,6 +133,14 @@ def profiles(tree: xr.DataTree, described: Document, digits: int | None = None) 
         yield from _confusions(known)
 
 
+def _unless_withheld(answer: Iterator[Profile]) -> Iterator[Profile]:
+    """Yield an answer, or why it is withheld: estimates follow all the same."""
+    try:
+        yield from answer
+    except Untrustworthy as error:
+        yield Profile(str(error))
+
+
 def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
     """Yield the function at a few places of each feature."""
     fit = Fit(tree)
@@ -141,12 +149,7 @@ def _function(tree: xr.DataTree, digits: int | None) -> Iterator[Profile]:
     if fit.data.rows > MOST_ROWS_OF_FUNCTION:
         yield Profile("`bayeszoo predict FIT PLACES --function` gives the function at the rows of a table")
         return
-    try:
-        frame = function_along(tree)
-    except Untrustworthy as error:
-        yield Profile(str(error))
-        return
-    names = [str(name) for name in fit.data["feature"]]
+    frame, names = function_along(tree), [str(name) for name in fit.data["feature"]]
     outcome = str(getattr(fit.data, "columns", {}).get("y", "y"))
     of = f"probability of {fit.model.classes(fit.data)[1]}" if isinstance(fit.model, Classifies) else f"mean {outcome}"
     ends = ("q025", "q975") if has_interval(fit) else ()
