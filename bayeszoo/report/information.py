@@ -37,7 +37,9 @@ def about_information(whole: Document, has_plug_in: bool) -> list[str]:
     """Say which number is what, in a line each."""
     unit, lines = whole["unit"], [f"Unit: {whole['unit']}."]
     if whole["kind"] != "point estimate":
-        lines = [f"Unit: {unit}. It is never negative: where there is none, the interval lies just above 0."]
+        lines = [
+            f"Unit: {unit}. Mutual information is not negative: where there is none, its interval is just above 0."
+        ]
     if CLASS_ENTROPY in whole:
         most = number(whole[CLASS_ENTROPY], 3)
         lines.append(f"The most that a feature can tell, the entropy of the class: {most} {unit}.")
