@@ -108,7 +108,7 @@ def table(
 
 
 @contextmanager
-def skipping(part: str, into: list[Any]) -> Iterator[None]:
+def skipping[B: Block](part: str, into: list[B | Skipped]) -> Iterator[None]:
     """Take what a model, its data or its fit do not allow for a reason to leave a part out, and keep the reason."""
     try:
         yield

@@ -245,7 +245,7 @@ def _score(tree: xr.DataTree) -> list[str | float | None]:
     return [number(scores.mean, 9), scores.se, scores.mcse, scores.k_hat, ""]
 
 
-def draw_residuals(frame: pd.DataFrame) -> Any:
+def draw_residuals(frame: pd.DataFrame) -> Block:
     """Draw the residuals of a fit, and say of how many rows they are withheld, and why."""
     held = int(frame["basis"].isin((WITHHELD, TOO_FAR)).sum())
     why = f"k-hat above {GOOD_K_HAT}, where a mean may still be estimated, but a PIT may be far off"

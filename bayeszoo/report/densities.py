@@ -32,7 +32,7 @@ _WIDE = (9.4, 3.0)
 _HERO = 5.4
 
 
-def hero(trees: Sequence[xr.DataTree]) -> Any:
+def hero(trees: Sequence[xr.DataTree]) -> Block:
     """Return the marginal density of each parameter's first entry by fit, or the reason why no fit has draws."""
     shown = drawable(trees)
     if not shown:
@@ -184,7 +184,7 @@ def _against(trees: Sequence[xr.DataTree]) -> dict[str, list[Any]]:
     return {name: [_shrinkage(name, tree, sampled)] for name, tree in others}
 
 
-def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.DataTree]]) -> Any:
+def _shrinkage(name: str, tree: xr.DataTree, sampled: Sequence[tuple[str, xr.DataTree]]) -> Block:
     """Draw an approximation against the first fit by nuts of its model that may be shown."""
     same = [(other, fitted) for other, fitted in sampled if same_model([tree, fitted])]
     against, nuts = next(((other, fitted) for other, fitted in same if not withheld(fitted)), ("nuts", None))

@@ -229,7 +229,7 @@ def classes(tree: xr.DataTree) -> Section:
     return Section("classes", "Classes", [*drawn, *plane, *decided, scores, *said, *_telling(tree)])
 
 
-def _of_each_class(frame: pd.DataFrame, of_rows: str) -> tuple[list[Any], list[Any]]:
+def _of_each_class(frame: pd.DataFrame, of_rows: str) -> tuple[list[Block], list[Block]]:
     """Return the pictures of calibration and ROC curves, and the table of true classes by decision."""
     drawn = picture(partial(plot_classes, frame), "calibration and ROC curve", f"Of the rows {of_rows}.", wide=True)
     counts = confusion_rows(confusion(frame))

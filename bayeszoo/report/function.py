@@ -60,7 +60,7 @@ def _interval(row: Any) -> str:
     return f"{mean} (95% interval {low} to {high})"
 
 
-def function(tree: xr.DataTree) -> Any:
+def function(tree: xr.DataTree) -> Block:
     """Draw the function."""
     shown = "The function at the estimate"
     if has_interval(Fit(tree)):
@@ -73,7 +73,7 @@ def function(tree: xr.DataTree) -> Any:
     return picture(partial(plot_function, tree), "the function", caption, wide=True)
 
 
-def nodes(tree: xr.DataTree) -> Any:
+def nodes(tree: xr.DataTree) -> Block:
     """Draw the graph."""
     caption = "The graph; labels of the nodes with a thick edge were told, and the others follow from them."
     return picture(partial(plot_nodes, tree), "the graph", caption, wide=True)

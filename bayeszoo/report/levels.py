@@ -9,7 +9,7 @@ from bayeszoo.answers.decode import decode, forecast
 from bayeszoo.answers.lags import about_stationary, has_lags
 from bayeszoo.errors import InputError
 from bayeszoo.plots.families.levels import plot_levels
-from bayeszoo.report.blocks import Block, Words, picture, table
+from bayeszoo.report.blocks import Block, TableBlock, Words, picture, table
 from bayeszoo.report.numbers import written
 from bayeszoo.results.stored import Fit
 
@@ -49,7 +49,7 @@ def next_of_lags(tree: xr.DataTree) -> list[Block]:
     return [Words(f"{line} {about_stationary(ahead.attrs)}"), _table(ahead)]
 
 
-def _table(ahead: pd.DataFrame) -> Any:
+def _table(ahead: pd.DataFrame) -> TableBlock:
     several = "sequence" in ahead
     names = ahead["sequence"].astype(str).to_numpy()[:, None].tolist() if several else [[]] * len(ahead)
     rows = [[str(step), *name, *_cells(row)] for name, (step, row) in zip(names, ahead.iterrows(), strict=True)]
@@ -65,7 +65,7 @@ def _interval(row: Any, name: str) -> str:
     return f"{mean} (95% interval {low} to {high})"
 
 
-def levels(tree: xr.DataTree) -> Any:
+def levels(tree: xr.DataTree) -> Block:
     """Draw the series with its level and what comes next."""
     caption = "Rows, their level given all rows, and the next rows; an interval in the place of a missing row."
     return picture(partial(plot_levels, tree), "level over time, and what comes next", caption, wide=True)

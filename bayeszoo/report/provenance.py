@@ -81,7 +81,7 @@ def _model(tree: xr.DataTree) -> list[Block]:
     ]
 
 
-def _graph(model: Model, data: Data | Accumulated) -> Any:
+def _graph(model: Model, data: Data | Accumulated) -> Block:
     """Draw the graph of the model as it is declared in PyMC."""
     blocks: list[Any] = []
     with skipping("the graph of the model", blocks):

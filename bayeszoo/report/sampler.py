@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bayeszoo.report.blocks import Section, Words, table
+from bayeszoo.report.blocks import Section, TableBlock, Words, table
 from bayeszoo.report.families import Answer
 from bayeszoo.report.verdict import Verdict
 
@@ -70,7 +70,7 @@ def _verdict(result: Benchmark) -> Verdict:
     return Verdict(result.sampler, state, result.verdict, words + targets)
 
 
-def _table(frame: pd.DataFrame) -> Any:
+def _table(frame: pd.DataFrame) -> TableBlock:
     """List a row for each target or quantity."""
     names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.index]
     heads = [" of ".join(map(str, frame.index.names[::-1])), *(_HEADS.get(str(name), str(name)) for name in frame)]
