@@ -207,6 +207,14 @@ def test_the_command_writes_one_file_that_fetches_nothing(run, written, tmp_path
     assert run("explore", "beta_bernoulli", file, "-o", str(path))[0] == 2  # not without --overwrite
 
 
+@pytest.mark.parametrize("verb", ["explore", "prequential"])
+def test_notes_about_the_table_are_printed_once(verb, run, written, tmp_path):
+    file = written("won\nyes\nno\nyes\n")
+    output = ("-o", str(tmp_path / "page.html")) if verb == "explore" else ()
+    code, _, err = run(verb, "beta_bernoulli", file, "--positive", "yes", *output)
+    assert (code, err.count("note: column 'won'")) == (0, 1), err
+
+
 def test_models_without_a_closed_form_of_few_numbers_are_refused(tmp_path):
     with raises(bz.InputError, "no_closed_form"):
         bz.explore(bz.find("lda"), None, tmp_path / "page.html")

@@ -34,8 +34,6 @@ def explore_command(
     model = zoo.find(name)
     probe(output, overwrite)
     rows = table.read(model, data)
-    for line in rows.notes:
-        terminal.note(f"note: {line}")
     with closing(terminal.TerminalReporter()) as reporter:
         path = explore(prior.model(model, rows), rows, output, overwrite=overwrite, reporter=reporter)
     terminal.note(f"wrote {path}")

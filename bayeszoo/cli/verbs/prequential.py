@@ -46,8 +46,6 @@ def prequential_command(
     used = prior.model(model, rows)
     frame = prequential(used, rows, forget=forget)
     whole = {"model": str(used), "kind": "exact", "data": about_data(rows), "notes": list(rows.notes)}
-    for line in rows.notes:
-        terminal.note(f"note: {line}")
     shown.answer(frame, whole, _show, plot=shown.drawn(lambda: plot_prequential(frame), plot))
 
 
