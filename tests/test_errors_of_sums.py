@@ -15,6 +15,7 @@ from bayeszoo.answers.assign import Assignments
 from bayeszoo.answers.averages import error_of_sum, log_means
 from bayeszoo.answers.classes.classify import WITHHELD
 from bayeszoo.answers.classes.scores import scored
+from bayeszoo.answers.residuals import _kolmogorov
 from bayeszoo.comparison import held_out_rows
 from bayeszoo.report.classes import score_rows
 
@@ -177,3 +178,16 @@ def test_a_held_out_decision_that_is_withheld_is_not_counted_as_wrong(monkeypatc
     assert np.isfinite(bz.held_out_error(M, (X, y), **asked).loc[0, "error"])
     monkeypatch.setattr(held_out_rows, "classify", first_withheld)
     assert np.isnan(bz.held_out_error(M, (X, y), **asked).loc[0, "error"])
+
+
+def test_the_p_value_of_uniform_pits_moves_no_further_than_its_error():
+    """By SciPy's test of PITs that moved by their errors, each its own way; without errors there is none."""
+    rng = np.random.default_rng(7)
+    pit, errors = np.sort(rng.uniform(size=80) ** 1.1), rng.uniform(0.0005, 0.002, 80)
+    p, p_error = _kolmogorov(pit, errors)
+    assert p == stats.kstest(pit, "uniform").pvalue
+    moved = [stats.kstest(pit + rng.choice([-1, 1], 80) * errors, "uniform").pvalue - p for _ in range(300)]
+    assert np.max(np.abs(moved)) <= p_error
+    assert p_error < 5 * np.max(np.abs(moved))
+    assert _kolmogorov(pit, np.full(80, np.nan)) == (p, 0.0)
+    assert np.isnan(_kolmogorov(np.empty(0), np.empty(0))).all()

@@ -98,7 +98,8 @@ def residuals(tree: xr.DataTree, *, seed: int | np.random.Generator = 0) -> pd.D
 
         ``attrs`` name the model and the fit, and hold ``basis`` (each with how many rows), ``randomized``,
         ``plotting_positions``, ``band``, ``band_pointwise_level``, ``band_from``, ``outside`` (how many rows) and
-        ``ks_p``, the Kolmogorov-Smirnov p-value of the PITs, which is approximate. Of a series also those of the normal
+        ``ks_p``, the Kolmogorov-Smirnov p-value of the PITs, which is approximate, and ``mcse_ks_p``, how far their
+        Monte Carlo errors move it at most. Of a series also those of the normal
         scores of rows next to each other: ``lag_1``, their autocorrelation, and ``ljung_box_p``, the p-value of the
         first ``ljung_box_lags`` autocorrelations (Ljung and Box 1978), with fewer degrees of freedom for the standard
         deviations that were fitted (Harvey 1989, section 5.4); and ``extreme_p``, that of the largest score.
@@ -248,7 +249,7 @@ def _say_judged(frame: pd.DataFrame, known: _Rows, kept: _Kept, fit: Fit) -> Non
     """Say in ``attrs`` how rows were judged; the band and the test are of all rows, and withheld where one is."""
     frame.attrs["judged"] = line_of(kept.of_all & kept.of_others, *kept.gaps, limits_of(fit))
     if not kept.of_others.all():
-        frame.attrs |= dict.fromkeys(("outside", "ks_p", "band_pointwise_level"), math.nan)
+        frame.attrs |= dict.fromkeys(("outside", "ks_p", "mcse_ks_p", "band_pointwise_level"), math.nan)
         frame.attrs |= dict.fromkeys({"lag_1", "ljung_box_p", "extreme_p"} & frame.attrs.keys(), math.nan)
 
 
@@ -351,8 +352,9 @@ def _deviance(model: Model, data: Data, y: np.ndarray, mean: np.ndarray) -> np.n
 
 
 def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
-    known = frame["pit"].dropna().to_numpy()
-    tested = scipy.stats.kstest(known, "uniform").pvalue if len(known) else math.nan
+    is_known = frame["pit"].notna()
+    known = frame["pit"][is_known].to_numpy()
+    p, p_error = _kolmogorov(known, frame["mcse_pit"][is_known].to_numpy())
     return {
         "basis": {str(name): int(count) for name, count in frame["basis"].value_counts().items()},
         "randomized": bool(np.any(used.at > -np.inf)),
@@ -361,5 +363,16 @@ def _facts(frame: pd.DataFrame, used: Predicted) -> dict[str, Any]:
         "band_pointwise_level": pointwise_level(len(known)) if len(known) else math.nan,
         "band_from": f"Beta distributions of order statistics; simultaneous by {SIMULATED} simulated samples",
         "outside": int(frame["outside"].sum()),
-        "ks_p": float(tested),
+        "ks_p": p,
+        "mcse_ks_p": p_error,
     }
+
+
+def _kolmogorov(pit: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+    """Return the Kolmogorov-Smirnov p-value, and how far it moves if all PITs move by the largest of their errors."""
+    if not len(pit):
+        return math.nan, math.nan
+    tested = scipy.stats.kstest(pit, "uniform")
+    most = np.max(np.nan_to_num(errors), initial=0.0)
+    moved = scipy.stats.kstwo.sf(np.clip(tested.statistic + most * np.array([-1, 1]), 0, 1), len(pit))
+    return float(tested.pvalue), float(np.max(np.abs(moved - tested.pvalue))) if most else 0.0

@@ -19,7 +19,7 @@ from bayeszoo.foundation.named import Document
 from bayeszoo.model.sequential import Sequential
 from bayeszoo.plots.residuals import plot_residuals
 from bayeszoo.report.next_model import conclusion
-from bayeszoo.report.numbers import number, written
+from bayeszoo.report.numbers import number, with_error, written
 from bayeszoo.report.series import conclusion_of_series
 from bayeszoo.results.stored import Fit
 
@@ -80,7 +80,8 @@ def _about_all(facts: dict[Hashable, Any], digits: int | None) -> list[str]:
     """Return lines on the normal scores in their band, and on the test of uniform PITs."""
     if math.isnan(facts["outside"]):
         return ["QQ plot and Kolmogorov-Smirnov test: withheld, as they need all rows."]
-    level, p = (number(facts[key], digits or 3) for key in ("band_pointwise_level", "ks_p"))
+    level = number(facts["band_pointwise_level"], digits or 3)
+    p = with_error(facts["ks_p"], facts["mcse_ks_p"], number(facts["ks_p"], digits or 3), digits)
     count = facts["rows"] - sum(facts["basis"].get(name, 0) for name in UNKNOWN)
     outside = f"{facts['outside']} of {count} normal scores outside"
     return [
